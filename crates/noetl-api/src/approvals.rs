@@ -1,4 +1,4 @@
-//! Steps that wait for a person.
+//! Pending approvals: steps that wait for a person's answer.
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
@@ -6,38 +6,39 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The reply of `GET /api/approvals`.
+/// Response of `GET /api/approvals`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalList {
-    /// Oldest first.
+    /// Pending approvals, oldest first.
     pub approvals: Vec<ApprovalView>,
-    /// What to ask for as `after` to go on, as text; null when that is all.
+    /// Value of `after` for the next page, as text. `null` on the last page.
     pub next_after: Option<Id>,
 }
 
-/// One step that waits.
+/// A step that waits for an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalView {
-    /// Its execution, as text.
+    /// Execution ID, as text.
     pub execution_id: Id,
-    /// The path of its playbook.
+    /// Catalog path of the execution's playbook.
     pub path: String,
-    /// The step.
+    /// Name of the waiting step.
     pub step: String,
-    /// The place of its item in a loop.
+    /// Zero-based index of the loop item. `null` outside a loop.
     pub item: Option<u32>,
-    /// Its command, as text: what the answer is for.
+    /// ID of the parked command, as text. Send the answer to `POST
+    /// /api/executions/{id}/answers/{command}` with this ID.
     pub command_id: Id,
-    /// What an answer has to carry.
+    /// Callback token that the answer must contain.
     pub token: String,
-    /// What is to be decided.
+    /// Question for the approver.
     pub message: Option<String>,
-    /// What whoever decides should see.
+    /// Context shown to the approver.
     pub data: Option<Value>,
-    /// Since when it waits.
+    /// Time at which the step began to wait.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// When it stops waiting, and fails.
+    /// Deadline for the answer. The step fails if none arrives by then.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
 }

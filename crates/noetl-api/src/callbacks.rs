@@ -1,4 +1,4 @@
-//! What the watcher of a container reports when it has ended.
+//! Completion callbacks of container jobs that a worker started without waiting for them.
 
 use noetl_model::Value;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// How a container ended.
+/// Final state of a container job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerState {
-    /// Well.
+    /// The container exited with success.
     Succeeded,
-    /// Badly.
+    /// The container exited with an error.
     Failed,
-    /// Its image could not be had.
+    /// The container image could not be pulled.
     FailedImagePull,
-    /// It took too much memory.
+    /// The container exceeded its memory limit.
     FailedOom,
-    /// Its machine was lost.
+    /// The node that ran the container was lost.
     FailedNodeLost,
-    /// It took too long.
+    /// The container exceeded its time limit.
     FailedTimeout,
 }
 
 impl ContainerState {
-    /// The wire text.
+    /// Returns the state as its JSON text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -38,35 +38,36 @@ impl ContainerState {
     }
 }
 
-/// The body of `POST /api/internal/container-callback/{execution_id}/{step}`.
+/// Body of `POST /api/internal/container-callback/{execution_id}/{step}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ContainerCallback {
-    /// How it ended.
+    /// Final state of the job.
     pub state: ContainerState,
-    /// The job's name.
+    /// Name of the container job.
     pub job_name: String,
-    /// The job's own id.
+    /// Unique ID of the job, assigned by the orchestrator that ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
-    /// When it ended.
+    /// Completion time, as reported by the watcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<String>,
-    /// What its process returned.
+    /// Exit code of the container's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// Why.
+    /// Reason for the final state, such as the orchestrator's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where its output is.
+    /// URI of the captured standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_uri: Option<String>,
-    /// Where its complaints are.
+    /// URI of the captured standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_uri: Option<String>,
 }
 
 impl ContainerCallback {
-    /// What the step that waited gets: all of it, with the state under the name templates know.
+    /// Returns the result of the waiting step: all fields, with `state` renamed to
+    /// `terminal_state`, the name that templates use.
     pub fn data(&self) -> Value {
         let mut data = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = data.as_object_mut() {
@@ -77,12 +78,12 @@ impl ContainerCallback {
     }
 }
 
-/// Whether anything waited for it.
+/// Response of `POST /api/internal/container-callback/{execution_id}/{step}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CallbackReply {
-    /// `accepted_in_flight`, or `accepted_stale` when nothing waits for it.
+    /// `accepted_in_flight`, or `accepted_stale` if no command waits for the callback.
     pub status: String,
-    /// The event it led to, as text.
+    /// ID of the resulting event, as text. Absent for a stale callback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Id>,
 }

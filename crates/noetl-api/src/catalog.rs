@@ -1,4 +1,4 @@
-//! Documents: registering, listing, reading.
+//! Catalog documents: register, check, list, read, delete, and restore.
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use utoipa::ToSchema;
 
 use crate::{Diagnostic, Id, Version};
 
-/// The body of `POST /api/catalog/register`.
+/// Body of `POST /api/catalog/register`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterRequest {
-    /// The document, plain or in base64.
+    /// Document source, as plain text or base64.
     pub content: String,
-    /// Its kind when it names none itself.
+    /// Document kind if the document doesn't name one. Default: `Playbook`.
     #[serde(default = "playbook")]
     pub resource_type: String,
 }
@@ -21,275 +21,283 @@ fn playbook() -> String {
 }
 
 impl RegisterRequest {
-    /// A playbook to register.
+    /// Builds a request that registers a playbook.
     pub fn playbook(content: impl Into<String>) -> Self {
         Self { content: content.into(), resource_type: playbook() }
     }
 }
 
-/// What was registered.
+/// Response of `POST /api/catalog/register` and `PUT /api/catalog/playbook/content`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterReply {
-    /// `success`.
+    /// Always `success`; failures are HTTP errors.
     pub status: String,
-    /// One sentence for people.
+    /// Confirmation as readable text.
     pub message: String,
-    /// The document's path.
+    /// Catalog path of the document.
     pub path: String,
-    /// Its version at that path.
+    /// Version assigned at that path.
     pub version: u32,
-    /// Its id, as text.
+    /// Catalog entry ID, as text.
     pub catalog_id: Id,
-    /// Its kind, lower-case.
+    /// Document kind, in lower case.
     pub kind: String,
-    /// What its author should look at; with `force` also what would have been refused.
+    /// Diagnostics for the author. With `force`, includes errors that would otherwise reject the
+    /// document.
     #[serde(default)]
     pub warnings: Vec<Diagnostic>,
 }
 
-/// The body of `POST /api/catalog/list`.
+/// Body of `POST /api/catalog/list`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListRequest {
-    /// Only this kind, whatever its case.
+    /// Kind to list, case-insensitive. Default: all kinds. `credential` lists credentials without
+    /// their secrets.
     #[serde(default)]
     pub resource_type: Option<String>,
 }
 
-/// Documents, newest first.
+/// Response of `POST /api/catalog/list` and `POST /api/catalog/agents/list`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListReply {
-    /// Every version of every document.
+    /// Catalog entries, newest first. A catalog list contains every version; an agent list contains
+    /// only the newest version of each path.
     pub entries: Vec<Entry>,
 }
 
-/// The body of `POST /api/catalog/resource`.
+/// Body of `POST /api/catalog/resource`. Requires `catalog_id` or `path`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResourceRequest {
-    /// The entry; wins over `path`.
+    /// Catalog entry ID. Takes precedence over `path`.
     #[serde(default)]
     pub catalog_id: Option<Id>,
-    /// The path.
+    /// Catalog path of the document.
     #[serde(default)]
     pub path: Option<String>,
-    /// The version at that path; the highest when absent.
+    /// Version at that path. Default: the highest.
     #[serde(default)]
     pub version: Option<Version>,
 }
 
-/// One version of a document.
+/// A version of a catalog document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
-    /// Its id, as text.
+    /// Catalog entry ID, as text.
     pub catalog_id: Id,
-    /// Its path.
+    /// Catalog path of the document.
     pub path: String,
-    /// Its kind, lower-case.
+    /// Document kind, in lower case.
     pub kind: String,
-    /// Its version at that path.
+    /// Version at that path.
     pub version: u32,
-    /// The document as it was sent.
+    /// Document source, as registered.
     pub content: Option<String>,
-    /// Its `workflow` block.
+    /// The document's `workflow` block.
     pub layout: Option<Value>,
-    /// Its `workload` block.
+    /// The document's `workload` block.
     pub payload: Option<Value>,
-    /// Its labels.
+    /// The document's labels (`metadata.labels`).
     pub meta: Option<Value>,
-    /// When it was registered.
+    /// Time at which the version was registered.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was deleted, if it was; such a one is found by its id only.
+    /// Deletion time. Absent unless the version is deleted; a deleted version can be read only by
+    /// its ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<Timestamp>,
 }
 
-/// The body of `POST /api/catalog/register/batch`.
+/// Body of `POST /api/catalog/register/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchRequest {
-    /// The documents, registered in this order.
+    /// Documents to register, in order: 1 to 1,000.
     pub items: Vec<RegisterRequest>,
 }
 
-/// What became of a batch.
+/// Response of `POST /api/catalog/register/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchReply {
-    /// How many were registered.
+    /// Number of registered documents.
     pub registered: usize,
-    /// How many were not.
+    /// Number of documents that were not registered.
     pub failed: usize,
-    /// One per document, in their order.
+    /// Results of the documents, in request order.
     pub results: Vec<BatchResult>,
 }
 
-/// What became of one document of a batch.
+/// Outcome of registering one document of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchResult {
-    /// Its place in the request, from 0.
+    /// Zero-based index in the request.
     pub index: usize,
-    /// `registered` or `failed`.
+    /// `registered` or `failed`, per document.
     pub status: String,
-    /// Its path.
+    /// Catalog path of the document. Absent on failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its version at that path.
+    /// Version assigned at that path. Absent on failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// Its id, as text.
+    /// Catalog entry ID, as text. Absent on failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog_id: Option<Id>,
-    /// Why it was not registered.
+    /// Reason for the failure. Absent on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What there is to say about it.
+    /// Diagnostics about the document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A document to look at without keeping it.
+/// Body of `POST /api/catalog/validate`. The document is checked but not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckRequest {
-    /// The document, plain or in base64.
+    /// Document source, as plain text or base64.
     pub content: String,
-    /// Its kind when it names none itself.
+    /// Document kind if the document doesn't name one. Default: `Playbook`.
     #[serde(default = "playbook")]
     pub resource_type: String,
 }
 
-/// What was found about a document that is not kept.
+/// Response of `POST /api/catalog/validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckReply {
-    /// Whether it could be registered as it is.
+    /// Whether the document can be registered without `force`.
     pub valid: bool,
-    /// Its path.
+    /// Catalog path of the document, if the document names one.
     pub path: Option<String>,
-    /// Its kind, lower-case.
+    /// Document kind, in lower case.
     pub kind: Option<String>,
-    /// What is wrong with it, each as one sentence with its place.
+    /// Errors, each as one sentence with its location in the document.
     pub errors: Vec<String>,
-    /// Everything there is to say about it.
+    /// All diagnostics: errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The versions of a path.
+/// Response of `GET /api/catalog/versions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionsReply {
-    /// The path.
+    /// Catalog path that was requested.
     pub path: String,
-    /// Every version, highest first.
+    /// All versions, deleted ones included, highest first.
     pub versions: Vec<VersionView>,
 }
 
-/// One version of a document, without what is in it.
+/// A version of a document, without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionView {
-    /// Its id, as text.
+    /// Catalog entry ID, as text.
     pub catalog_id: Id,
-    /// Its version.
+    /// Version at the requested path.
     pub version: u32,
-    /// Its kind, lower-case.
+    /// Document kind, in lower case.
     pub kind: String,
-    /// When it was registered.
+    /// Time at which the version was registered.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was deleted, if it was.
+    /// Deletion time. `null` unless the version is deleted.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<Timestamp>,
 }
 
-/// What `POST /api/catalog/delete` and `POST /api/catalog/restore` are about.
+/// Body of `POST /api/catalog/delete` and `POST /api/catalog/restore`. Requires `catalog_id` or
+/// `path`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeleteRequest {
-    /// The entry; wins over `path`.
+    /// Catalog entry ID. Takes precedence over `path`.
     #[serde(default)]
     pub catalog_id: Option<Id>,
-    /// The path.
+    /// Catalog path of the document.
     #[serde(default)]
     pub path: Option<String>,
-    /// The version at that path; all of them when absent.
+    /// Version at that path. Default: all versions. `latest` means the highest version that is not
+    /// deleted.
     #[serde(default)]
     pub version: Option<Version>,
 }
 
-/// What was deleted or restored.
+/// Response of `POST /api/catalog/delete` and `POST /api/catalog/restore`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeleteReply {
-    /// `deleted` or `restored`.
+    /// `deleted` or `restored`, depending on the request.
     pub status: String,
-    /// The path.
+    /// Catalog path of the document.
     pub path: String,
-    /// The versions that were not so before, highest first.
+    /// Versions that the request changed, highest first. Empty if it changed nothing.
     pub versions: Vec<u32>,
 }
 
-/// The body of `POST /api/catalog/agents/list`.
+/// Body of `POST /api/catalog/agents/list`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentsRequest {
-    /// Only agents that can do all of this.
+    /// Capabilities that a listed agent must have, all of them. Default: none.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
 
-/// The text of a playbook.
+/// Response of `GET /api/catalog/playbook/content`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlaybookContent {
-    /// Its path.
+    /// Catalog path of the playbook.
     pub path: String,
-    /// Its version.
+    /// Version at that path.
     pub version: u32,
-    /// Its id, as text.
+    /// Catalog entry ID, as text.
     pub catalog_id: Id,
-    /// The document as it was sent.
+    /// Document source, as registered.
     pub content: String,
 }
 
-/// The body of `PUT /api/catalog/playbook/content`.
+/// Body of `PUT /api/catalog/playbook/content`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PutContent {
-    /// The document, plain or in base64.
+    /// Document source, as plain text or base64. The document must have the path of the version it
+    /// replaces.
     pub content: String,
 }
 
-/// A form for the input of a document.
+/// Form for the workload of a document. Response of `GET /api/catalog/{path}/ui_schema`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UiForm {
-    /// Its path.
+    /// Catalog path of the document.
     pub path: String,
-    /// Its version.
+    /// Version at that path.
     pub version: u32,
-    /// Its kind, lower-case.
+    /// Document kind, in lower case.
     pub kind: String,
-    /// What it is called.
+    /// Title of the form (`metadata.name`).
     pub title: Option<String>,
-    /// What it is for.
+    /// Form description in Markdown (`metadata.description`).
     pub description_markdown: Option<String>,
-    /// Whether its author wants it shown.
+    /// Whether the author wants the document shown in the UI (`metadata.exposed_in_ui`). Default:
+    /// `false`.
     pub exposed_in_ui: bool,
-    /// One per key of its `workload`, in the order of the document.
+    /// Fields for the keys of `workload`, in document order.
     pub fields: Vec<UiFormField>,
-    /// When this was made.
+    /// Time at which the server generated the form.
     #[schema(value_type = String, format = DateTime)]
     pub generated_at: Timestamp,
 }
 
-/// One field of a form.
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UiFormField {
-    /// Its key.
+    /// Key in the workload, or in the enclosing object.
     pub name: String,
-    /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array` or `string`.
+    /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array`, or `string`.
     pub kind: String,
-    /// What it is when nothing is filled in.
+    /// Value used if the user leaves the field unchanged.
     pub default: Value,
-    /// What it is for.
+    /// Explanation for the user (`# ui:description=…`).
     pub description: Option<String>,
-    /// Whether what is typed is not to be shown.
+    /// Whether the UI must mask the input (`# ui:secret`).
     pub secret: bool,
-    /// Which credentials may be chosen.
+    /// Glob pattern of selectable credential names (`# ui:credential=glob`).
     pub credential_glob: Option<String>,
-    /// What may be chosen.
+    /// Selectable values of an `enum` field (`# ui:enum=[a, b]`).
     pub options: Option<Vec<Value>>,
-    /// The fields of an object.
+    /// Fields of an `object` field.
     #[schema(no_recursion)]
     pub children: Option<Vec<UiFormField>>,
 }

@@ -1,7 +1,8 @@
-//! A typed client of the control plane.
+//! Typed HTTP client for the control plane.
 //!
-//! [`calls`] has one function per call; [`Client::ask`] makes it. What is asked most often has a
-//! method of its own. [`Follow`] reads a stream and goes on by itself when the connection is lost.
+//! [`calls`] has one function per API call, and [`Client::ask`] sends it. Frequent calls have their
+//! own methods on [`Client`]. [`Follow`] reads an event stream and reconnects after a lost
+//! connection.
 
 mod call;
 pub mod calls;
@@ -33,44 +34,46 @@ use crate::executions::{
 };
 use crate::health::Health;
 
-/// How long a request may take. A worker's report may be held for 20 s while the journal is busy.
+/// Timeout of a request. The server may delay the response to a worker's report for 20 s while the
+/// journal queue is full.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes per second of the slowest line that large bodies are sent over.
+/// Minimum throughput assumed for large bodies, in bytes per second. Extends the request timeout.
 const SLOWEST: u64 = 128 << 10;
-/// How long a stream may be silent. The control plane says something every 15 s.
+/// Read timeout of a stream. The control plane sends a heartbeat every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How long a connection may take. A control plane that is there answers far sooner.
+/// Timeout for establishing a connection. A reachable control plane accepts one far sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much of a body that is not an error body is kept in an error.
+/// Maximum length, in characters, of a response text that is copied into an error because it isn't
+/// an error body.
 const TEXT_MAX: usize = 500;
 
-/// Why a call did not succeed.
+/// Errors returned by [`Client`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The address is not one.
+    /// The base URL is not an HTTP or HTTPS URL with a host.
     #[error("'{0}' is not an address of a control plane")]
     Address(String),
-    /// A token, a certificate or a key cannot be used.
+    /// The token, certificate, or private key is malformed.
     #[error("{0}")]
     Access(&'static str),
-    /// The control plane could not be reached, or went away.
+    /// The request failed before a complete response arrived. Retrying may succeed.
     #[error("no answer from the control plane")]
     Transport(#[source] Box<dyn Error + Send + Sync>),
-    /// The control plane refuses.
+    /// The control plane responded with an error status.
     #[error("{}", .body.error)]
     Refused {
-        /// The HTTP status.
+        /// HTTP status code of the response.
         status: u16,
-        /// What it said.
+        /// Error body of the response.
         body: Box<ErrorBody>,
     },
-    /// The answer has another shape than expected.
+    /// The response body doesn't have the expected shape.
     #[error("the answer is not one of a control plane")]
     Shape(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl ClientError {
-    /// The HTTP status of a refusal.
+    /// Returns the HTTP status of an error response, or `None` for other errors.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -78,7 +81,8 @@ impl ClientError {
         }
     }
 
-    /// Whether the same call may succeed a little later without anybody doing anything.
+    /// Returns `true` if a retry may succeed without any other change: the request failed in
+    /// transport, or the status is 429 or at least 500.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Transport(_) => true,
@@ -88,19 +92,19 @@ impl ClientError {
     }
 
     fn transport(error: reqwest::Error) -> Self {
-        // The address is known to whoever asked, and may hold a password.
+        // The URL may contain a password, and the caller knows it anyway.
         Self::Transport(error.without_url().into())
     }
 }
 
-/// What opens a control plane. Printing it shows nothing of what is secret.
+/// Credentials for a control plane. `Debug` output omits them.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// Sent as `Authorization: Bearer`.
+    /// Access token, sent as `Authorization: Bearer`.
     pub token: Option<String>,
-    /// Certificates of authorities to trust besides those of the system, as PEM.
+    /// PEM bundle of CA certificates to trust in addition to the system's.
     pub authorities: Option<Vec<u8>>,
-    /// The client's own certificate and its key, one after the other, as PEM.
+    /// Client certificate followed by its private key, as PEM.
     pub identity: Option<Vec<u8>>,
 }
 
@@ -110,23 +114,31 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Talks to one control plane. Cheap to clone.
+/// HTTP client for one control plane. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
     base: Url,
     http: reqwest::Client,
-    /// For streams, which have no end to wait for.
+    /// Client for streams: has a read timeout instead of a total timeout.
     streams: reqwest::Client,
 }
 
 impl Client {
-    /// A client of the control plane at this address, as `http://127.0.0.1:8082`. A control plane
-    /// on this machine is asked directly, whatever proxy the environment names.
+    /// Creates a client for the control plane at a base URL, such as `http://127.0.0.1:8082`. For
+    /// `localhost`, `127.0.0.1`, and `[::1]`, ignores proxies set in the environment.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClientError::Address`] if `base` is not an HTTP or HTTPS URL with a host.
     pub fn new(base: &str) -> Result<Self, ClientError> {
         Self::with(base, &Access::default())
     }
 
-    /// The same with what opens it.
+    /// Like [`new`](Self::new), with credentials.
+    ///
+    /// # Errors
+    ///
+    /// Also returns [`ClientError::Access`] if a credential is malformed.
     pub fn with(base: &str, access: &Access) -> Result<Self, ClientError> {
         let address = || ClientError::Address(base.to_owned());
         let base = Url::parse(base.trim().trim_end_matches('/')).map_err(|_| address())?;
@@ -134,7 +146,7 @@ impl Client {
         if !is_http || base.host_str().is_none() {
             return Err(address());
         }
-        // Another part of the program may have chosen one before, which is as good.
+        // Fails if the process has already installed a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = builder(&base, access)?.timeout(REQUEST_TIMEOUT).build();
         let streams = builder(&base, access)?.read_timeout(SILENCE).build();
@@ -145,32 +157,34 @@ impl Client {
         })
     }
 
-    /// The address it talks to.
+    /// Returns the base URL. May contain a password; see [`address`](Self::address).
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// The address it talks to, as it may be shown: without a name and a password in it.
+    /// Returns the base URL without user name and password, for display.
     pub fn address(&self) -> String {
         let mut shown = self.base.clone();
-        // Only addresses that have no host refuse this.
+        // Fails only for URLs without a host, which `with` rejects.
         let _ = shown.set_username("").and_then(|()| shown.set_password(None));
         shown.as_str().trim_end_matches('/').to_owned()
     }
 
-    /// Makes a call.
+    /// Sends a call and returns the decoded response with its raw body and date.
     pub async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<Answer<T>, ClientError> {
         let (status, date, body) = self.fetch(&call).await?;
         Answer::read(decoded(status, &body)?, date)
     }
 
-    /// Makes a call that sends or brings much, which may take as long as a slow line needs for it.
+    /// Sends a call with a large request body and decodes the response. Extends the timeout in
+    /// proportion to the size of the request body.
     pub async fn carry<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
         let body = self.bring(&call, 0).await?;
         decode(&body)
     }
 
-    /// The bytes of an answer, of which so many are expected.
+    /// Sends a call and returns the raw response body. Extends the timeout in proportion to the
+    /// request body and to `expected`, the size of the response in bytes.
     pub async fn bring<T>(&self, call: &Call<T>, expected: u64) -> Result<Vec<u8>, ClientError> {
         let sent = u64::try_from(call.size()).unwrap_or(u64::MAX);
         let seconds = sent.saturating_add(expected) / SLOWEST;
@@ -183,12 +197,12 @@ impl Client {
         }
     }
 
-    /// Reads a stream from its beginning, or from after a place in it.
+    /// Reads a stream from the item after `after`; 0 reads from the beginning.
     pub fn follow(&self, call: Call<()>, after: u64) -> Follow {
         Follow::new(self.clone(), call, after)
     }
 
-    /// Registers a document; one with errors too when `force` is given.
+    /// Registers a document. With `force`, registers it even if it has errors.
     pub async fn register(
         &self,
         request: &RegisterRequest,
@@ -197,22 +211,24 @@ impl Client {
         self.value(calls::register(request, force)).await
     }
 
-    /// Starts an execution.
+    /// Starts an execution of a playbook.
     pub async fn execute(&self, request: &ExecuteRequest) -> Result<ExecuteReply, ClientError> {
         self.value(calls::execute(request)).await
     }
 
-    /// One execution with the newest part of its log.
+    /// Returns an execution with its events, oldest first. The server limits a response to the
+    /// newest 100,000 events.
     pub async fn execution(&self, id: ExecutionId) -> Result<ExecutionDetail, ClientError> {
         self.value(calls::execution(id)).await
     }
 
-    /// How one execution stands.
+    /// Returns the status of an execution.
     pub async fn status(&self, id: ExecutionId) -> Result<StatusReply, ClientError> {
         self.value(calls::status(id)).await
     }
 
-    /// A stretch of one execution's log after a place in it, oldest first.
+    /// Returns up to `limit` events of an execution with a sequence number above `after`, oldest
+    /// first.
     pub async fn log(
         &self,
         id: ExecutionId,
@@ -222,7 +238,7 @@ impl Client {
         self.value(calls::events(id, after, Some(limit))).await
     }
 
-    /// Stops an execution.
+    /// Cancels an execution. Child executions that it waits for are cancelled with it.
     pub async fn cancel(
         &self,
         id: ExecutionId,
@@ -232,12 +248,12 @@ impl Client {
         self.value(calls::cancel(id, &request)).await
     }
 
-    /// Steps that wait for a person, oldest first, up to so many.
+    /// Returns up to `limit` pending approvals, oldest first.
     pub async fn approvals(&self, limit: usize) -> Result<ApprovalList, ClientError> {
         self.value(calls::approvals(limit)).await
     }
 
-    /// Gives a step the answer it waits for.
+    /// Answers a parked command, such as an approval.
     pub async fn answer(
         &self,
         id: ExecutionId,
@@ -247,22 +263,23 @@ impl Client {
         self.value(calls::answer(id, command, request)).await
     }
 
-    /// Says something about an execution, as a worker does.
+    /// Reports an event of an execution, as workers do.
     pub async fn report(&self, event: &EventRequest) -> Result<EventReply, ClientError> {
         self.value(calls::report(event)).await
     }
 
-    /// One command.
+    /// Returns a command by its ID.
     pub async fn command(&self, id: CommandId) -> Result<Command, ClientError> {
         self.value(calls::command(id)).await
     }
 
-    /// Takes a command for a worker.
+    /// Claims a command for a worker. Repeating a claim for the same worker is harmless.
     pub async fn claim(&self, id: CommandId, worker_id: &str) -> Result<ClaimReply, ClientError> {
         self.value(calls::claim(id, worker_id)).await
     }
 
-    /// Whether the control plane is well. One that says it is not is an answer, not an error.
+    /// Returns the health of the control plane. An unhealthy control plane is a response, not an
+    /// error.
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.value(calls::health()).await
     }
@@ -272,7 +289,8 @@ impl Client {
         decoded(status, &body)
     }
 
-    /// The body of an answer; anything else is an error.
+    /// Sends a call and returns status, date, and body of the response. Returns an error unless the
+    /// status is a success or one that the call also accepts.
     async fn fetch<T>(
         &self,
         call: &Call<T>,
@@ -325,8 +343,8 @@ async fn send(
     Ok((status, date, body.into()))
 }
 
-/// Returns the address of a server whose URL names it by a loopback IP address. A host name is none,
-/// `localhost` included: a resolver decides what it stands for.
+/// Returns the socket address of a URL whose host is a loopback IP address. Returns `None` for host
+/// names, including `localhost`, because a resolver decides which address they have.
 pub fn loopback_address(url: &str) -> Option<SocketAddr> {
     let url = Url::parse(url.trim()).ok()?;
     let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
@@ -342,12 +360,14 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClientError> {
     serde_json::from_slice(body).map_err(|error| ClientError::Shape(error.into()))
 }
 
-/// An answer's meaning. What comes under the status of a refusal and has no meaning is one.
+/// Decodes a response body. If decoding fails and the status is an error status, returns the error
+/// response instead of the decoding error.
 fn decoded<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ClientError> {
     decode(body).map_err(|error| if status.is_success() { error } else { refused(status, body) })
 }
 
-/// A refusal whose body has another shape, as a proxy's, still says something.
+/// Builds the error for an error status. If the body isn't an [`ErrorBody`], such as a proxy's
+/// page, uses the beginning of its text, or the status if the body is empty.
 fn refused(status: StatusCode, body: &[u8]) -> ClientError {
     let body = serde_json::from_slice(body).unwrap_or_else(|_| {
         let text: String = String::from_utf8_lossy(body).trim().chars().take(TEXT_MAX).collect();

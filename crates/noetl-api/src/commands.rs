@@ -1,4 +1,4 @@
-//! Commands: what a worker claims and runs.
+//! Commands: read and claim units of work for a worker.
 
 use noetl_model::trace::{self, TraceContext};
 use noetl_model::{Map, Value};
@@ -7,88 +7,89 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/commands/{event_id}/claim`.
+/// Body of `POST /api/commands/{event_id}/claim`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimRequest {
-    /// Who claims.
+    /// Name of the claiming worker. Must not be empty.
     pub worker_id: String,
-    /// How the command is to be told: `native` as it was issued, else in the words of published
-    /// workers.
+    /// Encoding of the command in the response. `native`: as issued. Default: the encoding that
+    /// published workers expect. Other values are an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
 }
 
-/// A claimed command.
+/// Response of `POST /api/commands/{event_id}/claim`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// The command: the id of its `command.issued` event.
+    /// Command ID: the ID of the `command.issued` event.
     pub event_id: Id,
-    /// What to run.
+    /// The command to run.
     #[serde(flatten)]
     pub command: Command,
 }
 
-/// One command.
+/// A command: one unit of work for a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Command {
-    /// Its execution.
+    /// ID of the command's execution.
     pub execution_id: Id,
-    /// Its step.
+    /// Name of the command's step.
     pub node_id: String,
-    /// Its step again.
+    /// Name of the command's step. Same value as `node_id`.
     pub node_name: String,
-    /// Its tool's kind.
+    /// Tool kind, such as `http`.
     pub action: String,
-    /// What the tool gets.
+    /// Input of the tool.
     pub context: CommandContext,
-    /// What helps to place it.
+    /// Identifiers and attempt counts.
     pub meta: CommandMeta,
 }
 
-/// What the tool of a command gets.
+/// Input of a command's tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandContext {
-    /// The tool's settings, without its kind: a map, or the labelled tasks of a pipeline in a list.
+    /// Tool settings without the kind: an object, or for a pipeline a list of labeled tasks.
     #[schema(value_type = Object)]
     pub tool_config: Value,
-    /// Its named arguments.
+    /// Named arguments of the tool.
     #[schema(value_type = Object)]
     pub args: Map,
-    /// Names for templates that are still to be rendered, as published workers know them; none when
-    /// nothing is left to render.
+    /// Template variables for templates that the worker renders, in the layout that published
+    /// workers expect. Empty if all templates are rendered.
     #[schema(value_type = Object)]
     pub render_context: Map,
 }
 
-/// What helps to place a command. Its ids are text.
+/// Identifiers and attempt counts of a command. IDs are text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CommandMeta {
-    /// `<execution>:<step>:<event>`; a worker repeats it in what it reports.
+    /// `<execution>:<step>:<event>`. A worker repeats this ID in its reports.
     pub command_id: String,
-    /// Its step.
+    /// Name of the command's step.
     pub step: String,
-    /// Its tool's kind.
+    /// Tool kind, such as `http`.
     pub tool_kind: String,
-    /// Which try it is, from 1.
+    /// Attempt number, starting at 1.
     pub attempt: u32,
-    /// How many tries there are.
+    /// Number of attempts before the step fails with `worker_lost`.
     pub max_attempts: u32,
-    /// The same again: published workers report what they cannot fetch a credential for only when the
-    /// tries are used up, and no other try of theirs would follow.
+    /// Same value as `max_attempts`. A published worker that can't fetch a credential reports that
+    /// only if no attempt remains, and otherwise makes no further attempt. Equal values make it
+    /// report the failure.
     #[serde(default)]
     pub attempts: u32,
-    /// Its execution.
+    /// ID of the command's execution.
     pub execution_id: Id,
-    /// That execution's playbook.
+    /// Catalog entry ID of the execution's playbook.
     pub catalog_id: Id,
-    /// Whether it calls for work.
+    /// Whether the command requires work. Always `true`.
     pub actionable: bool,
-    /// Its item's place in a loop, from 0.
+    /// Zero-based index of the loop item. Absent outside a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_index: Option<u32>,
-    /// Its trace and its span in it: `traceparent`, `tracestate`.
+    /// W3C trace context with the command's span: `traceparent` and `tracestate`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "trace::kept")]
     #[schema(value_type = Option<Object>)]
     pub trace: Option<TraceContext>,

@@ -1,4 +1,4 @@
-//! Credentials: keeping, listing, reading, removing.
+//! Credentials, the audit of secret requests, and rotation of the encryption key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,23 +9,23 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::Id;
 
-/// The body of `POST /api/credentials`. Printing it shows nothing of what is secret.
+/// Body of `POST /api/credentials`. `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutCredential {
-    /// Its name; one that has it is replaced.
+    /// Credential name. Replaces the credential with this name, if any.
     pub name: String,
-    /// Its type.
+    /// Credential type, such as `postgres`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is secret.
+    /// Secret data, encrypted at rest.
     pub data: Value,
-    /// Whatever its owner notes.
+    /// Free-form metadata of the owner, stored in plain text.
     #[serde(default)]
     pub meta: Option<Value>,
-    /// Its tags.
+    /// Tags of the credential. Default: none.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
-    /// What it is for.
+    /// Purpose of the credential.
     #[serde(default)]
     pub description: Option<String>,
 }
@@ -40,35 +40,37 @@ impl fmt::Debug for PutCredential {
     }
 }
 
-/// A credential as it is shown. What is secret is there only when it was asked for.
+/// A credential. Contains the secret only if the request asked for it. `Debug` output omits the
+/// secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialView {
-    /// Its id, as text.
+    /// Credential ID, as text. `0` for a keychain entry.
     pub id: Id,
-    /// Its name.
+    /// Credential name, unique in its tenant.
     pub name: String,
-    /// Its type.
+    /// Credential type, or `keychain` for a keychain entry.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whatever its owner notes.
+    /// Free-form metadata of the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
-    /// Its tags.
+    /// Tags of the credential. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What it is for.
+    /// Purpose of the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When its name was first used.
+    /// Time at which the name was first stored.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last put.
+    /// Time at which the credential was last stored.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// What is secret.
+    /// Decrypted secret data. Present only if requested with `include_data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// What its owner should know of it, said when it is put.
+    /// Problems that the owner should know about, such as secret values too short to redact. Only
+    /// in the response of `POST /api/credentials`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -80,147 +82,150 @@ impl fmt::Debug for CredentialView {
     }
 }
 
-/// A credential as a worker opens it.
+/// Decrypted content of a [`SealedCredential`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct OpenedCredential {
     /// Credential with decrypted data.
     #[serde(flatten)]
     pub credential: CredentialView,
-    /// Placeholders that resolve in the worker's execution, by field of the credential.
+    /// Placeholders that resolve in the worker's execution, keyed by field of the credential.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placeholders: BTreeMap<String, String>,
 }
 
-/// The reply of `GET /api/credentials`.
+/// Response of `GET /api/credentials`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialList {
-    /// The credentials, by name.
+    /// Credentials without their secrets, sorted by name.
     pub items: Vec<CredentialView>,
-    /// What was asked for, if anything was.
+    /// Filter of the request. Absent if the request had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<CredentialFilterView>,
 }
 
-/// What a list of credentials was asked for.
+/// Filter for a list of credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CredentialFilterView {
-    /// Only this type.
+    /// Credential type to list. Default: all types.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Only names and descriptions that contain this.
+    /// Text that the name or description must contain, case-insensitive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
 }
 
-/// The reply of `DELETE /api/credentials/{identifier}`.
+/// Response of `DELETE /api/credentials/{identifier}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialDeleted {
-    /// One sentence for people.
+    /// Confirmation as readable text.
     pub message: String,
-    /// The id it had, as text.
+    /// ID of the deleted credential, as text.
     pub id: Id,
 }
 
-/// The reply of `GET /api/credentials/{identifier}/sealed`: a credential that one worker can open.
+/// Response of `GET /api/credentials/{identifier}/sealed`: a credential encrypted with a worker's
+/// public key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SealedCredential {
-    /// How it is sealed.
+    /// Name of the encryption algorithm: `x25519-hkdf-sha256-chacha20-poly1305`.
     pub alg: String,
-    /// Which form of that.
+    /// Version of the algorithm's format. Currently 1.
     pub v: u32,
-    /// The public half of the key made for it, in base64.
+    /// Ephemeral public key, in base64.
     pub eph_pub: String,
-    /// What is sealed, in base64.
+    /// Encrypted credential, in base64.
     pub ciphertext: String,
 }
 
-/// Who was given which secret, latest first.
+/// Response of `GET /api/internal/secret-audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SecretAuditReply {
-    /// One per time that a secret was asked for.
+    /// Records, one per request for a secret, latest first.
     pub rows: Vec<SecretAuditRow>,
 }
 
-/// One time that a secret was asked for.
+/// Audit record of a request for a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SecretAuditRow {
-    /// Its id, as text.
+    /// Record ID, as text.
     pub audit_id: Id,
-    /// When.
+    /// Time of the request.
     #[schema(value_type = String, format = DateTime)]
     pub occurred_at: Timestamp,
-    /// Which.
+    /// Name of the requested credential.
     pub credential: String,
-    /// What was asked.
+    /// Requested operation, such as `resolve` or `sealed`.
     pub operation: String,
-    /// What came of it: `ok`, `not_found`, `denied` or `failed`.
+    /// Outcome: `ok`, `not_found`, `denied`, or `failed`.
     pub outcome: String,
-    /// Who asked.
+    /// Identity of the caller, such as `token:ID` or `oidc:SUBJECT`. A worker's own name is in
+    /// `notes`.
     pub worker_id: Option<String>,
-    /// The execution it was for, as text.
+    /// ID of the execution that needed the secret, as text.
     pub execution_id: Option<Id>,
-    /// That execution's parent, as text.
+    /// ID of that execution's parent, as text.
     pub parent_execution_id: Option<Id>,
-    /// The version of the key it is encrypted under.
+    /// Version of the encryption key that wraps the secret.
     pub kek_version: Option<String>,
-    /// Anything else.
+    /// Additional information, such as the name of the worker.
     pub notes: Option<String>,
 }
 
-/// How far a change of the encryption key has come.
+/// Response of `GET /api/internal/wallet/key-status`: progress of a key rotation, over all tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeyStatusReply {
-    /// What the key in use is called.
+    /// Version of the current encryption key.
     pub version: String,
-    /// Whether the key before is known.
+    /// Whether the server knows the previous key.
     pub has_previous: bool,
-    /// Whether nothing needs the key before any more.
+    /// Whether no record is wrapped by the previous key, so the key can be removed.
     pub complete: bool,
-    /// Credentials.
+    /// Counts of stored credentials.
     pub credentials: KeyTallyView,
-    /// Entries of the keychain.
+    /// Counts of keychain entries.
     pub keychain: KeyTallyView,
 }
 
-/// What is encrypted under which key.
+/// Number of records per encryption key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeyTallyView {
-    /// How many there are.
+    /// Number of records in total.
     pub total: u64,
-    /// How many are under the key in use.
+    /// Records wrapped by the current key.
     pub current: u64,
-    /// How many under the key before.
+    /// Records wrapped by the previous key.
     pub previous: u64,
-    /// How many under neither.
+    /// Records wrapped by neither key. The server can't decrypt them.
     pub unreadable: u64,
-    /// How many by the name of their key.
+    /// Number of records by key version.
     pub versions: BTreeMap<String, u64>,
 }
 
-/// The body of `POST /api/internal/wallet/rotate-kek`.
+/// Body of `POST /api/internal/wallet/rotate-kek`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RotateRequest {
-    /// How many records are wrapped again at most; 10 000 when left out.
+    /// Maximum number of records to rewrap. Default: 10,000.
     #[serde(default)]
     pub limit: Option<u64>,
 }
 
-/// What was wrapped again.
+/// Response of `POST /api/internal/wallet/rotate-kek`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RotateReply {
-    /// Credentials.
+    /// Number of rewrapped credentials.
     pub credentials: u64,
-    /// Entries of the keychain.
+    /// Number of rewrapped keychain entries.
     pub keychain: u64,
-    /// Records that were as they should be.
+    /// Records that the current key already wrapped.
     pub current: u64,
-    /// Records that somebody else wrote meanwhile.
+    /// Records skipped because another writer changed them at the same time.
     pub changed: u64,
-    /// How many could not be read under any key.
+    /// Records that no known key can decrypt.
     pub unreadable: u64,
-    /// Some of those.
+    /// Up to 100 of the undecryptable records, such as `credential 12` or `keychain
+    /// default/api:1:global`.
     pub unreadable_places: Vec<String>,
-    /// Whether all were looked at. If not, ask again.
+    /// Whether every record was processed and none was skipped. If `false`, repeat the request.
     pub complete: bool,
 }

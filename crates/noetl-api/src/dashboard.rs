@@ -1,4 +1,4 @@
-//! Numbers for dashboards.
+//! Execution counts for dashboards.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,106 +6,108 @@ use utoipa::ToSchema;
 
 use crate::executions::ExecutionView;
 
-/// The reply of `GET /api/dashboard/stats`: the same numbers in the two shapes that clients read.
+/// Response of `GET /api/dashboard/stats`. Repeats the counts of `stats` at the top level, because
+/// clients read either.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DashboardReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// Counts.
+    /// Number of executions by status, playbooks, and workers.
     pub stats: DashboardStats,
-    /// Playbooks, each path once.
+    /// Number of playbooks, counting each path once.
     pub total_playbooks: u64,
-    /// All executions that are kept.
+    /// Number of stored executions.
     pub total_executions: u64,
-    /// Those under way.
+    /// Number of running executions.
     pub active_executions: u64,
-    /// How many in a hundred of those that ended by themselves ended well; 0 while none has.
+    /// Percentage of completed among completed and failed executions, 0 to 100, rounded to one
+    /// decimal place. 0 if there are none.
     pub success_rate: f64,
-    /// The newest.
+    /// The 10 newest executions.
     pub recent_executions: Vec<ExecutionView>,
 }
 
-/// Counts.
+/// Number of executions by status, playbooks, and workers of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DashboardStats {
-    /// All executions that are kept.
+    /// Number of stored executions.
     pub total_executions: u64,
-    /// Those that ended well.
+    /// Number of completed executions.
     pub successful_executions: u64,
-    /// Those that ended badly.
+    /// Number of failed executions.
     pub failed_executions: u64,
-    /// Those that were stopped.
+    /// Number of cancelled executions.
     pub cancelled_executions: u64,
-    /// Those under way.
+    /// Number of running executions.
     pub running_executions: u64,
-    /// Playbooks, each path once.
+    /// Number of playbooks, counting each path once.
     pub total_playbooks: u64,
-    /// Workers elsewhere that were heard of lately.
+    /// Number of registered workers with a heartbeat in the last 90 seconds.
     pub total_workers: u64,
 }
 
-/// The reply of `GET /api/dashboard/activity`: executions by when they started.
+/// Response of `GET /api/dashboard/activity`: a histogram of executions by start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActivityReply {
-    /// When the first stretch begins.
+    /// Start of the first time bucket.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// How long each is, in seconds.
+    /// Length of a time bucket, in seconds.
     pub stretch_seconds: u64,
-    /// The stretches, oldest first; the last holds the present.
+    /// Time buckets, oldest first. The last one contains the current time.
     pub stretches: Vec<Activity>,
 }
 
-/// Executions that started in one stretch of time, by how they stand now.
+/// Executions that started in one time bucket, by current status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Activity {
-    /// Those under way.
+    /// Number of running executions.
     pub running: u64,
-    /// Those that ended well.
+    /// Number of completed executions.
     pub completed: u64,
-    /// Those that ended badly.
+    /// Number of failed executions.
     pub failed: u64,
-    /// Those that were stopped.
+    /// Number of cancelled executions.
     pub cancelled: u64,
 }
 
-/// The reply of `GET /api/dashboard/widgets`.
+/// Response of `GET /api/dashboard/widgets`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct WidgetsReply {
-    /// What can be shown.
+    /// Widgets in display order.
     pub widgets: Vec<Widget>,
 }
 
-/// Something to show.
+/// A dashboard widget with its data.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Widget {
-    /// Which.
+    /// Widget ID: `execution-trend` or `recent-executions`.
     pub id: String,
-    /// How to show it: `chart` or `table`.
+    /// Display type: `chart` or `table`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What stands above it.
+    /// Heading of the widget.
     pub title: String,
-    /// What it shows.
+    /// Rows that the widget shows.
     #[schema(value_type = Vec<Object>)]
     pub data: WidgetData,
 }
 
-/// What a widget shows.
+/// Rows that a widget shows.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum WidgetData {
-    /// Executions by how they stand.
+    /// Number of executions by status.
     Counts(Vec<StatusCount>),
-    /// Executions.
+    /// Executions, newest start first.
     Executions(Vec<ExecutionView>),
 }
 
-/// How many executions stand so.
+/// Number of executions with one status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusCount {
-    /// How.
+    /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// How many.
+    /// Number of executions with that status.
     pub count: u64,
 }

@@ -1,52 +1,53 @@
-//! The database below a control plane.
+//! Access to the control plane's database for operators.
 
 use noetl_model::{Map, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The body of `POST /api/postgres/execute`. One of the first three says what to run.
+/// Body of `POST /api/postgres/execute`. The first non-empty field of `query`, `query_base64`, and
+/// `procedure` is executed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SqlRequest {
-    /// A statement.
+    /// SQL statement to execute.
     #[serde(default)]
     pub query: Option<String>,
-    /// A statement in base64.
+    /// SQL statement to execute, in base64.
     #[serde(default)]
     pub query_base64: Option<String>,
-    /// A procedure to call, as `noetl.tidy(1)`.
+    /// Procedure to call, such as `noetl.tidy(1)`.
     #[serde(default)]
     pub procedure: Option<String>,
-    /// What stands for `$1`, `$2`, … in it.
+    /// Values of the parameters `$1`, `$2`, …
     #[serde(default)]
     pub parameters: Option<Vec<Value>>,
-    /// The schema of names without one.
+    /// Schema for unqualified names.
     #[serde(default, alias = "db_schema")]
     pub schema: Option<String>,
 }
 
-/// What a statement returned.
+/// Response of `POST /api/postgres/execute`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SqlReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// Its rows: column to value.
+    /// Result rows, each mapping column names to values.
     #[schema(value_type = Vec<Object>)]
     pub result: Vec<Map>,
 }
 
-/// Whether the schema is there.
+/// Response of `POST /api/db/init` and `GET /api/db/validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SchemaReply {
-    /// `ok` or `error`.
+    /// `ok`, or `error` if tables are missing.
     pub status: String,
-    /// In one sentence.
+    /// State of the schema as readable text.
     pub message: String,
-    /// Whether nothing is missing.
+    /// Whether all required tables exist.
     pub valid: bool,
-    /// The tables there are.
+    /// Existing tables. Only in the response of `GET /api/db/validate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<Vec<String>>,
-    /// Those that should be there and are not.
+    /// Missing tables. Only in the response of `GET /api/db/validate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<String>>,
 }

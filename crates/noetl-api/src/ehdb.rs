@@ -1,4 +1,4 @@
-//! Executions and their events as the published terminal reads them: every id is text.
+//! Executions and events in the format of the published terminal: every ID is text.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,105 +6,105 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// What can be asked.
+/// Response of `GET /api/ehdb`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbIndex {
-    /// `index`.
+    /// Always `index`: names the type of the response.
     pub action: String,
-    /// `eventlog`.
+    /// Always `eventlog`: names the source of the data.
     pub tier: String,
-    /// The paths.
+    /// Paths of the available endpoints.
     pub routes: Vec<String>,
 }
 
-/// Executions, newest start first.
+/// Response of `GET /api/ehdb/executions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbExecutions {
-    /// `executions`.
+    /// Always `executions`: names the type of the response.
     pub action: String,
-    /// `eventlog`.
+    /// Always `eventlog`: names the source of the data.
     pub tier: String,
-    /// How many there are here.
+    /// Number of executions in this response.
     pub returned: usize,
-    /// The last id here, when there may be more.
+    /// ID of the last execution in this response if more may follow, otherwise `null`.
     pub next_cursor: Option<String>,
-    /// The executions.
+    /// Executions, newest start first.
     pub executions: Vec<EhdbExecution>,
 }
 
-/// How one execution stands.
+/// State of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbExecution {
-    /// Its id, as text.
+    /// Execution ID, as text.
     pub execution_id: Id,
-    /// Its status.
+    /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// Whether nothing can move it any more.
+    /// Whether the status is final.
     pub terminal: bool,
-    /// The step that was entered last.
+    /// Step that was entered last.
     pub current_node: Option<String>,
-    /// Its playbook.
+    /// Catalog path of the playbook.
     pub path: String,
-    /// Its catalog entry, as text.
+    /// Catalog entry ID of the playbook, as text.
     pub catalog_id: Id,
-    /// The execution that started it, as text.
+    /// ID of the parent execution, as text.
     pub parent_execution_id: Option<Id>,
-    /// How many events its log has.
+    /// Number of events in the event log.
     pub event_count: u64,
-    /// When it started.
+    /// Start time of the execution.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End time. `null` while the execution runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
 }
 
-/// One execution, if there is one.
+/// Response of `GET /api/ehdb/executions/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbState {
-    /// `execution`.
+    /// Always `execution`: names the type of the response.
     pub action: String,
-    /// `eventlog`.
+    /// Always `eventlog`: names the source of the data.
     pub tier: String,
-    /// Its id, as text.
+    /// Requested execution ID, as text.
     pub execution_id: Id,
-    /// Whether there is one.
+    /// Whether the execution exists.
     pub exists: bool,
-    /// How it stands.
+    /// State of the execution. `null` if it doesn't exist.
     pub state: Option<EhdbExecution>,
 }
 
-/// Events of an execution, oldest first.
+/// Response of `GET /api/ehdb/executions/{id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbEvents {
-    /// `events`.
+    /// Always `events`: names the type of the response.
     pub action: String,
-    /// `eventlog`.
+    /// Always `eventlog`: names the source of the data.
     pub tier: String,
-    /// Its id, as text.
+    /// Requested execution ID, as text.
     pub execution_id: Id,
-    /// Whether there is one.
+    /// Whether the execution exists.
     pub exists: bool,
-    /// How many there are here.
+    /// Number of events in this response.
     pub returned: usize,
-    /// The `after` of the next request, when there may be more.
+    /// Value of `after` for the next request if more events may follow, otherwise `null`.
     pub next_cursor: Option<String>,
-    /// The events.
+    /// Events of the execution, oldest first.
     pub events: Vec<EhdbEvent>,
 }
 
-/// One event.
+/// An event of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbEvent {
-    /// Its id, as text.
+    /// Event ID, as text.
     pub event_id: Id,
-    /// What happened.
+    /// Event type, such as `step.enter`. `null` if an imported event has none.
     pub event_type: Option<String>,
-    /// The step.
+    /// Step name, or the catalog path for `playbook_started`.
     pub node_name: Option<String>,
-    /// Its status text.
+    /// Status text of the event.
     pub status: Option<String>,
-    /// When.
+    /// Time of the event.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }

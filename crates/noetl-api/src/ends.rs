@@ -1,4 +1,4 @@
-//! How commands ended, as our workers say it, and content that is too large to be said.
+//! Completions of commands reported by remote workers, and blobs for results too large to inline.
 
 use noetl_model::{Failure, Map, Value};
 use serde::{Deserialize, Serialize};
@@ -8,98 +8,101 @@ use utoipa::ToSchema;
 use crate::Id;
 use crate::workers::LeasedCommand;
 
-/// The body of `POST /api/worker/report`. Its items are decoded one by one, so that one that is wrong
-/// does not take the others with it.
+/// Body of `POST /api/worker/report`. The server decodes the items one by one, so a malformed item
+/// doesn't affect the others.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EndsRequest {
-    /// Who ran them.
+    /// Name of the worker that ran the commands.
     pub worker_id: String,
-    /// Each one an [`EndGiven`].
+    /// Completions, at most 1,000. Each item is an [`EndGiven`].
     #[schema(value_type = Vec<EndGiven>)]
     pub ends: Vec<Box<RawValue>>,
-    /// What it takes next in the place of each of them, if that follows from it; nothing when nothing is
-    /// said.
+    /// Commands that the worker accepts with the response. For each completion, the server may
+    /// claim one matching command that the completion issued and return it. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextWanted>,
 }
 
-/// What a worker takes in the place of a command that has ended.
+/// Commands that a worker accepts as a handoff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NextWanted {
-    /// The pool it is of; `shared` when nothing is said.
+    /// Worker pool of the command. Default: `shared`.
     #[serde(default)]
     pub pool: Option<String>,
-    /// The kinds of tools it has; all when nothing is said.
+    /// Tool kinds that the worker supports. Default: all.
     #[serde(default)]
     pub kinds: Option<Vec<String>>,
 }
 
-/// How one command ended.
+/// Completion of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EndGiven {
-    /// Its execution.
+    /// ID of the command's execution.
     pub execution_id: Id,
-    /// The command: the id of its `command.issued`.
+    /// Command ID: the ID of the `command.issued` event.
     pub event_id: Id,
-    /// Its result, or with `content` the small fields of it.
+    /// Result of the command. With `content`, only the small fields of the result.
     #[serde(default)]
     pub data: Value,
-    /// Where its result is, when it is larger than the log takes.
+    /// Blob that holds the result, if the result is too large for the event log. Ignored if
+    /// `failure` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentKept>,
-    /// Why it failed; then it has no result.
+    /// Failure of the command. If set, `data` and `content` are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub failure: Option<Failure>,
-    /// Variables of the execution it set: dotted path to value.
+    /// Execution variables that the command set, keyed by dotted path.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub ctx: Map,
-    /// What it set for its step's visit alone, likewise.
+    /// Variables that the command set for its step run only, keyed by dotted path.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub step: Map,
 }
 
-/// Content that was kept: the reply of `PUT /api/worker/content/{digest}`.
+/// Reference to a stored blob. Response of `PUT /api/worker/content/{digest}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContentKept {
-    /// The SHA-256 of its bytes.
+    /// SHA-256 digest of the blob.
     pub digest: String,
-    /// How many they are.
+    /// Size of the blob in bytes.
     pub bytes: u64,
 }
 
-/// What became of each end.
+/// Response of `POST /api/worker/report`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EndsReply {
-    /// One for each, in order.
+    /// Outcomes of the completions, in request order.
     pub ends: Vec<EndAnswer>,
 }
 
-/// What became of one end.
+/// Outcome of one reported completion.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EndAnswer {
-    /// What it means.
+    /// Whether the completion was committed, and whether to resend it.
     pub status: EndStatus,
-    /// Why it does not count.
+    /// Reason for status `again` or `refused`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// A command it holds from now on, in the place of this one.
+    /// Command handed off to the worker: claimed and leased to it. The server repeats the handoff
+    /// if the worker resends the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Box<LeasedCommand>>,
 }
 
-/// What became of one end.
+/// Outcome of one reported completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndStatus {
-    /// It counts.
+    /// The completion was committed.
     Taken,
-    /// The command was over: nothing has changed, and saying it again changes nothing either.
+    /// The command had already ended or is unknown. The completion has no effect on the execution,
+    /// and resending it is harmless.
     Late,
-    /// It could not be taken now; say it again.
+    /// The completion could not be committed. Resend it.
     Again,
-    /// It cannot be taken as it is.
+    /// The completion is invalid. Don't resend it.
     Refused,
 }

@@ -1,34 +1,35 @@
-//! How a request fails.
+//! Error responses and diagnostics about documents.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The body of every reply that is not a success.
+/// Body of every error response.
 ///
-/// `error` and `status` are what the wire has always had; `code` is stable and for programs.
-/// `detail` and `message` repeat the sentence, because published clients look in either.
+/// `code` is stable and meant for programs. `detail` and `message` repeat `error`, because
+/// published clients read one or the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// What went wrong, in one sentence.
+    /// Error message for people.
     pub error: String,
-    /// The HTTP status.
+    /// HTTP status code of the response.
     pub status: u16,
-    /// The class, in snake case; it never changes for one class.
+    /// Stable error code in snake case, such as `playbook_not_found`. Never changes for a class of
+    /// errors.
     #[serde(default)]
     pub code: String,
-    /// The sentence again.
+    /// Same text as `error`.
     #[serde(default)]
     pub detail: String,
-    /// The sentence again.
+    /// Same text as `error`.
     #[serde(default)]
     pub message: String,
-    /// What is wrong with a document, finding by finding.
+    /// Diagnostics about the document in the request. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl ErrorBody {
-    /// A body for this status, code and sentence.
+    /// Creates a body with a status, code, and message, and no diagnostics.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -42,21 +43,22 @@ impl ErrorBody {
     }
 }
 
-/// One finding about a document.
+/// Error or warning about a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnostic {
-    /// `error` or `warning`.
+    /// Severity of the diagnostic: `error` or `warning`.
     pub severity: String,
-    /// A stable code, `E…` or `W…`.
+    /// Stable code: `E…` for errors, `W…` for warnings.
     pub code: String,
-    /// Line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// Where in the document; empty for the whole.
+    /// Path to the element in the document, such as `metadata.labels[0]`. Empty for the whole
+    /// document.
     pub path: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What would be right.
+    /// Suggested correction. `null` if there is none.
     pub help: Option<String>,
 }

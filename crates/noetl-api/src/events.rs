@@ -1,4 +1,4 @@
-//! Events: what workers say, and how the log is shown.
+//! Events: reports from workers and clients, and the event log of an execution.
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
@@ -7,62 +7,63 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/events`.
+/// Body of `POST /api/events`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventRequest {
-    /// The execution it is about.
+    /// ID of the execution that the event belongs to.
     pub execution_id: Id,
-    /// What is said about it.
+    /// Reported event, with its fields at the top level of the body.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// One thing said about an execution.
+/// An event reported by a worker or client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Said {
-    /// The step it is about.
+    /// Step that the event belongs to.
     pub step: String,
-    /// What kind of thing.
+    /// Event type, such as `call.done`. Also accepted as `name`.
     #[serde(alias = "name")]
     pub event_type: String,
-    /// What is said.
+    /// Event data. Also accepted as `context`.
     #[serde(default, alias = "context")]
     pub payload: Value,
-    /// What helps to read it.
+    /// Metadata of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
-    /// Who says it.
+    /// Name of the reporting worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// Where the result is: `data` for the payload, `ref` for `result_uri`, `refs` for `event_ids`.
+    /// Location of the result: `data` for `payload`, `ref` for `result_uri`, `refs` for
+    /// `event_ids`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_kind: Option<String>,
-    /// Where a result of kind `ref` is.
+    /// URI of the result, for result kind `ref`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_uri: Option<String>,
-    /// Which events hold the parts of a result of kind `refs`.
+    /// IDs of the events that hold the parts of the result, for result kind `refs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_ids: Option<Vec<Id>>,
-    /// Whether it calls for work.
+    /// Whether the event requires work. Default: `true` for a single event, `false` in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actionable: Option<bool>,
-    /// Whether it is worth showing.
+    /// Whether the event is worth showing to users. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub informative: Option<bool>,
-    /// The id it was given, by which a repeat is known.
+    /// Event ID chosen by the sender. Resending an event with the same ID has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Id>,
-    /// Its status text; derived from the type when absent.
+    /// Status text of the event. Default: derived from the event type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// When it happened.
+    /// Time of the event, by the sender's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub created_at: Option<Timestamp>,
 }
 
 impl Said {
-    /// A thing said about a step, with nothing but a type and a payload.
+    /// Creates an event with a step, type, and payload. All other fields are unset.
     pub fn new(step: impl Into<String>, event_type: impl Into<String>, payload: Value) -> Self {
         Self {
             step: step.into(),
@@ -82,117 +83,119 @@ impl Said {
     }
 }
 
-/// The reply to one event.
+/// Response of `POST /api/events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// The id it has in the log.
+    /// Event ID in the event log.
     pub event_id: Id,
-    /// Always 0: commands are issued by the journal, not by the request.
+    /// Always 0. The journal issues commands after the response.
     pub commands_generated: usize,
 }
 
-/// The body of `POST /api/events/batch`. Its items are decoded one by one, so that one that is
-/// wrong does not take the others with it.
+/// Body of `POST /api/events/batch`. The server decodes the items one by one, so a malformed item
+/// doesn't affect the others.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = EventBatchRequest)]
 pub struct BatchRequest {
-    /// The execution all of them are about.
+    /// ID of the execution that all events belong to.
     pub execution_id: Id,
-    /// Who says them.
+    /// Name of the reporting worker. Default for items without a `worker_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// Each one a [`Said`].
+    /// Events to report, at most 50,000. Each item is a [`Said`].
     #[schema(value_type = Vec<Value>)]
     pub events: Vec<Box<RawValue>>,
 }
 
-/// The reply to a batch.
+/// Response of `POST /api/events/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = EventBatchReply)]
 pub struct BatchReply {
-    /// `ok`.
+    /// Always `ok`, even if items were rejected.
     pub status: String,
-    /// The ids of the events that were kept, in order.
+    /// IDs of the stored events, in request order.
     pub event_ids: Vec<Id>,
-    /// Always 0.
+    /// Always 0. The journal issues commands after the response.
     pub commands_generated: usize,
-    /// What was not kept.
+    /// Items that were not stored. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<Rejected>,
 }
 
-/// An item of a batch that was not kept.
+/// An item of a batch that was not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rejected {
-    /// Its place in the batch, from 0.
+    /// Zero-based index in the batch.
     pub index: usize,
-    /// The id it came with.
+    /// Event ID of the item, if it has a readable one.
     pub event_id: Option<Id>,
-    /// Why it was not kept.
+    /// Reason for the rejection.
     pub error: String,
 }
 
-/// One row of an execution's log.
+/// An event of an execution.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
-    /// Whose log it is in.
+    /// ID of the execution that the event belongs to.
     pub execution_id: Id,
-    /// The catalog entry of that execution.
+    /// Catalog entry ID of the execution's playbook.
     pub catalog_id: Id,
-    /// The execution that started that one.
+    /// ID of the parent execution.
     pub parent_execution_id: Option<Id>,
-    /// The event that an imported row names as its parent. Other events follow one another by `seq`.
+    /// Parent event named by an imported event. `null` for other events, which are ordered by
+    /// `seq`.
     pub parent_event_id: Option<Id>,
-    /// Its place in the log: 1, 2, 3 …
+    /// Sequence number in the event log, starting at 1 without gaps.
     pub seq: u64,
-    /// Its id.
+    /// Event ID, unique in the installation.
     pub event_id: Id,
-    /// What happened; an imported row may not say.
+    /// Event type, such as `step.enter`. `null` if an imported event has none.
     pub event_type: Option<String>,
-    /// The step, or `playbook`.
+    /// Step name, or `playbook` for `playbook_started`.
     pub node_id: Option<String>,
-    /// The same again, but the catalog path for `playbook_started`.
+    /// Step name, or the catalog path for `playbook_started`.
     pub node_name: Option<String>,
-    /// `execution`, the tool's kind, or nothing.
+    /// `execution`, the tool kind, or `null`.
     pub node_type: Option<String>,
-    /// Its status text.
+    /// Status text of the event.
     pub status: Option<String>,
-    /// When it happened: for a report, the time that its producer gave, if it gave one.
+    /// Time of the event. For a reported event, the sender's time if it sent one.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When the server wrote it. Time travel and durations use this time.
+    /// Time at which the server wrote the event. Replay and durations use this time.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
-    /// How long what ends with it took, in seconds, where its beginning is in the same reply; for a
-    /// reported or imported row, the value that it came with.
+    /// Duration in seconds of the command, step run, or execution that the event ends, if the same
+    /// response contains its start. For a reported or imported event, the value it came with.
     pub duration: Option<f64>,
-    /// `decided` by the engine, `reported` by a worker or client, or `imported`.
+    /// Origin of the event: `decided` by the engine, `reported` by a worker or client, or
+    /// `imported`.
     pub origin: String,
-    /// The worker it came from.
+    /// Name of the worker that caused the event.
     pub worker_id: Option<String>,
-    /// What went in.
+    /// Input, such as the tool settings and arguments of a command.
     #[schema(value_type = Option<Value>)]
     pub context: Option<Box<RawValue>>,
-    /// What came out.
+    /// Output, such as the result of a command.
     #[schema(value_type = Option<Value>)]
     pub result: Option<Box<RawValue>>,
-    /// What helps to read the row; `command_id` in its textual form among it.
+    /// Metadata of the event, including `command_id` as `<execution>:<step>:<event>`.
     pub meta: Option<Value>,
-    /// The failure in one sentence.
+    /// Failure as one sentence.
     pub error: Option<String>,
 }
 
-/// The reply of `GET /api/executions/{id}/events`.
+/// Response of `GET /api/executions/{id}/events`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventsReply {
-    /// Whose log it is.
+    /// ID of the execution that the events belong to.
     pub execution_id: Id,
-    /// A stretch of it, oldest first.
+    /// Page of events, oldest first.
     pub events: Vec<EventView>,
-    /// Where to go on: the `after` of the next request.
+    /// Value of `after` for the next request.
     pub next_after: u64,
-    /// How many events the log holds.
+    /// Number of events in the event log.
     pub total_events: u64,
 }

@@ -1,4 +1,4 @@
-//! Starting an execution.
+//! Starting executions, one at a time or in batches.
 
 use noetl_model::Map;
 use serde::{Deserialize, Serialize};
@@ -7,43 +7,45 @@ use utoipa::ToSchema;
 
 use crate::{Id, Version};
 
-/// The body of `POST /api/execute`.
+/// Body of `POST /api/execute`. Requires `path` or `catalog_id`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteRequest {
-    /// The catalog path to run.
+    /// Catalog path of the playbook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The catalog entry to run; wins over `path`.
+    /// Catalog entry ID of the playbook. Takes precedence over `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog_id: Option<Id>,
-    /// The path's version; the highest when absent.
+    /// Version at that path. Default: the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// Laid over the playbook's workload.
+    /// Values merged over the playbook's workload. Also accepted as `workload`.
     #[serde(default, alias = "workload")]
     #[schema(value_type = Object)]
     pub payload: Map,
-    /// The execution that asks.
+    /// ID of the execution or subscription that requests the start. Becomes the parent of the new
+    /// execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_execution_id: Option<Id>,
-    /// Which workers its commands go to.
+    /// Worker pool for the execution's commands, at most 200 characters. Default: `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_pool: Option<String>,
-    /// The caller's trace: `traceparent`, `tracestate`, `baggage`.
+    /// Trace context of the caller: `traceparent`, `tracestate`, and `baggage`. Default: the trace
+    /// context of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub trace: Option<Map>,
-    /// A window in which the same key starts nothing again.
+    /// Deduplication: starts at most one execution per key within a time window. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<Dedup>,
 }
 
-/// When a start counts as a repeat.
+/// Deduplication of execution starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Dedup {
-    /// What is the same in a repeat.
+    /// Dedup key, 1 to 500 characters. Unique per parent.
     pub key: String,
-    /// For how long, in seconds.
+    /// Length of the window in seconds, 1 to 604,800 (7 days). Default: 300.
     #[serde(default = "Dedup::default_window")]
     pub window_secs: u64,
 }
@@ -61,57 +63,57 @@ impl ExecuteRequest {
     }
 }
 
-/// What was started.
+/// Response of `POST /api/execute`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteReply {
-    /// The execution, as text.
+    /// Execution ID, as text.
     pub execution_id: Id,
-    /// `started`, or `duplicate` when an execution was started for the same key before.
+    /// `started`, or `duplicate` if the dedup key already started this execution.
     pub status: String,
-    /// How many commands its first step led to.
+    /// Number of commands issued by the start. 0 for a duplicate.
     pub commands_generated: usize,
 }
 
-/// The body of `POST /api/execute/batch`. Its items are decoded one by one, so that one that is wrong
-/// does not take the others with it.
+/// Body of `POST /api/execute/batch`. The server decodes the items one by one, so a malformed item
+/// doesn't affect the others.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ExecuteBatchRequest)]
 pub struct BatchRequest {
-    /// What to start, 1 to 1000 of what `POST /api/execute` takes.
+    /// Executions to start, 1 to 1,000. Each item has the format of `POST /api/execute`.
     #[schema(value_type = Vec<ExecuteRequest>, min_items = 1, max_items = 1000)]
     pub executions: Vec<Box<RawValue>>,
 }
 
-/// The reply to it.
+/// Response of `POST /api/execute/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ExecuteBatchReply)]
 pub struct BatchReply {
-    /// How many were asked for.
+    /// Number of items in the request.
     pub count: usize,
-    /// How many were started.
+    /// Number of started executions.
     pub started: usize,
-    /// How many had been started before.
+    /// Number of items whose dedup key had already started an execution.
     pub duplicates: usize,
-    /// How many were not started.
+    /// Number of items that failed to start.
     pub failed: usize,
-    /// What became of each, in the order asked.
+    /// Results of the items, in request order.
     pub results: Vec<BatchResult>,
 }
 
-/// What became of one of a batch.
+/// Outcome of one item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ExecuteBatchResult)]
 pub struct BatchResult {
-    /// Its place in the request, from 0.
+    /// Zero-based index in the request.
     pub index: usize,
-    /// `started`, `duplicate` or `error`.
+    /// `started`, `duplicate`, or `error`.
     pub status: String,
-    /// The execution, as text.
+    /// Execution ID, as text. Absent on error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<Id>,
-    /// How many commands its first step led to.
+    /// Number of commands issued by the start.
     pub commands_generated: usize,
-    /// Why it was not started.
+    /// Reason for the failure. Absent on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

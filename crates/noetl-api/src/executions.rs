@@ -1,4 +1,4 @@
-//! Executions: lists, detail, status, cancelling.
+//! Executions: list, read, cancel, finalize, rerun, fork, retry, and answer.
 
 use noetl_model::{Map, Timestamp, Value};
 use serde::{Deserialize, Serialize};
@@ -7,249 +7,254 @@ use utoipa::ToSchema;
 use crate::events::EventView;
 use crate::{Id, Version};
 
-/// One execution as lists show it. Times have both names clients look for.
+/// Summary of an execution. Start and end times have two names, because clients read either.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionView {
-    /// The execution.
+    /// Execution ID, as a number or text.
     pub execution_id: Id,
-    /// Its catalog entry.
+    /// Catalog entry ID of the playbook.
     pub catalog_id: Id,
-    /// That entry's path.
+    /// Catalog path of the playbook.
     pub path: Option<String>,
-    /// That entry's version.
+    /// Version of the playbook at that path.
     pub version: u32,
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// When it started.
+    /// Start time. Same value as `start_time`.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End time. `null` while the execution runs. Same value as `end_time`.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
-    /// When it started.
+    /// Start time. Same value as `started_at`.
     #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
-    /// When it ended.
+    /// End time. `null` while the execution runs. Same value as `completed_at`.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub end_time: Option<Timestamp>,
-    /// How long it took; nothing while it runs.
+    /// Duration in seconds. `null` while the execution runs.
     pub duration_seconds: Option<f64>,
-    /// The same for people, as `2m 5s`.
+    /// Duration as readable text, such as `2m 5s`. `null` while the execution runs.
     #[serde(default)]
     pub duration_human: Option<String>,
-    /// How far it is, from 0 to 100: of the visits that began, those that ended.
+    /// Percentage of started step runs that have ended, 0 to 100. At most 99 while the execution
+    /// runs, and 100 afterwards.
     #[serde(default)]
     pub progress: u8,
-    /// How many events its log holds.
+    /// Number of events in the event log.
     pub event_count: u64,
-    /// The execution that started it.
+    /// ID of the parent execution. `null` if there is none.
     pub parent_execution_id: Option<Id>,
-    /// Why it failed.
+    /// Failure as one sentence. `null` unless the execution failed.
     pub error: Option<String>,
 }
 
-/// One message of `GET /api/executions/stream`: what is new in a list.
+/// Message of `GET /api/executions/stream`: changes of a list of executions since the previous
+/// message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListChange {
-    /// Executions that are new to the list, or stand differently.
+    /// Executions that are new in the list or have changed.
     pub changed: Vec<ExecutionView>,
-    /// Those that are in it no more.
+    /// IDs of executions that are no longer in the list.
     pub gone: Vec<Id>,
 }
 
-/// The reply of `GET /api/executions/{id}`.
+/// Response of `GET /api/executions/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionDetail {
-    /// What lists show of it.
+    /// Summary, with its fields at the top level of the response.
     #[serde(flatten)]
     pub summary: ExecutionView,
-    /// What it runs with: the playbook's workload with the payload laid over it.
+    /// Workload of the execution: the playbook's workload merged with the payload of the start.
     pub workload: Option<Value>,
-    /// What it came to.
+    /// Result of the execution. `null` unless it completed.
     pub result: Option<Value>,
-    /// Whether older events are left out.
+    /// Whether older events are omitted because the event log has more than 100,000 events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Which stretch of its log this is, when one was asked for.
+    /// Page of the event log. Present only if the request asked for a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pagination: Option<Pagination>,
-    /// Its events, oldest first; with `page`, newest first. The last field, so that a reply can be
-    /// streamed.
+    /// Events, oldest first. With `page`, newest first. The last field, so the server can stream
+    /// the response.
     pub events: Vec<EventView>,
 }
 
-/// Which stretch of a log a reply holds.
+/// Position of a page in the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pagination {
-    /// The page, from 1, counted from the newest event.
+    /// Page number, starting at 1 with the newest events.
     pub page: u64,
-    /// Events on a page.
+    /// Maximum number of events per page.
     pub page_size: u64,
-    /// Events in the log.
+    /// Number of events in the event log that match the request.
     pub total_events: u64,
-    /// Pages in all.
+    /// Number of pages in total.
     pub total_pages: u64,
-    /// Whether older events follow.
+    /// Whether a page with older events follows.
     pub has_next: bool,
-    /// Whether newer events precede.
+    /// Whether a page with newer events precedes.
     pub has_prev: bool,
 }
 
-/// The reply of `GET /api/executions/{id}/status`.
+/// Response of `GET /api/executions/{id}/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatusReply {
-    /// The execution.
+    /// Execution ID, as a number or text.
     pub execution_id: Id,
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// The step that was entered last.
+    /// Step that was entered last.
     pub current_step: Option<String>,
-    /// How far it is.
+    /// Number of steps and step runs by state.
     pub progress: Progress,
-    /// Whether it was stopped.
+    /// Whether the execution was cancelled.
     pub is_cancelled: bool,
-    /// `true` once the status is terminal: `COMPLETED`, `FAILED`, or `CANCELLED`.
+    /// Whether the status is terminal: `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub completed: bool,
-    /// `true` if the status is `FAILED`.
+    /// Whether the status is `FAILED`.
     pub failed: bool,
-    /// Steps that ended well, each name once, of the newest part of the log.
+    /// Names of steps that succeeded, each once, taken from the newest 1,000 events.
     pub completed_steps: Vec<String>,
-    /// Why it failed.
+    /// Failure as one sentence. `null` unless the execution failed.
     pub error: Option<String>,
-    /// When it started.
+    /// Start time of the execution.
     #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
-    /// When it ended.
+    /// End time. `null` while the execution runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub end_time: Option<Timestamp>,
-    /// How long it took; nothing while it runs.
+    /// Duration in seconds. `null` while the execution runs.
     pub duration_seconds: Option<f64>,
-    /// The same for people, as `2m 5s`.
+    /// Duration as readable text, such as `2m 5s`. `null` while the execution runs.
     #[serde(default)]
     pub duration_human: Option<String>,
 }
 
-/// How far an execution is.
+/// Number of steps and step runs of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// Steps entered, counting each name once.
+    /// Number of entered steps, counting each name once.
     pub total_steps: u32,
-    /// Visits that ended well.
+    /// Number of step runs that succeeded.
     pub completed_steps: u32,
-    /// Visits under way.
+    /// Number of step runs in flight.
     pub running_steps: u32,
-    /// Visits that ended badly.
+    /// Number of step runs that failed.
     pub failed_steps: u32,
 }
 
-/// The body of `POST /api/executions/{id}/cancel`; it may be left out.
+/// Body of `POST /api/executions/{id}/cancel` and `POST /api/executions/{id}/stop`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelRequest {
-    /// Why.
+    /// Reason for the cancellation, recorded in the event log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether to stop and name everything below it, too. What it started and waits for is stopped
-    /// in any case. A request that contains it gets 400 instead of 422 if the execution is over.
+    /// Whether to cancel all descendant executions and list them in the response. Child executions
+    /// that the execution waits for are cancelled in any case. If the field is present and the
+    /// execution has already ended, `cancel` responds with 400 instead of 422.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cascade: Option<bool>,
 }
 
-/// The reply to a cancel.
+/// Response of `POST /api/executions/{id}/cancel` and `POST /api/executions/{id}/stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelReply {
-    /// The execution.
+    /// Execution ID, as a number or text.
     pub execution_id: Id,
-    /// `cancelled`; of one that was over already, how it ended.
+    /// `cancelled`. For `stop`, the final status in lower case if the execution had already ended.
     pub status: String,
-    /// One sentence for people.
+    /// Outcome as readable text.
     pub message: String,
-    /// What was stopped, as text: the execution, and with `cascade` those below it.
+    /// IDs of the cancelled executions, as text: the execution itself and, with `cascade`, its
+    /// descendants.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub cancelled_executions: Vec<Id>,
 }
 
-/// The reply to a finalize.
+/// Response of `POST /api/executions/{id}/finalize`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FinalizeReply {
-    /// The execution.
+    /// Execution ID, as a number or text.
     pub execution_id: Id,
-    /// `COMPLETED` or `FAILED`.
+    /// Final status: `COMPLETED` or `FAILED`.
     pub status: String,
-    /// One sentence for people.
+    /// Confirmation as readable text.
     pub message: String,
 }
 
-/// The body of `POST /api/executions/{id}/rerun`; it may be left out.
+/// Body of `POST /api/executions/{id}/rerun`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RerunRequest {
-    /// Laid over the workload it had.
+    /// Values merged over the workload of the original execution. Also accepted as `payload`.
     #[serde(default, alias = "payload")]
     #[schema(value_type = Object)]
     pub workload: Map,
 }
 
-/// The body of `POST /api/executions/{id}/fork`; it may be left out.
+/// Body of `POST /api/executions/{id}/fork`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForkRequest {
-    /// The last event to take over, by its id or by its place in the log; the newest when absent.
+    /// Last event to copy, by event ID or sequence number. Default: the newest. Also accepted as
+    /// `as_of_event_id`.
     #[serde(default, alias = "as_of_event_id", skip_serializing_if = "Option::is_none")]
     pub at: Option<Id>,
-    /// Laid over the workload it had.
+    /// Values merged over the workload of the original execution. Also accepted as `payload`.
     #[serde(default, alias = "payload")]
     #[schema(value_type = Object)]
     pub workload: Map,
-    /// The version of the playbook to go on with; the one it had when absent.
+    /// Playbook version to continue with. Default: the version of the original execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
 }
 
-/// The body of `POST /api/executions/{id}/retry`; it may be left out.
+/// Body of `POST /api/executions/{id}/retry`. Optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RetryRequest {
-    /// The step to go back to, as it was entered last; what failed when absent.
+    /// Step to return to, before it was last entered. Default: the state before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Laid over the workload it had.
+    /// Values merged over the workload of the original execution. Also accepted as `payload`.
     #[serde(default, alias = "payload")]
     #[schema(value_type = Object)]
     pub workload: Map,
-    /// The version of the playbook to go on with; the one it had when absent.
+    /// Playbook version to continue with. Default: the version of the original execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
 }
 
-/// An execution that begins with the past of another.
+/// Response of `POST /api/executions/{id}/fork` and `POST /api/executions/{id}/retry`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForkReply {
-    /// The new execution, as text.
+    /// ID of the new execution, as text.
     pub execution_id: Id,
-    /// `started`.
+    /// Always `started`; failures are HTTP errors.
     pub status: String,
-    /// How many commands were handed out.
+    /// Number of commands issued by the start.
     pub commands_generated: usize,
-    /// What it has from the other.
+    /// Origin of the new execution.
     pub forked_from: ForkedFrom,
 }
 
-/// What an execution has from another.
+/// Origin of a forked execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForkedFrom {
-    /// The other execution, as text.
+    /// ID of the original execution, as text.
     pub execution_id: Id,
-    /// The last event they share, as text; nothing when only the workload was taken over.
+    /// ID of the last shared event, as text. `null` if only the workload was copied.
     pub event_id: Option<Id>,
-    /// The place of that event in the log of the other.
+    /// Sequence number of that event in the original execution. 0 if only the workload was copied.
     pub seq: u64,
 }
 
-/// The body of `POST /api/executions/cleanup`; it may be left out.
+/// Body of `POST /api/executions/cleanup`. Optional.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CleanupRequest {
-    /// How long ago they began, in minutes.
+    /// Minimum age of the executions to cancel, in minutes since their start. Default: 5.
     pub older_than_minutes: u32,
-    /// Whether only to say what would be stopped.
+    /// Whether to list the executions without cancelling them. Default: `false`.
     pub dry_run: bool,
 }
 
@@ -259,56 +264,57 @@ impl Default for CleanupRequest {
     }
 }
 
-/// The reply to a clean-up.
+/// Response of `POST /api/executions/cleanup`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CleanupReply {
-    /// How many were stopped, or would be.
+    /// Number of cancelled executions, at most 500 per request. With `dry_run`, the number that
+    /// would be cancelled.
     pub cancelled_count: usize,
-    /// One sentence for people.
+    /// Outcome as readable text.
     pub message: String,
-    /// Which.
+    /// IDs of those executions.
     pub execution_ids: Vec<Id>,
 }
 
-/// The body of `POST /api/executions/{id}/finalize`.
+/// Body of `POST /api/executions/{id}/finalize`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FinalizeRequest {
-    /// `COMPLETED` or `FAILED`.
+    /// Final status: `COMPLETED` or `FAILED`, case-insensitive.
     pub status: String,
-    /// Why it failed.
+    /// Failure to record, for status `FAILED`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The body of `POST /api/executions/{id}/answers/{command}`: data, or why there is none.
+/// Body of `POST /api/executions/{id}/answers/{command}`. Contains `data` or `error`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct AnswerRequest {
-    /// The token the command was parked with.
+    /// Callback token of the parked command, from its `command.parked` event.
     pub token: String,
-    /// What the step is to answer; null when left out.
+    /// Result of the step. Default: `null`.
     #[serde(default)]
     pub data: Value,
-    /// Why it fails instead.
+    /// Failure of the step. If set, the step fails and `data` is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The reply to an answer.
+/// Response of `POST /api/executions/{id}/answers/{command}`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AnswerReply {
-    /// The execution.
+    /// Execution ID, as a number or text.
     pub execution_id: Id,
-    /// The command.
+    /// ID of the answered command.
     pub command_id: String,
-    /// `accepted`.
+    /// Always `accepted`; failures are HTTP errors.
     pub status: String,
 }
 
-/// The reply of `GET /api/executions/{id}/cancellation-check`.
+/// Response of `GET /api/executions/{id}/cancellation-check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancellationCheck {
-    /// The execution.
+    /// Requested execution ID, as a number or text.
     pub execution_id: Id,
-    /// Whether it was stopped.
+    /// Whether the execution was cancelled. `false` for an unknown execution.
     pub is_cancelled: bool,
 }

@@ -1,17 +1,17 @@
-//! Grants: paths on which callers may act, and credentials that playbooks may use.
+//! Grants: catalog paths on which callers may act, and credentials that playbooks may use.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The body of `POST /api/grants`: a role or a credential, and a prefix.
+/// Body of `POST /api/grants`: a role or a credential, and a path prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewGrantView {
     /// Role that is limited to the prefix: `author` or `operator`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Caller that gets the role on the prefix, as `token:ID` or `oidc:SUBJECT`; every caller with
-    /// the role when left out.
+    /// Caller that gets the role on the prefix, as `token:ID` or `oidc:SUBJECT`. Default: every
+    /// caller with the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Credential that playbooks below the prefix may use.
@@ -21,7 +21,7 @@ pub struct NewGrantView {
     pub prefix: String,
 }
 
-/// A grant as lists show it.
+/// A grant as stored by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantView {
     /// Grant ID, for `DELETE /api/grants/{id}`.
@@ -34,14 +34,14 @@ pub struct GrantView {
     pub created_at: Timestamp,
 }
 
-/// The reply of `GET /api/grants`.
+/// Response of `GET /api/grants`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantList {
     /// Grants of the caller's tenant, oldest first.
     pub grants: Vec<GrantView>,
 }
 
-/// The reply of `DELETE /api/grants/{id}`.
+/// Response of `DELETE /api/grants/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantRemoved {
     /// ID of the removed grant.

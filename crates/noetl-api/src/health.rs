@@ -1,40 +1,40 @@
-//! Whether a control plane is well.
+//! Liveness and health of the control plane.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The reply of `GET /health`: the process answers.
+/// Response of `GET /health`: the process accepts requests. Doesn't check the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alive {
-    /// `ok`.
+    /// Always `ok` if the process responds.
     pub status: String,
 }
 
-/// The reply of `GET /api/health`.
+/// Response of `GET /api/health`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok` or `unhealthy`.
+    /// `ok`, or `unhealthy` if the database is unavailable.
     pub status: String,
-    /// `connected` or `disconnected`.
+    /// Database connection: `connected` or `disconnected`.
     pub database: String,
-    /// `connected`, `disconnected`, or `not_configured` when no bus was named.
+    /// NATS connection: `connected`, `disconnected`, or `not_configured`. Doesn't affect `status`.
     pub nats: String,
-    /// Whole seconds since the process began to serve.
+    /// Whole seconds since the process started to serve requests.
     pub uptime_seconds: u64,
-    /// The program's version.
+    /// Version of the server.
     pub version: String,
-    /// The same as a sentence.
+    /// State of the database as readable text.
     #[serde(default)]
     pub message: String,
-    /// When this was found.
+    /// Time of the check, by the server's clock.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub timestamp: Option<Timestamp>,
 }
 
 impl Health {
-    /// Whether everything the control plane needs answers.
+    /// Returns `true` if the control plane is healthy: its database responds.
     pub fn is_ok(&self) -> bool {
         self.status == "ok"
     }

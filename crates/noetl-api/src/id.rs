@@ -1,4 +1,4 @@
-//! Ids on the wire: a JSON number in some fields, text in others.
+//! IDs in JSON: numbers in some fields, text in others.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use utoipa::openapi::schema::{KnownFormat, SchemaFormat};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// How an id is written in a reply.
+/// JSON representation of an ID in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdForm {
-    /// A JSON number, as published workers read it.
+    /// JSON number, as published workers expect.
     #[default]
     Number,
-    /// Text, for browsers: their numbers end at 2^53.
+    /// Decimal text, for browsers, whose numbers are exact only up to 2^53.
     Text,
 }
 
-/// An id as it travels. Read from a number or from decimal text, written in the form it was made
-/// with. Two ids are equal when their numbers are.
+/// A 64-bit ID in JSON. Accepts a number or decimal text as input, and is written in the form it
+/// was created with. Equality compares only the numbers.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct Id {
     number: i64,
@@ -28,22 +28,22 @@ pub struct Id {
 }
 
 impl Id {
-    /// An id to be written in this form.
+    /// Creates an ID that is written in `form`.
     pub const fn new(number: i64, form: IdForm) -> Self {
         Self { number, form }
     }
 
-    /// An id to be written as a number.
+    /// Creates an ID that is written as a JSON number.
     pub const fn number(number: i64) -> Self {
         Self::new(number, IdForm::Number)
     }
 
-    /// An id to be written as text.
+    /// Creates an ID that is written as decimal text.
     pub const fn text(number: i64) -> Self {
         Self::new(number, IdForm::Text)
     }
 
-    /// The number itself.
+    /// Returns the numeric value.
     pub const fn get(self) -> i64 {
         self.number
     }
@@ -70,7 +70,7 @@ macro_rules! typed {
         }
 
         impl From<$typed> for Id {
-            /// Written as a number.
+            /// Creates an ID that is written as a JSON number.
             fn from(id: $typed) -> Self {
                 Self::number(id.get())
             }

@@ -1,4 +1,4 @@
-//! What a gateway has to know of a listener.
+//! Webhook listeners: configuration for gateways, and the response to received messages.
 
 use std::fmt;
 
@@ -8,42 +8,42 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The reply of `GET /api/internal/ingress/{listener}`.
+/// Response of `GET /api/internal/ingress/{listener}`. Contains the listener's secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IngressView {
-    /// The listener's name.
+    /// Name of the listener.
     pub listener: String,
-    /// The path of its subscription's document.
+    /// Catalog path of the subscription document.
     pub catalog_path: String,
-    /// Where its messages come from.
+    /// Source type of the subscription.
     pub source: String,
-    /// Its subscription, as text: the parent of what messages start.
+    /// Subscription ID, as text. Parent of the executions that messages start.
     pub subscription_id: Id,
-    /// How senders are known.
+    /// Verification of the sender.
     pub verify: IngressVerify,
-    /// What a message starts.
+    /// Playbook that a message starts.
     pub dispatch: IngressDispatch,
-    /// What headers may decide, as the document has it.
+    /// The document's `headers` block: the settings that message headers may override.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directives: Option<Value>,
 }
 
-/// How senders are known. Printing it shows nothing of the secret.
+/// Verification of a message's sender. `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngressVerify {
-    /// `hmac_sha256`, `bearer` or `pubsub_oidc`.
+    /// Verification type: `hmac_sha256`, `bearer`, or `pubsub_oidc`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The header of the signature, in lower case.
+    /// Name of the signature header, in lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// The secret itself.
+    /// Secret for `hmac_sha256` and `bearer`, in plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Whom the token is for.
+    /// Required audience of the token, for `pubsub_oidc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// Who signs in.
+    /// Required service account of the token, for `pubsub_oidc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
 }
@@ -54,25 +54,27 @@ impl fmt::Debug for IngressVerify {
     }
 }
 
-/// What a message starts.
+/// Playbook that a message starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngressDispatch {
-    /// The playbook's path.
+    /// Catalog path of the playbook.
     pub playbook: String,
-    /// Which part of the message is laid out in the payload.
+    /// Part of the message whose fields are merged into the payload: `message.json`,
+    /// `message.body`, or `message.attributes`.
     pub payload_from: String,
-    /// Which pool runs it.
+    /// Worker pool for the execution's commands. Default: `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_pool: Option<String>,
 }
 
-/// The reply of `POST /ingress/{listener}`.
+/// Response of `POST /ingress/{listener}` and `POST /ingress/{tenant}/{listener}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngressReply {
-    /// `accepted`, or `duplicate` when the message was taken before.
+    /// `accepted`, or `duplicate` if the message was received before.
     pub status: String,
-    /// The execution it is, as text.
+    /// ID of the execution that the message started, as text. For a duplicate, the execution of the
+    /// first message.
     pub execution_id: Id,
-    /// Its subscription, as text.
+    /// Subscription ID, as text.
     pub subscription_id: Id,
 }

@@ -1,4 +1,4 @@
-//! What system pools send: rows to keep, projections to advance, what is old to remove.
+//! Requests of system pools: import events, advance projections, purge old data, and locate shards.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,86 +7,89 @@ use utoipa::ToSchema;
 use crate::Id;
 use crate::events::Rejected;
 
-/// The body of `POST /api/internal/events/project`. Its items are decoded one by one, so that one
-/// that is wrong does not take the others with it.
+/// Body of `POST /api/internal/events/project`. The server decodes the items one by one, so a
+/// malformed item doesn't affect the others.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct ProjectRequest {
-    /// Each one a row of the log.
+    /// Events to import, 1 to 50,000. Each item is a row of the event stream.
     #[schema(value_type = Vec<Value>)]
     pub events: Vec<Box<RawValue>>,
 }
 
-/// The reply to it.
+/// Response of `POST /api/internal/events/project`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProjectReply {
-    /// How many rows were kept.
+    /// Number of imported events.
     pub projected: usize,
-    /// How many were there before.
+    /// Number of events that were already stored.
     pub duplicates: usize,
-    /// What was not kept.
+    /// Items that were not imported. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<Rejected>,
 }
 
-/// The reply of `POST /api/internal/events/materialize`.
+/// Response of `POST /api/internal/events/materialize`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MaterializeReply {
-    /// How many events were kept.
+    /// Number of imported events.
     pub materialized: usize,
-    /// How many were there before.
+    /// Number of events that were already stored.
     pub duplicates: usize,
-    /// What was not kept.
+    /// Items that were not imported. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<Rejected>,
 }
 
-/// The body of `POST /api/internal/projection/advance`.
+/// Body of `POST /api/internal/projection/advance`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AdvanceRequest {
-    /// The executions; one that is named twice is advanced once.
+    /// IDs of the executions. Duplicates are ignored.
     pub execution_ids: Vec<i64>,
 }
 
-/// The reply to it.
+/// Response of `POST /api/internal/projection/advance`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AdvanceReply {
-    /// Those that were.
+    /// Executions whose snapshot is up to date.
     pub advanced: Vec<Advanced>,
-    /// Those that were not.
+    /// Executions whose snapshot could not be updated.
     pub failed: Vec<NotAdvanced>,
 }
 
 /// An execution whose snapshot is up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Advanced {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// The highest event id in it.
+    /// Highest event ID in the snapshot.
     pub version: i64,
-    /// How many events there are.
+    /// Number of events in the snapshot.
     pub events: u64,
 }
 
-/// An execution whose snapshot could not be brought up to date.
+/// An execution whose snapshot could not be updated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotAdvanced {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// Why not.
+    /// Reason for the failure.
     pub error: String,
 }
 
-/// The body of `POST /api/internal/cleanup/purge`. A number of zero or less keeps what it is about.
+/// Body of `POST /api/internal/cleanup/purge`. Optional. A value of zero or less disables that part
+/// of the purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct PurgeRequest {
-    /// Commands of finished executions, in days since they ended.
+    /// Days to retain commands of finished executions, counted from the end of the command.
+    /// Default: 7.
     pub command_retention_days: i64,
-    /// Worker pools, in minutes since their last heartbeat.
+    /// Minutes to retain worker pools, counted from their last heartbeat. Default: 60.
     pub runtime_stale_minutes: i64,
-    /// Finished executions with everything they have, in days since their last event.
+    /// Days to retain finished executions with all their data, counted from their last event.
+    /// Default: 0, which retains them forever.
     pub event_retention_days: i64,
-    /// Whether to say what would go, and change nothing.
+    /// Whether to report the purge without deleting anything. Default: `false`.
     pub dry_run: bool,
 }
 
@@ -101,59 +104,60 @@ impl Default for PurgeRequest {
     }
 }
 
-/// The reply to it.
+/// Response of `POST /api/internal/cleanup/purge`. With `dry_run`, the values are those that a
+/// purge would have.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct PurgeReply {
-    /// How many commands went.
+    /// Number of deleted commands.
     pub commands_purged: u64,
-    /// How many worker pools were removed.
+    /// Number of deleted worker pools.
     pub runtime_purged: u64,
-    /// How many partitions of the event log were dropped.
+    /// Number of dropped partitions of the event log.
     pub events_purged: usize,
-    /// Names of the dropped partitions. Without partitions (SQLite): calendar quarters that are over
-    /// and whose executions were removed.
+    /// Names of the dropped partitions. Without partitions (SQLite): past calendar quarters whose
+    /// executions were deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_partitions_dropped: Vec<String>,
-    /// Parts of the log that hold executions still, and why.
+    /// Partitions that still contain executions, with the reason. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptPart>,
-    /// Whether nothing was changed.
+    /// Whether this was a dry run that deleted nothing.
     pub dry_run: bool,
 }
 
-/// A part of the log that stays.
+/// A partition of the event log that was retained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeptPart {
-    /// Its name.
+    /// Name of the partition.
     pub partition: String,
-    /// What keeps it.
+    /// Reason why the partition is retained.
     pub reason: String,
 }
 
-/// The reply of `GET /api/runtime/shard-info`.
+/// Response of `GET /api/runtime/shard-info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShardInfo {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// Of how many shards.
+    /// Number of shards in the request. Default: 1.
     pub shard_count: u32,
-    /// The shard it is in.
+    /// Zero-based index of the execution's shard.
     pub shard_index: u32,
-    /// Who says so.
+    /// Always `noetl-server`: names the program that computed the shard.
     pub source: String,
-    /// By which function.
+    /// Hash function that maps execution IDs to shards.
     pub hash_function: String,
-    /// With which seed.
+    /// Seed of the hash function.
     pub seed: u64,
-    /// Which of several servers answers.
+    /// Shard that this server serves.
     pub server_config: ServerShard,
 }
 
-/// One server of several.
+/// Shard that a server serves. Every server serves all executions, so this is always shard 0 of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerShard {
-    /// Its number.
+    /// Zero-based index of the shard.
     pub shard_index: u32,
-    /// How many there are.
+    /// Number of shards in total.
     pub shard_count: u32,
 }

@@ -1,4 +1,4 @@
-//! The keychain: secrets and tokens by the names playbooks give them.
+//! Keychain: secrets and tokens that playbooks refer to by name.
 
 use std::fmt;
 
@@ -8,47 +8,51 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::Id;
 
-/// Which entry of a name is meant.
+/// Query that selects one of the entries with a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct KeychainQuery {
-    /// Who shares it: `local`, `shared` or, when left out, `global`.
+    /// Scope of the entry. `local`: one execution. `shared`: an execution and its children. Any
+    /// other value, and the default: `global`, all executions of the playbook.
     #[serde(default)]
     pub scope_type: Option<String>,
-    /// The execution it is for.
+    /// ID of the execution that owns the entry, for scopes `local` and `shared`.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     pub execution_id: Option<Id>,
 }
 
-/// The body of `POST /api/keychain/{catalog_id}/{name}`. Printing it shows nothing of what is secret.
+/// Body of `POST /api/keychain/{catalog_id}/{name}`. Replaces an existing entry. `Debug` output
+/// omits the secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutKeychain {
-    /// What is secret.
+    /// Secret data, encrypted at rest.
     pub data: Value,
-    /// Who shares it: `local`, `shared` or, when left out, `global`.
+    /// Scope of the entry. `local`: one execution. `shared`: an execution and its children. Any
+    /// other value, and the default: `global`, all executions of the playbook.
     #[serde(default)]
     pub scope_type: Option<String>,
-    /// The execution it is for.
+    /// ID of the execution that owns the entry, for scopes `local` and `shared`.
     #[serde(default)]
     pub execution_id: Option<Id>,
-    /// The type of the credential behind it.
+    /// Type of the underlying credential. Default: `keychain`.
     #[serde(default)]
     pub credential_type: Option<String>,
-    /// `secret`, or `token` for one that was made from a secret.
+    /// `secret`, or `token` for a token derived from a secret. Default: `secret`.
     #[serde(default)]
     pub cache_type: Option<String>,
-    /// When it ends to be good; never when neither this nor `expires_in` is given.
+    /// Expiration time. Default: `expires_in`, or never if both are absent.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// The same in seconds from now; `expires_at` wins.
+    /// Time to expiration in seconds, 1 to 3,153,600,000 (100 years). Ignored if `expires_at` is
+    /// set.
     #[serde(default)]
     pub expires_in: Option<i64>,
-    /// Whether it is to be renewed before that.
+    /// Whether to renew the entry before it expires. Default: `false`.
     #[serde(default)]
     pub auto_renew: bool,
-    /// How to renew it.
+    /// Settings for the renewal.
     #[serde(default)]
     pub renew_config: Option<Value>,
 }
@@ -59,35 +63,35 @@ impl fmt::Debug for PutKeychain {
     }
 }
 
-/// What was kept.
+/// Response of `POST /api/keychain/{catalog_id}/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeychainKept {
-    /// `success`.
+    /// Always `success`; failures are HTTP errors.
     pub status: String,
-    /// What it is found by.
+    /// Key of the entry: name, catalog entry ID, and scope.
     pub cache_key: String,
-    /// When it ends to be good.
+    /// Expiration time. Absent if the entry doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 
-/// What was found under a name.
+/// Response of `GET /api/keychain/{catalog_id}/{name}`. `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeychainView {
-    /// `found`, `expired` or `not_found`.
+    /// `found`, `expired`, or `not_found`.
     pub status: String,
-    /// What is secret.
+    /// Decrypted secret data. Present only if the status is `found`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// When it ends to be good, or did.
+    /// Expiration time. Absent if the entry doesn't expire or doesn't exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Whether it is to be renewed.
+    /// Whether to renew the entry before it expires. Absent if the entry doesn't exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_renew: Option<bool>,
-    /// How often it was used.
+    /// Number of times the entry was read. Absent if the entry doesn't exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_count: Option<u64>,
 }
@@ -98,48 +102,48 @@ impl fmt::Debug for KeychainView {
     }
 }
 
-/// What became of a removal.
+/// Response of `DELETE /api/keychain/{catalog_id}/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeychainDeleted {
-    /// `deleted` or `not_found`.
+    /// `deleted`, or `not_found` if there was no such entry.
     pub status: String,
-    /// What it was found by.
+    /// Key of the deleted entry. Absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
 }
 
-/// The entries of a playbook.
+/// Response of `GET /api/keychain/catalog/{catalog_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeychainList {
-    /// The playbook, as text.
+    /// Catalog entry ID of the playbook, as text.
     pub catalog_id: Id,
-    /// Its entries, expired ones too. What they hold is not shown.
+    /// Entries of the playbook without their secrets, including expired ones.
     pub entries: Vec<KeychainItem>,
 }
 
-/// One entry, without what is secret.
+/// A keychain entry without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeychainItem {
-    /// Its name.
+    /// Name of the entry.
     pub keychain_name: String,
-    /// Who shares it.
+    /// Scope: `local`, `shared`, or `global`.
     pub scope_type: String,
-    /// The execution it is for, as text.
+    /// ID of the execution that owns the entry, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<Id>,
-    /// When it ends to be good.
+    /// Expiration time. Absent if the entry doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Whether that is past.
+    /// Whether the entry has expired.
     pub expired: bool,
-    /// How often it was used.
+    /// Number of times the entry was read.
     pub access_count: u64,
-    /// When it was last used.
+    /// Time at which the entry was last read. Absent if it was never read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub accessed_at: Option<Timestamp>,
-    /// When it was put.
+    /// Time at which the entry was stored.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }

@@ -1,8 +1,8 @@
-//! What travels between the control plane and its clients, and a client that speaks it.
+//! Request and response types of the HTTP API, and a client for it.
 //!
-//! One file per noun. Requests accept what published clients send, in every spelling; replies have
-//! one shape. Nothing here decides or stores anything; the server and the client share these types,
-//! so a field cannot be spelled in two ways.
+//! One module per resource. Requests accept every spelling that published clients send; responses
+//! have one shape. The server and the client share these types, so both use the same field names.
+//! The crate contains no decision logic and no storage.
 #![warn(missing_docs)]
 
 pub mod approvals;

@@ -1,4 +1,4 @@
-//! Lines that steps print.
+//! Step logs: lines that steps print.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,28 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/executions/{id}/logs`.
+/// Body of `POST /api/executions/{id}/logs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogRequest {
-    /// The command that printed them: the id of its `command.issued`, or `execution:step:id`.
+    /// Command that printed the lines: the ID of its `command.issued` event, or
+    /// `<execution>:<step>:<event>`.
     pub command_id: String,
-    /// What it printed, in order.
+    /// Printed lines in order, at most 1,000. The server redacts known secrets and splits lines
+    /// longer than 16 KiB.
     pub lines: Vec<LineGiven>,
 }
 
-/// A line that is handed in.
+/// A line that a step printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LineGiven {
-    /// When it was printed; now when absent.
+    /// Time at which the line was printed. Default: the time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// `stdout` or `stderr`.
+    /// Output stream: `stdout` or `stderr`. Default: `stdout`.
     #[serde(default = "LineGiven::stdout")]
     pub stream: String,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
@@ -35,68 +37,69 @@ impl LineGiven {
     }
 }
 
-/// The reply to lines that were handed in.
+/// Response of `POST /api/executions/{id}/logs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogAccepted {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// How many were taken.
+    /// Number of accepted lines, as counted in the request.
     pub accepted: usize,
-    /// The number of the last.
+    /// Number of the last stored line.
     pub last: u64,
 }
 
-/// The reply of `GET /api/executions/{id}/logs`.
+/// Response of `GET /api/executions/{id}/logs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogReply {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// Lines in order.
+    /// Page of lines in ascending number.
     pub lines: Vec<LineView>,
-    /// Where to go on: the `after` of the next request.
+    /// Value of `after` for the next request.
     pub next_after: u64,
-    /// Lines that are not kept, by command.
+    /// Lines that were dropped, by command.
     pub gaps: Vec<GapView>,
 }
 
-/// What one who follows is sent, as a server-sent event.
+/// Server-sent event of `GET /api/executions/{id}/logs?follow=true`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogEvent {
-    /// `end` when the execution is over; left out for a line.
+    /// `end` after the last line of an ended execution. Absent for a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// The number of a line.
+    /// Number of the line. Absent for `end`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// A line, or how the execution ended, as JSON.
+    /// The line, or for `end` the final status of the execution, as JSON.
     pub data: String,
 }
 
-/// A line.
+/// A line of a step's logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LineView {
-    /// Its number among the lines of its execution.
+    /// Line number, ascending within the execution.
     pub n: u64,
-    /// The command that printed it, as text.
+    /// ID of the command that printed the line, as text.
     pub command_id: Id,
-    /// When.
+    /// Time at which the line was printed.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// `stdout` or `stderr`.
+    /// Output stream: `stdout` or `stderr`.
     pub stream: String,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
-/// Lines of a command that are not kept.
+/// Lines of a command that the server dropped. The server stores the first and the newest 512 KiB
+/// of each command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GapView {
-    /// The command, as text.
+    /// ID of the command, as text.
     pub command_id: Id,
-    /// The line before them; 0 when there is none.
+    /// Number of the line before the gap. 0 if there is none.
     pub after: u64,
-    /// How many.
+    /// Number of dropped lines.
     pub lines: u64,
-    /// How many bytes.
+    /// Size of the dropped lines in bytes.
     pub bytes: u64,
 }

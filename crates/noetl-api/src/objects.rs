@@ -1,97 +1,97 @@
-//! What workers keep for each other, and suites of tests.
+//! Objects and plugin modules that workers share, and test suites of playbooks.
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An object that was kept.
+/// Response of `PUT /api/internal/objects/{key}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectKept {
-    /// Its key.
+    /// Object key. May contain slashes.
     pub key: String,
-    /// The SHA-256 of its bytes.
+    /// SHA-256 digest of the object.
     pub digest: String,
-    /// How many they are.
+    /// Size of the object in bytes.
     pub bytes: u64,
 }
 
-/// A module that was kept.
+/// Response of `POST /api/internal/plugins/{path}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PluginKept {
-    /// Its path.
+    /// Path of the module. May contain slashes.
     pub path: String,
-    /// Its version.
+    /// Version of the module at that path.
     pub version: i32,
-    /// The SHA-256 of its bytes.
+    /// SHA-256 digest of the module.
     pub digest: String,
-    /// How many they are.
+    /// Size of the module in bytes.
     pub bytes: u64,
 }
 
-/// Where objects are.
+/// Response of `GET /api/internal/cells`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellsReply {
-    /// How many shards keys are spread over.
+    /// Number of shards that object keys are distributed over.
     pub shard_count: u32,
-    /// The cell that is written to.
+    /// Name of the cell for new objects.
     pub default_cell: String,
-    /// All cells.
+    /// All cells. Always one: the control plane's own store.
     pub cells: Vec<Cell>,
 }
 
-/// One place for objects.
+/// A storage location for objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cell {
-    /// Its name.
+    /// Name of the cell.
     pub cell: String,
-    /// Its environment.
+    /// Deployment environment of the cell.
     pub env: String,
-    /// Its region.
+    /// Region of the cell.
     pub region: String,
-    /// Who runs it.
+    /// Storage provider. `null` for the control plane's own store.
     pub provider: Option<String>,
-    /// Its bucket.
+    /// Bucket of the provider. `null` for the control plane's own store.
     pub bucket: Option<String>,
-    /// Where it is reached.
+    /// URL of the provider's API. `null` for the control plane's own store.
     pub endpoint: Option<String>,
 }
 
-/// The body of `PUT /api/playbook-tests/suites/{id}`.
+/// Body of `PUT /api/playbook-tests/suites/{id}`. Replaces an existing suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutSuite {
-    /// The playbook they are about.
+    /// Catalog path of the playbook under test.
     pub playbook_path: String,
-    /// The tests.
+    /// Test cases, in a format that the client defines. Default: none.
     #[serde(default)]
     pub tests: Vec<Value>,
-    /// Whatever their author notes.
+    /// Free-form metadata of the author.
     #[serde(default)]
     pub metadata: Value,
 }
 
-/// Tests of a playbook.
+/// Test suite of a playbook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SuiteView {
-    /// Their id.
+    /// ID of the suite. May contain slashes.
     pub suite_id: String,
-    /// Where they are kept.
+    /// Path derived from the ID: `playbook-tests/<id>.json`.
     pub file_path: String,
-    /// The playbook they are about.
+    /// Catalog path of the playbook under test.
     pub playbook_path: String,
-    /// The tests.
+    /// Test cases, in a format that the client defines.
     pub tests: Vec<Value>,
-    /// Whatever their author notes.
+    /// Free-form metadata of the author.
     pub metadata: Value,
-    /// When they were last put.
+    /// Time at which the suite was last stored.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
-/// A suite that was removed.
+/// Response of `DELETE /api/playbook-tests/suites/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SuiteDeleted {
-    /// Its id.
+    /// ID of the deleted suite.
     pub suite_id: String,
-    /// `deleted`.
+    /// Always `deleted`; failures are HTTP errors.
     pub status: String,
 }

@@ -1,4 +1,4 @@
-//! The outbox: rows on their way to publishers outside.
+//! Outbox: committed events that external publishers deliver to the bus.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/internal/outbox/claim`.
+/// Body of `POST /api/internal/outbox/claim`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = OutboxClaimRequest)]
 pub struct ClaimRequest {
-    /// How many rows to claim: 1 to 1000, and the nearer of them when it is outside.
+    /// Maximum number of rows to claim. Clamped to 1 to 1,000. Default: 100.
     #[serde(default = "ClaimRequest::default_limit")]
     pub limit: i64,
 }
@@ -21,63 +21,65 @@ impl ClaimRequest {
     }
 }
 
-/// The reply to a claim.
+/// Response of `POST /api/internal/outbox/claim`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = OutboxClaimReply)]
 pub struct ClaimReply {
-    /// The rows, smallest id first.
+    /// Claimed rows in ascending ID order. The claim is a lease: rows that are not marked as
+    /// published or failed in time can be claimed again.
     pub rows: Vec<OutboxRow>,
-    /// How many there are.
+    /// Number of claimed rows.
     pub claimed: usize,
 }
 
-/// One claimed row.
+/// A claimed row of the outbox.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct OutboxRow {
-    /// Its id.
+    /// ID of the outbox row.
     pub outbox_id: Id,
-    /// The event.
+    /// ID of the event to publish.
     pub event_id: Id,
-    /// The event's execution.
+    /// ID of the event's execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<Id>,
-    /// Where to publish it.
+    /// Bus subject to publish to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What to publish.
+    /// Message body to publish.
     #[schema(value_type = Value)]
     pub payload: Box<RawValue>,
-    /// How it is to be encoded.
+    /// Encoding to publish the message in, such as `json`.
     pub payload_codec: String,
-    /// How often it was claimed, this time included.
+    /// Number of times the row was claimed, including this claim.
     pub attempts: u32,
 }
 
-/// The body of `POST /api/internal/outbox/mark-published`.
+/// Body of `POST /api/internal/outbox/mark-published`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PublishedRequest {
-    /// The rows.
+    /// IDs of the published rows. Must not be empty.
     pub outbox_ids: Vec<i64>,
 }
 
-/// The reply to it.
+/// Response of `POST /api/internal/outbox/mark-published`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PublishedReply {
-    /// How many of them were not published before.
+    /// Number of rows that were not already marked as published.
     pub marked: usize,
 }
 
-/// The body of `POST /api/internal/outbox/mark-failed`.
+/// Body of `POST /api/internal/outbox/mark-failed`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedRequest {
-    /// The row.
+    /// ID of the outbox row.
     pub outbox_id: i64,
-    /// Why it was not published.
+    /// Reason why publishing failed. Must not be empty.
     pub error: String,
-    /// How often it was tried; the delay grows with it.
+    /// Number of attempts so far. The backoff starts at 1 second and doubles with each attempt, up
+    /// to 256 seconds. Default: 1.
     #[serde(default = "FailedRequest::default_attempts")]
     pub attempts: i32,
-    /// The longest delay.
+    /// Maximum backoff in seconds, at least 1. Default: 300.
     #[serde(default = "FailedRequest::default_delay")]
     pub max_delay_seconds: i32,
 }
@@ -92,18 +94,18 @@ impl FailedRequest {
     }
 }
 
-/// The reply to it.
+/// Response of `POST /api/internal/outbox/mark-failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedReply {
-    /// Whether there is such a row that is not published.
+    /// Whether the row exists and is unpublished.
     pub marked: bool,
-    /// In how many seconds it can be claimed again.
+    /// Seconds until the row can be claimed again.
     pub available_at_in: u64,
 }
 
-/// The reply of `GET /api/internal/outbox/pending-count`.
+/// Response of `GET /api/internal/outbox/pending-count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PendingReply {
-    /// How many rows a claim could return.
+    /// Number of rows that can be claimed now.
     pub pending: u64,
 }

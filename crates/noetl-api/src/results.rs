@@ -1,20 +1,20 @@
-//! Results that workers hand in apart from their reports.
+//! Results that workers store separately from their reports.
 
 use noetl_model::Value;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// The body of `PUT /api/result/{execution_id}`.
+/// Body of `PUT /api/result/{execution_id}`, up to 64 MiB. Each request stores a new result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutResult {
-    /// Its name.
+    /// Name of the result.
     pub name: String,
-    /// What it is.
+    /// Result as JSON. The server redacts known secrets.
     pub data: Value,
-    /// How long it is meant to live.
+    /// Intended lifetime, as free text. Not enforced. Default: `execution`.
     #[serde(default = "execution")]
     pub scope: String,
-    /// The step it comes from.
+    /// Step that produced the result.
     #[serde(default)]
     pub source_step: Option<String>,
 }
@@ -23,30 +23,30 @@ fn execution() -> String {
     "execution".to_owned()
 }
 
-/// What was kept.
+/// Response of `PUT /api/result/{execution_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultKept {
-    /// What it is referred to by.
+    /// Reference to the result, for `GET /api/result/resolve`.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// `db`.
+    /// Always `db`: the result is in the control plane's store.
     pub store: String,
-    /// How long it is meant to live.
+    /// Intended lifetime from the request. Not enforced.
     pub scope: String,
-    /// How many bytes its JSON with sorted keys has.
+    /// Size in bytes of the result's JSON with sorted keys.
     pub bytes: u64,
-    /// The SHA-256 of those.
+    /// SHA-256 digest of the result's JSON with sorted keys.
     pub sha256: String,
-    /// When it ends to exist; never.
+    /// Expiration time. Always `null`: stored results don't expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<String>,
 }
 
-/// What `GET /api/result/resolve` is asked.
+/// Query of `GET /api/result/resolve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ResolveQuery {
-    /// The reference.
+    /// Reference to a stored result, a large step result, or an object of a published worker.
     #[serde(rename = "ref")]
     pub reference: String,
 }

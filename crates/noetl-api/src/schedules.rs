@@ -1,4 +1,4 @@
-//! Schedules: playbooks that are started by the clock.
+//! Schedules: playbooks started on a cron expression, at an interval, or once.
 
 use noetl_model::{Map, Value};
 use serde::{Deserialize, Serialize};
@@ -6,90 +6,96 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/schedules`, and of `PATCH /api/schedules/{id}`, where what is absent stays
-/// and what is null goes. Its words are those of a document's `spec`.
+/// Body of `POST /api/schedules` and `PATCH /api/schedules/{id}`. The keys are those of `spec` in a
+/// `kind: Schedule` document. In a `PATCH`, absent keys stay unchanged and `null` removes a key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleRequest {
-    /// What it is called.
+    /// Name of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `playbook`, `version`; `cron` with `timezone`, `every` or `at`; `missed`, `overlap`, `enabled`,
-    /// `payload`, `execution_pool`.
+    /// `playbook`, `version`; `cron` with `timezone`, `every`, or `at`; `missed`, `overlap`,
+    /// `enabled`, `payload`, `execution_pool`.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub spec: Map,
 }
 
-/// A schedule.
+/// A schedule and its last scheduled run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleView {
-    /// Its id, as text: the parent of what it starts.
+    /// Schedule ID, as text. Parent of the executions that the schedule starts.
     pub schedule_id: Id,
-    /// What it is called.
+    /// Name of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The path of the document that makes it; none of one that callers made.
+    /// Catalog path of the document that defines the schedule. Absent for a schedule created
+    /// through the API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// The playbook it starts.
+    /// Catalog path of the playbook to start.
     pub playbook: String,
-    /// That playbook's version; the newest when absent.
+    /// Version of the playbook. Absent for the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// When it runs, as a cron expression.
+    /// Cron expression of the scheduled runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// Whose clocks that is about.
+    /// Time zone of the cron expression. Absent without `cron`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// When it runs, as the seconds between two runs.
+    /// Interval between scheduled runs, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u32>,
-    /// When it runs, once.
+    /// Time of the only scheduled run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// What happens to runs nobody was there for.
+    /// Policy for scheduled runs missed while no server was running. `skip`: none are made up.
+    /// `one`: one is started. `all`: all are started, one after the other. Default: `one`.
     pub missed: String,
-    /// What happens while an earlier run still runs.
+    /// Policy for a scheduled run that is due while an earlier one is still running. `allow`: both
+    /// run. `skip`: the new one is skipped. `queue`: the new one waits. `cancel_previous`: the
+    /// earlier one is cancelled. Default: `allow`.
     pub overlap: String,
-    /// Whether it runs at all.
+    /// Whether the schedule is active. `false` while it is paused.
     pub enabled: bool,
-    /// What executions are started with.
+    /// Payload of the executions that the schedule starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// Which pool runs them.
+    /// Worker pool for the executions' commands. Default: `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_pool: Option<String>,
-    /// When it runs next; never any more when absent.
+    /// Time of the next scheduled run. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_run_at: Option<String>,
-    /// When it ran last: the time that run was due.
+    /// Due time of the last scheduled run. Absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_at: Option<String>,
-    /// What became of that: `started`, `skipped_missed`, `skipped_overlap` or `failed: …`.
+    /// Outcome of the last scheduled run: `started`, `skipped_missed`, `skipped_overlap`, or
+    /// `failed: …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_status: Option<String>,
-    /// The newest execution it started, as text; in answers about one schedule.
+    /// ID of the newest execution that the schedule started, as text. Present only in responses
+    /// about a single schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_execution_id: Option<Id>,
-    /// When it was made.
+    /// Time at which the schedule was created.
     pub created_at: String,
-    /// When it last changed.
+    /// Time at which the schedule last changed.
     pub updated_at: String,
 }
 
-/// The reply of `GET /api/schedules`.
+/// Response of `GET /api/schedules`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleList {
-    /// All of them, in the order of their ids.
+    /// All schedules in ID order, including those defined by documents.
     pub schedules: Vec<ScheduleView>,
 }
 
-/// The reply of `DELETE /api/schedules/{id}`.
+/// Response of `DELETE /api/schedules/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleDeleted {
-    /// The schedule that is no more, as text.
+    /// ID of the deleted schedule, as text.
     pub schedule_id: Id,
-    /// `deleted`.
+    /// Always `deleted`; failures are HTTP errors.
     pub status: String,
 }

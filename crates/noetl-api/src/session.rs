@@ -1,4 +1,4 @@
-//! Sessions, as gateways validate them, and signing in.
+//! Session validation for gateways, and browser sign-in.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Body of `POST /api/auth/session/validate`. Debug output leaves the token out.
+/// Body of `POST /api/auth/session/validate`. `Debug` output omits the token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionRequest {
-    /// Session token. An empty one is never valid.
+    /// Session token. An empty token is never valid.
     #[serde(default)]
     pub session_token: String,
-    /// Credential that describes the database of sessions, such as `pg_auth`. Without it, only access
-    /// tokens are sessions.
+    /// Credential for the session database, such as `pg_auth`. Without it, only access tokens are
+    /// sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
 }
@@ -24,70 +24,72 @@ impl fmt::Debug for SessionRequest {
     }
 }
 
-/// Reply of `POST /api/auth/session/validate`.
+/// Response of `POST /api/auth/session/validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionReply {
     /// `ok`, or `error` if the session could not be looked up.
     pub status: String,
     /// Whether the session is valid.
     pub valid: bool,
-    /// User of the session.
+    /// User of the session. Absent if the session is not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<SessionUser>,
-    /// Expiration time. Absent for a session that doesn't expire.
+    /// Expiration time. Absent if the session doesn't expire or is not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Why the session is not valid, or could not be looked up.
+    /// Reason why the session is not valid or could not be looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// User of a session.
+/// User of a valid session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionUser {
-    /// ID in the database of sessions, or a number that is always the same for one token.
+    /// ID in the session database, or for an access token a number derived from the token's ID.
     pub user_id: i32,
-    /// Email address in the database of sessions, or the token's ID at its tenant.
+    /// Email address in the session database, or `<token ID>@<tenant>` for an access token.
     pub email: String,
-    /// Name in the database of sessions, or the name of the token.
+    /// Name in the session database, or the name of the access token.
     pub display_name: String,
-    /// Roles in the database of sessions, or the role of the token.
+    /// Roles in the session database, or the role of the access token.
     pub roles: Vec<String>,
 }
 
-/// The reply of `GET /api/auth/mode`.
+/// Response of `GET /api/auth/mode`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuthMode {
-    /// `open`, `token` or `oidc`.
+    /// Authentication mode: `open`, `token`, or `oidc`.
     pub mode: String,
-    /// Where people sign in with a browser, if that was set up.
+    /// Settings for browser sign-in. `null` unless the mode is `oidc` and a client ID is
+    /// configured.
     pub sign_in: Option<SignInPlace>,
-    /// Why they cannot now, though it was.
+    /// Reason why browser sign-in is unavailable, such as an unreachable identity provider. `null`
+    /// if there is none.
     pub trouble: Option<String>,
 }
 
-/// Where people sign in.
+/// Settings for an OIDC authorization request with PKCE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignInPlace {
-    /// The provider's page.
+    /// Authorization endpoint of the identity provider.
     pub authorization_endpoint: String,
-    /// As whom a page asks there.
+    /// OAuth client ID to send.
     pub client_id: String,
-    /// For what.
+    /// OAuth scopes to request, separated by spaces.
     pub scope: String,
-    /// Whom the token is to be made for.
+    /// Audience to request for the token.
     pub audience: String,
 }
 
-/// The body of `POST /api/auth/oidc/token`. Printing it shows nothing of the code.
+/// Body of `POST /api/auth/oidc/token`. `Debug` output omits the code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CodeRequest {
-    /// The code that the provider gave.
+    /// Authorization code from the identity provider, 1 to 8,192 bytes.
     pub code: String,
-    /// What the challenge was made from.
+    /// PKCE code verifier, 1 to 8,192 bytes.
     pub code_verifier: String,
-    /// Where the provider sent the person back to.
+    /// Redirect URI of the authorization request, 1 to 8,192 bytes.
     pub redirect_uri: String,
 }
 
@@ -97,10 +99,10 @@ impl fmt::Debug for CodeRequest {
     }
 }
 
-/// The body of `POST /api/auth/code`. Printing it shows nothing of the code.
+/// Body of `POST /api/auth/code`. `Debug` output omits the code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OneTimeCode {
-    /// Code of a sign-in link.
+    /// Code from a sign-in link. Works once.
     pub code: String,
 }
 
@@ -110,12 +112,12 @@ impl fmt::Debug for OneTimeCode {
     }
 }
 
-/// The reply of `POST /api/auth/codes`. Printing it shows nothing of the code.
+/// Response of `POST /api/auth/codes`. `Debug` output omits the code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IssuedCode {
-    /// Code that can be traded once.
+    /// Code for a sign-in link. Works once, and only on the server process that created it.
     pub code: String,
-    /// Seconds in which it can be traded.
+    /// Seconds until the code expires.
     pub expires_in: u64,
 }
 
@@ -125,12 +127,13 @@ impl fmt::Debug for IssuedCode {
     }
 }
 
-/// Who signed in has this. Printing it shows nothing of the token.
+/// Response of `POST /api/auth/oidc/token` and `POST /api/auth/code`. `Debug` output omits the
+/// token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedIn {
-    /// The token to show with every request.
+    /// Access token, to send as `Authorization: Bearer` with every request.
     pub token: String,
-    /// For how many seconds it is good, if that is known.
+    /// Seconds until the token expires. `null` if unknown.
     pub expires_in: Option<u64>,
 }
 

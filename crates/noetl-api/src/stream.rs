@@ -1,19 +1,19 @@
-//! Streams: what is sent besides the events of a log.
+//! Messages of event streams other than events and log lines.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of the event `end`, the last of a stream.
+/// Data of the `end` message, the last message of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StreamEnd {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// Final status: `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// Why it failed.
+    /// Failure as one sentence. `null` unless the execution failed.
     pub error: Option<String>,
-    /// How many events its log holds.
+    /// Number of events in the event log.
     pub events: u64,
 }

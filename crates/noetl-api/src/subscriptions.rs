@@ -1,4 +1,4 @@
-//! Subscriptions: registering, moving, reading.
+//! Subscriptions: register, change state, read events, lease, and dead-letter messages.
 
 use noetl_model::Map;
 use serde::{Deserialize, Serialize};
@@ -7,131 +7,134 @@ use utoipa::ToSchema;
 use crate::Id;
 use crate::events::EventView;
 
-/// The body of `POST /api/subscriptions` and of `POST /api/subscriptions/register`.
+/// Body of `POST /api/subscriptions` and `POST /api/subscriptions/register`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscribeRequest {
-    /// The path of the subscription's document.
+    /// Catalog path of the subscription document.
     pub path: String,
 }
 
-/// Where a subscription stands.
+/// State of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionStatus {
-    /// Its id, as text.
+    /// Subscription ID, as text.
     pub subscription_id: Id,
-    /// The path of its document.
+    /// Catalog path of the subscription document.
     pub path: String,
-    /// The version of the document it was registered with, as text.
+    /// Catalog entry ID of the document version it was registered with, as text.
     pub catalog_id: Id,
-    /// Its state.
+    /// State: `REGISTERED`, `ACTIVE`, `PAUSED`, `DRAINING`, or `DEACTIVATED`.
     pub state: String,
-    /// The type of the event that brought it there.
+    /// Type of the event that led to the state.
     pub last_event_type: String,
-    /// When that was, as RFC 3339 with an offset.
+    /// Time of that event, as RFC 3339 with an offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
 }
 
-/// The reply of `GET /api/subscriptions`.
+/// Response of `GET /api/subscriptions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionList {
-    /// All of them in the order of their ids; those that are over too.
+    /// All subscriptions in ID order, including deactivated ones.
     pub subscriptions: Vec<SubscriptionStatus>,
 }
 
-/// A stretch of a subscription's log.
+/// Response of `GET /api/subscriptions/{id}/events`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionEvents {
-    /// Whose log it is, as text.
+    /// Subscription ID, as text.
     pub subscription_id: Id,
-    /// The stretch, oldest first.
+    /// Page of events, oldest first.
     pub events: Vec<EventView>,
-    /// Where to go on: the `after` of the next request.
+    /// Value of `after` for the next request.
     pub next_after: u64,
-    /// Whether there is more to go on with.
+    /// Whether more events follow.
     pub has_more: bool,
 }
 
-/// The body of `POST /api/subscriptions/{id}/lease`: a runtime that acts on a subscription, or would.
+/// Body of `POST /api/subscriptions/{id}/lease`: acquires or renews the lease of a subscription.
+/// Only the runtime that holds the lease consumes messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SubscriptionLeaseRequest)]
 pub struct LeaseRequest {
-    /// The runtime, by a name that no other has.
+    /// Unique name of the runtime, 1 to 200 bytes.
     pub holder: String,
-    /// For how long, in seconds from now: 1 to 300.
+    /// Duration of the lease in seconds, 1 to 300.
     pub ttl_secs: u64,
-    /// How much waits at the source, if the runtime knows.
+    /// Number of messages that wait at the source, if the runtime knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
-    /// What became of messages since it was last told.
+    /// Messages processed since the runtime's previous request. Default: all zero.
     #[serde(default)]
     pub counts: MessageCounts,
 }
 
-/// What became of messages.
+/// Number of messages by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct MessageCounts {
-    /// Came from the source, repeats included.
+    /// Messages received from the source, including redeliveries.
     pub received: u64,
-    /// Became executions.
+    /// Messages that started an execution.
     pub dispatched: u64,
-    /// Had become executions before.
+    /// Messages that had already started an execution.
     pub duplicate: u64,
-    /// Failed, and are tried again.
+    /// Messages that failed and will be retried.
     pub failed: u64,
-    /// Were put aside for good.
+    /// Messages that were dead-lettered.
     pub dead_lettered: u64,
 }
 
-/// The reply to it.
+/// Response of `POST /api/subscriptions/{id}/lease`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SubscriptionLeaseReply)]
 pub struct LeaseReply {
-    /// Whether the runtime acts on the subscription now; if not, another does.
+    /// Whether the runtime holds the lease. If `false`, another runtime holds it, and this one is
+    /// registered as waiting for `ttl_secs`.
     pub held: bool,
-    /// Whether another runtime waits to.
+    /// Whether another runtime waits for the lease.
     pub awaited: bool,
-    /// Where the subscription stands.
+    /// State of the subscription, at the top level of the response.
     #[serde(flatten)]
     pub status: SubscriptionStatus,
 }
 
-/// The body of `POST /api/subscriptions/{id}/release`.
+/// Body of `POST /api/subscriptions/{id}/release`. Releases the runtime's lease, or its
+/// registration as waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SubscriptionReleaseRequest)]
 pub struct ReleaseRequest {
-    /// The runtime.
+    /// Name of the runtime, 1 to 200 bytes.
     pub holder: String,
 }
 
-/// The body of `POST /api/subscriptions/{id}/dead-letters`: a message that cannot be dispatched.
+/// Body of `POST /api/subscriptions/{id}/dead-letters`: stores a message that can't be dispatched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterRequest {
-    /// The message's id.
+    /// Message ID assigned by the source.
     pub message_id: String,
-    /// What kind of reason it was, in a word.
+    /// Code of the reason, as one word.
     pub code: String,
-    /// Why, in a sentence.
+    /// Reason as one sentence.
     pub reason: String,
-    /// How often it was tried.
+    /// Number of delivery attempts. Default: 0.
     #[serde(default)]
     pub attempts: u64,
-    /// Its headers.
+    /// Headers of the message. Default: none.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub headers: Map,
-    /// Where it came from.
+    /// Origin of the message at the source. Default: empty.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map,
-    /// What it holds, as base64.
+    /// Body of the message, in base64 with padding.
     pub body_base64: String,
 }
 
-/// The reply to it.
+/// Response of `POST /api/subscriptions/{id}/dead-letters`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterReply {
-    /// The key of the object that holds its body.
+    /// Key of the object that holds the message body.
     pub object: String,
 }

@@ -1,90 +1,91 @@
-//! The machine and the process a control plane runs in.
+//! Resource usage of the server's machine, process, and store connections.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The reply of `GET /api/status`.
+/// Response of `GET /api/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SystemReply {
-    /// The machine.
+    /// Resource usage of the machine.
     pub system: Machine,
-    /// The process.
+    /// Resource usage of the server process.
     pub process: Process,
 }
 
-/// A machine. Loads are since the last time somebody asked.
+/// Resource usage of a machine. CPU usage covers the time since the previous request for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Machine {
-    /// How busy its processors are, of 100.
+    /// CPU usage of all processors, 0 to 100.
     pub cpu_percent: f64,
-    /// How much of its memory is used, of 100.
+    /// Used share of the memory, 0 to 100.
     pub memory_percent: f64,
-    /// Its memory.
+    /// Total memory in MiB.
     pub total_memory_mb: f64,
-    /// What is used of it.
+    /// Used memory in MiB.
     pub used_memory_mb: f64,
-    /// What can be had of it.
+    /// Available memory in MiB.
     pub available_memory_mb: f64,
 }
 
-/// A process. Its load is since the last time somebody asked.
+/// Resource usage of a process. CPU usage covers the time since the previous request for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Process {
-    /// Its number.
+    /// Process ID assigned by the operating system.
     pub pid: u32,
-    /// How busy it keeps processors: 100 is one of them.
+    /// CPU usage, where 100 is one processor fully used. Can exceed 100.
     pub cpu_percent: f64,
-    /// Its memory that is there.
+    /// Resident memory in MiB.
     pub memory_rss_mb: f64,
-    /// Its memory that it could use.
+    /// Virtual memory in MiB.
     pub memory_vms_mb: f64,
-    /// Its threads.
+    /// Number of threads. 0 if unknown.
     pub num_threads: u64,
-    /// When it began, in seconds since 1970.
+    /// Start time of the process, in seconds since the Unix epoch.
     pub start_time: u64,
-    /// How long ago the server began.
+    /// Seconds since the server started.
     pub uptime_seconds: u64,
 }
 
-/// A thread, or all of them.
+/// A group of threads of the server process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Threads {
-    /// What they are.
+    /// Name of the group. Always `all`.
     pub name: String,
-    /// How many.
+    /// Number of threads in the group.
     pub count: u64,
-    /// What is to be known about them.
+    /// Explanation as readable text.
     pub note: String,
 }
 
-/// A note of a profiler.
+/// Response of the `/api/profiler` endpoints. The server has no profiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProfilerReply {
-    /// `ok`.
+    /// Always `ok`, although nothing is profiled.
     pub status: String,
-    /// Whether it is on.
+    /// Whether profiling is on. Always `false`.
     pub enabled: bool,
-    /// What to use instead.
+    /// Alternative to use, as readable text.
     pub message: String,
 }
 
-/// The reply of `GET /api/pool/status`: connections to the store.
+/// Response of `GET /api/pool/status`: connections to the store. All counts are 0 for a store
+/// without a connection pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PoolReply {
-    /// How many there are at least.
+    /// Minimum number of connections. Always 0.
     pub pool_min: u32,
-    /// How many there may be.
+    /// Maximum number of connections.
     pub pool_max: u32,
-    /// How many there are.
+    /// Number of open connections.
     pub pool_size: u32,
-    /// How many of them nobody uses.
+    /// Number of idle connections.
     pub pool_available: u32,
-    /// Callers that wait for one.
+    /// Number of requests that wait for a connection. Always 0: not measured.
     pub requests_waiting: u32,
-    /// The part that is used, of 1.
+    /// Used share of the maximum number of connections, 0 to 1.
     pub utilization: f64,
-    /// How many more callers could have one.
+    /// Number of connections that can still be acquired.
     pub slots_available: u32,
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
 }

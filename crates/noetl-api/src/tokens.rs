@@ -1,4 +1,4 @@
-//! Tokens of callers: making, listing, ending.
+//! Access tokens: create, list, and revoke. Also the identity of the caller.
 
 use std::fmt;
 
@@ -6,53 +6,53 @@ use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The body of `POST /api/tokens`.
+/// Body of `POST /api/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
-    /// What it is for.
+    /// Purpose of the token, 1 to 200 characters.
     pub name: String,
-    /// `admin`, `operator`, `author`, `viewer` or `worker`.
+    /// Role: `admin`, `operator`, `author`, `viewer`, or `worker`.
     pub role: String,
-    /// For how many seconds it counts; for ever when left out.
+    /// Lifetime in seconds, from 1 second to 100 years. Default: the token doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
-    /// Pool whose commands the holder may run. For role `worker` only; any pool when left out.
+    /// Pool whose commands the holder may run. For role `worker` only. Default: any pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
 
-/// A token as lists show it.
+/// An access token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
-    /// The part of it that is no secret.
+    /// Token ID: the public part of the token.
     pub id: String,
-    /// What it is for.
+    /// Purpose of the token.
     pub name: String,
-    /// What its holder may do.
+    /// Role of the holder: `admin`, `operator`, `author`, `viewer`, or `worker`.
     pub role: String,
-    /// Whose rows its holder sees.
+    /// Tenant whose data the holder can access.
     pub tenant: String,
-    /// When it was made.
+    /// Time at which the token was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Until when it counts.
+    /// Expiration time. `null` if the token doesn't expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Since when it does not count any more.
+    /// Revocation time. `null` unless the token is revoked.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
-    /// Pool whose commands the holder may run; any pool when absent.
+    /// Pool whose commands the holder may run. Absent for any pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
 
-/// The reply of `POST /api/tokens`. Printing it shows nothing of the secret.
+/// Response of `POST /api/tokens`. `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MadeToken {
-    /// What lists show of it.
+    /// Token without its secret, at the top level of the response.
     #[serde(flatten)]
     pub view: TokenView,
-    /// The token itself. It is shown here and never again.
+    /// Complete token with its secret. No other response contains it.
     pub token: String,
 }
 
@@ -62,30 +62,30 @@ impl fmt::Debug for MadeToken {
     }
 }
 
-/// The reply of `GET /api/tokens`.
+/// Response of `GET /api/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenList {
-    /// Oldest first.
+    /// Tokens of the caller's tenant, oldest first, including expired and revoked ones.
     pub tokens: Vec<TokenView>,
 }
 
-/// The reply of `DELETE /api/tokens/{id}`.
+/// Response of `DELETE /api/tokens/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenRevoked {
-    /// The token.
+    /// ID of the revoked token.
     pub id: String,
-    /// `revoked`.
+    /// Always `revoked`. An unknown token is a 404.
     pub status: String,
 }
 
-/// The reply of `GET /api/whoami`.
+/// Response of `GET /api/whoami`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Whoami {
-    /// What records call the caller.
+    /// Name of the caller in records.
     pub name: String,
-    /// Whose rows the caller sees.
+    /// Tenant whose data the caller can access.
     pub tenant: String,
-    /// What the caller may do.
+    /// Roles of the caller.
     pub roles: Vec<String>,
     /// Identity that events and the audit record: `token:` and the token's ID, `oidc:` and the
     /// subject of the identity provider, `session:` and the user of a gateway's session with the

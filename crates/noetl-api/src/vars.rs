@@ -1,4 +1,4 @@
-//! Variables beside an execution.
+//! Variables stored beside an execution, outside its event log.
 
 use noetl_model::{Map, Timestamp, Value};
 use serde::de::{self, Deserializer};
@@ -7,23 +7,25 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The body of `POST /api/vars/{execution_id}`: a list, or names and values as they are.
+/// Body of `POST /api/vars/{execution_id}`: `{"variables": […]}`, or an object of names and values.
+/// All variables are set, or none.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum PutVariables {
-    /// With what there is to say of each.
+    /// List of variables with types and sources.
     Listed {
-        /// The variables.
+        /// Variables to set, all or none.
         variables: Vec<PutVariable>,
     },
-    /// Names and values alone.
+    /// Object that maps names to values. All variables have the type `user_defined`.
     #[schema(value_type = Object)]
     Flat(Map),
 }
 
 impl<'de> Deserialize<'de> for PutVariables {
-    /// A list under `variables` is the first form, and what is wrong in it is said; everything else
-    /// is names and values.
+    /// Parses an object with the single key `variables` and a list value as
+    /// [`PutVariables::Listed`], with errors that name the key. Parses any other object as
+    /// [`PutVariables::Flat`].
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map = Map::deserialize(deserializer)?;
         match map.get("variables") {
@@ -37,17 +39,18 @@ impl<'de> Deserialize<'de> for PutVariables {
     }
 }
 
-/// A variable to keep.
+/// A variable to set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutVariable {
-    /// Its name.
+    /// Name of the variable, unique in the execution.
     pub var_name: String,
-    /// Its value.
+    /// Value of the variable, as JSON.
     pub var_value: Value,
-    /// `user_defined`, `step_result`, `computed` or `iterator_state`.
+    /// Type: `user_defined`, `step_result`, `computed`, or `iterator_state`. Default:
+    /// `user_defined`.
     #[serde(default = "user_defined")]
     pub var_type: String,
-    /// The step it comes from.
+    /// Step that produced the value.
     #[serde(default)]
     pub source_step: Option<String>,
 }
@@ -57,62 +60,62 @@ fn user_defined() -> String {
 }
 
 impl PutVariable {
-    /// A variable that somebody set.
+    /// Creates a variable of type `user_defined` without a source step.
     pub fn new(name: String, value: Value) -> Self {
         Self { var_name: name, var_value: value, var_type: user_defined(), source_step: None }
     }
 }
 
-/// A variable.
+/// A variable of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VariableView {
-    /// Its name.
+    /// Name of the variable, unique in the execution.
     pub var_name: String,
-    /// What it is.
+    /// Type: `user_defined`, `step_result`, `computed`, or `iterator_state`.
     pub var_type: String,
-    /// Its value.
+    /// Value of the variable, as JSON.
     pub var_value: Value,
-    /// The step it comes from.
+    /// Step that produced the value.
     pub source_step: Option<String>,
-    /// When it was set.
+    /// Time at which the variable was set.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last read by name.
+    /// Time at which the variable was last read by name. `null` if it never was.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub accessed_at: Option<Timestamp>,
-    /// How often it was read by name.
+    /// Number of times the variable was read by name. Lists don't count.
     pub access_count: u64,
 }
 
-/// What was set.
+/// Response of `POST /api/vars/{execution_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VariablesSet {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// How many.
+    /// Number of variables set.
     pub variables_set: usize,
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
 }
 
-/// A variable that was removed.
+/// Response of `DELETE /api/vars/{execution_id}/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VariableDeleted {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// Its name.
+    /// Name of the deleted variable.
     pub var_name: String,
-    /// `deleted`.
+    /// Always `deleted`. An unknown variable is a 404.
     pub status: String,
 }
 
-/// Variables that were removed.
+/// Response of `DELETE /api/vars/{execution_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VariablesDeleted {
-    /// The execution.
+    /// ID of the execution.
     pub execution_id: Id,
-    /// How many.
+    /// Number of deleted variables.
     pub variables_deleted: usize,
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
 }

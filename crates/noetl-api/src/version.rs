@@ -1,4 +1,4 @@
-//! Which version of a catalog path is meant.
+//! Version of a catalog document in JSON.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A version of a path: a number, digits in text, or `latest`.
+/// Version of a catalog document: a number, decimal text, or `latest`. Empty text means `latest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// The highest there is.
+    /// The highest version of the path.
     #[default]
     Latest,
-    /// This one.
+    /// The version with this number.
     Number(u32),
 }
 
 impl Version {
-    /// The number asked for; `None` for the highest.
+    /// Returns the version number, or `None` for `latest`.
     pub const fn number(self) -> Option<u32> {
         match self {
             Self::Latest => None,

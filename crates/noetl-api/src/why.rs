@@ -1,4 +1,4 @@
-//! Why an execution stands as it does.
+//! Explanation of why an execution waits or ended.
 
 use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,72 +6,77 @@ use utoipa::ToSchema;
 
 use crate::Id;
 
-/// The reply of `GET /api/executions/{id}/why`.
+/// Response of `GET /api/executions/{id}/why`. Also accepts the ID of a subscription.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhyReply {
-    /// The execution, or the subscription.
+    /// ID of the execution or subscription.
     pub execution_id: Id,
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`; the state of a subscription.
+    /// Status of the execution: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`. For a
+    /// subscription, its state.
     pub status: String,
-    /// One sentence for people.
+    /// Summary of the waits or the end, as one sentence.
     pub summary: String,
-    /// What it waits for: never empty while it runs.
+    /// Waits of the execution, at most 100. Not empty while an execution runs, unless it was
+    /// imported.
     pub waits: Vec<WaitView>,
-    /// How many more things it waits for.
+    /// Number of waits beyond those listed.
     pub more: usize,
-    /// Why it ended.
+    /// Reason for the end. `null` while the execution runs, for an imported execution, and for a
+    /// subscription.
     pub ended: Option<EndView>,
 }
 
-/// One thing an execution waits for.
+/// A wait of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitView {
-    /// `worker`, `report`, `time`, `child`, `answer`, `admission`, `join`, `loop` or `subscription`.
+    /// Kind of the wait: `worker`, `report`, `time`, `child`, `answer`, `admission`, `join`,
+    /// `loop`, or `subscription`.
     pub kind: String,
-    /// The step it is about.
+    /// Name of the waiting step. For a subscription, its catalog path.
     pub step: String,
-    /// The command that waits, as text.
+    /// ID of the waiting command, as text. `null` if no command waits.
     pub command_id: Option<Id>,
-    /// The place of its item in a loop.
+    /// Zero-based index of the loop item. `null` outside a loop.
     pub item: Option<u32>,
-    /// Since when.
+    /// Time at which the wait began. `null` if unknown.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// Until when at most.
+    /// Latest end of the wait. `null` if the wait has no limit.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
-    /// What for, in one sentence.
+    /// Explanation of the wait, as one sentence.
     pub what: String,
-    /// What would move it.
+    /// Event or action that would end the wait, as readable text.
     pub would_move_it: String,
-    /// The pool of workers its command goes to.
+    /// Worker pool of the command, for kind `worker`.
     pub pool: Option<String>,
-    /// Registered workers that could take it.
+    /// Registered workers that can claim the command, for kind `worker`.
     pub workers: Vec<String>,
-    /// The worker that has it.
+    /// Worker that claimed the command, for kind `report`. For a subscription, the runtime that
+    /// holds its lease.
     pub worker: Option<String>,
-    /// Until when that worker is certainly there.
+    /// Expiration time of that worker's lease.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub lease_until: Option<Timestamp>,
-    /// The execution it waits for.
+    /// ID of the child execution, for kind `child`.
     pub child_execution_id: Option<Id>,
-    /// How that one stands; nothing while it is not started.
+    /// Status of the child execution. `null` until it starts.
     pub child_status: Option<String>,
 }
 
-/// Why an execution ended.
+/// Reason why an execution ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EndView {
-    /// In one sentence.
+    /// Explanation of the end, as one sentence.
     pub what: String,
-    /// The step whose failure nobody handled.
+    /// Step whose failure was not handled.
     pub step: Option<String>,
-    /// What kind of failure.
+    /// Failure kind, such as `worker_lost`.
     pub kind: Option<String>,
-    /// The failure's own sentence, or the reason that was given.
+    /// Message of the failure, or the reason for the cancellation.
     pub message: Option<String>,
-    /// The event that says so.
+    /// ID of the event that records the reason.
     pub event_id: Option<Id>,
-    /// Its place in the log.
+    /// Sequence number of that event.
     pub seq: Option<u64>,
 }

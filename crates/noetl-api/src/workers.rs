@@ -1,4 +1,4 @@
-//! Workers: that they are there, what they run, what they hold.
+//! Workers: registration, command leases, heartbeats, and load.
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
@@ -8,31 +8,34 @@ use utoipa::{IntoParams, ToSchema};
 use crate::Id;
 use crate::commands::CommandMeta;
 
-/// The body of `POST /api/worker/pool/register`.
+/// Body of `POST /api/worker/pool/register`. Updates the runtime if the name and kind are already
+/// registered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RegisterRuntimeRequest)]
 pub struct RegisterRequest {
-    /// Its name: with the kind, which runtime it is.
+    /// Name of the runtime, at most 200 bytes. Unique with `kind` in the tenant.
     pub name: String,
-    /// `worker_pool`, `server_api` or `broker`.
+    /// Kind: `worker_pool`, `server_api`, or `broker`. Default: `worker_pool`. Also accepted as
+    /// `component_type`.
     #[serde(default = "worker_pool", alias = "component_type")]
     pub kind: String,
-    /// Where it is reached.
+    /// URI at which the runtime can be reached.
     #[serde(default)]
     pub uri: Option<String>,
-    /// How it stands.
+    /// Status of the runtime, as free text. Default: `active`.
     #[serde(default = "active")]
     pub status: String,
-    /// Its labels.
+    /// Labels of the runtime. `pool_name` names a worker's pool.
     #[serde(default)]
     pub labels: Option<Value>,
-    /// What it can do.
+    /// Capabilities of the runtime. `tools` lists a worker's tool kinds.
     #[serde(default)]
     pub capabilities: Option<Value>,
-    /// How much it can do at once.
+    /// Number of commands that the runtime can run concurrently.
     #[serde(default)]
     pub capacity: Option<i32>,
-    /// What else it says; a worker's key is at `worker_public_key`.
+    /// Additional properties. A worker's public key is in `worker_public_key`; a different key
+    /// means a new process, and the leases of the previous process end.
     #[serde(default)]
     pub runtime: Option<Value>,
 }
@@ -45,94 +48,97 @@ fn active() -> String {
     "active".to_owned()
 }
 
-/// A runtime that registered.
+/// A registered runtime: a worker pool, server, or broker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuntimeView {
-    /// Its id.
+    /// ID of the runtime.
     pub runtime_id: Id,
-    /// Its name.
+    /// Name of the runtime. Unique with `kind` in the tenant.
     pub name: String,
-    /// Its kind.
+    /// Kind: `worker_pool`, `server_api`, or `broker`.
     pub kind: String,
-    /// Where it is reached.
+    /// URI at which the runtime can be reached.
     pub uri: Option<String>,
-    /// How it says it stands.
+    /// Status that the runtime reported.
     pub status: String,
-    /// Its labels.
+    /// Labels of the runtime. `pool_name` names a worker's pool.
     pub labels: Option<Value>,
-    /// What it can do.
+    /// Capabilities of the runtime. `tools` lists a worker's tool kinds.
     pub capabilities: Option<Value>,
-    /// How much it can do at once.
+    /// Number of commands that the runtime can run concurrently.
     pub capacity: Option<i32>,
-    /// What else it says.
+    /// Additional properties, such as a worker's `worker_public_key`.
     pub runtime: Option<Value>,
-    /// When it was last heard of.
+    /// Time of the last heartbeat.
     #[schema(value_type = String, format = DateTime)]
     pub heartbeat: Timestamp,
-    /// When it first registered.
+    /// Time at which the runtime first registered.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When its row last changed.
+    /// Time at which the registration last changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
-/// The body of a heartbeat by name, and of a goodbye.
+/// Body of `POST /api/worker/pool/heartbeat` and of `/api/worker/pool/deregister`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuntimeNamed {
-    /// Its name.
+    /// Name of the runtime.
     pub name: String,
-    /// Its kind.
+    /// Kind: `worker_pool`, `server_api`, or `broker`. Default: `worker_pool`. Also accepted as
+    /// `component_type`.
     #[serde(default = "worker_pool", alias = "component_type")]
     pub kind: String,
-    /// With a goodbye: whether what it still holds is handed out again at once.
+    /// Whether to end the worker's leases, so that its commands are reissued without waiting for
+    /// the leases to expire. Only for `deregister`. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub release: bool,
 }
 
-/// What became of it.
+/// Response of `POST /api/worker/pool/heartbeat` and of `/api/worker/pool/deregister`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuntimeReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// What was done.
+    /// Confirmation as readable text.
     pub message: String,
 }
 
-/// Which runtimes to list.
+/// Query of `GET /api/worker/pools`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RuntimeQuery {
-    /// Only this kind; `worker_pool` when nothing is said.
+    /// Kind to list. Default: `worker_pool`.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Only this status.
+    /// Status to list, exact match. Default: all.
     #[serde(default)]
     pub status: Option<String>,
-    /// Only names that contain this text.
+    /// Text that the name must contain, case-sensitive. Default: all names.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// The body of `POST /api/worker/lease`.
+/// Body of `POST /api/worker/lease`, a long poll for commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseRequest {
-    /// Who asks.
+    /// Name of the worker, at most 200 bytes.
     pub worker_id: String,
-    /// The pool it is of; `shared` when nothing is said.
+    /// Worker pool to claim commands from. Default: `shared`.
     #[serde(default)]
     pub pool: Option<String>,
-    /// The kinds of tools it has; all when nothing is said.
+    /// Tool kinds that the worker supports. Default: all.
     #[serde(default)]
     pub kinds: Option<Vec<String>>,
-    /// How many commands it takes at most.
+    /// Maximum number of commands to claim, 1 to 1,000. Default: 1.
     #[serde(default = "one")]
     pub max: usize,
-    /// How many seconds it waits for the first: up to 30, 0 for not at all.
+    /// Maximum time to wait for the first command, in seconds, 0 to 30. Default: 0, which doesn't
+    /// wait.
     #[serde(default)]
     pub wait_seconds: f64,
-    /// Its public key. Another one under the same name is another process, and what the one before
-    /// it held is lost.
+    /// Public key of the worker. A different key under the same name means a new process: the
+    /// leases of the previous process end.
     #[serde(default)]
     pub public_key: Option<String>,
 }
@@ -141,90 +147,90 @@ fn one() -> usize {
     1
 }
 
-/// What a worker is to run.
+/// Response of `POST /api/worker/lease`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct LeaseReply {
-    /// Commands it holds from now on.
+    /// Commands claimed for and leased to the worker. Empty if none arrived within `wait_seconds`.
     pub commands: Vec<LeasedCommand>,
-    /// How long it holds them without a heartbeat that names them.
+    /// Duration of the leases in seconds. A heartbeat that names a command renews its lease.
     pub lease_seconds: u64,
 }
 
-/// A command that was handed out.
+/// A command leased to a worker.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct LeasedCommand {
-    /// The command: the id of its `command.issued` event.
+    /// Command ID: the ID of the `command.issued` event.
     pub event_id: Id,
-    /// Whose execution it is of.
+    /// Tenant of the execution.
     pub tenant_id: String,
-    /// Its execution.
+    /// ID of the command's execution.
     pub execution_id: Id,
-    /// Its step.
+    /// Name of the command's step.
     pub node_name: String,
-    /// The kind of its tool.
+    /// Tool kind, such as `http`.
     pub action: String,
-    /// What helps to read it.
+    /// Identifiers and attempt counts.
     pub meta: CommandMeta,
-    /// What to run, as its execution's log has it.
+    /// The `command.issued` event, which specifies the work.
     pub issued: IssuedRow,
 }
 
-/// A `command.issued` as a log has it: everything that whoever runs the command may know.
+/// A `command.issued` event as stored in the event log, with all data that the worker may read.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct IssuedRow {
-    /// Its place in the log.
+    /// Sequence number in the event log.
     pub seq: u64,
-    /// When it was issued.
+    /// Time at which the command was issued.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Settings, arguments and what templates may name.
+    /// Tool settings, arguments, and template variables.
     #[schema(value_type = Object)]
     pub context: Option<Box<RawValue>>,
-    /// Generation, attempt, limit, item of a loop.
+    /// Step run number (`generation`), attempt, time limit, and loop item.
     #[schema(value_type = Object)]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// The body of `POST /api/worker/heartbeat`.
+/// Body of `POST /api/worker/heartbeat`. Renews the leases of all listed commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatRequest {
-    /// Who is there.
+    /// Name of the worker.
     pub worker_id: String,
-    /// The commands it holds.
+    /// IDs of the commands that the worker runs, at most 1,000. Default: none.
     #[serde(default)]
     pub commands: Vec<Id>,
 }
 
-/// What a worker need not run any more.
+/// Response of `POST /api/worker/heartbeat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatReply {
-    /// `ok`.
+    /// Always `ok`; failures are HTTP errors.
     pub status: String,
-    /// Not wanted any more: to be stopped.
+    /// Commands to stop, because their result is no longer needed.
     pub cancel: Vec<Id>,
-    /// Held by it no more: whatever it says of them changes nothing.
+    /// Commands that the worker no longer holds. Reports about them have no effect.
     pub lost: Vec<Id>,
-    /// How long it holds the others without another heartbeat.
+    /// Duration of the renewed leases in seconds.
     pub lease_seconds: u64,
 }
 
-/// The reply of `GET /api/worker/load`.
+/// Response of `GET /api/worker/load`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoadReply {
-    /// One for each worker that holds something, by name.
+    /// Workers that hold commands, sorted by name.
     pub workers: Vec<LoadView>,
-    /// Whether everything that is under way was counted; else there is more.
+    /// Whether all open commands were counted. If `false`, the counts are too low.
     pub complete: bool,
 }
 
-/// What a worker holds.
+/// Number of commands that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoadView {
-    /// Its name.
+    /// Name of the worker.
     pub worker: String,
-    /// How many commands it holds.
+    /// Number of commands that the worker holds.
     pub held: u64,
-    /// When the oldest of them was issued.
+    /// Time at which the oldest of them was issued.
     #[schema(value_type = String, format = DateTime)]
     pub oldest: Timestamp,
 }

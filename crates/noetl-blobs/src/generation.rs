@@ -1,9 +1,10 @@
-//! Where the copies of content are.
+//! Object keys of stored blobs.
 //!
-//! A bucket removes an object by its key and asks no questions, so the key itself has to say when
-//! the content was written: every writing is an object of its own, and removing what was seen
-//! cannot meet what was written since. Readers take the newest; a writer removes the older ones it
-//! knew of when its own is there. The newest is removed by nobody but a collection that saw it.
+//! A bucket deletes an object by key, unconditionally, so the key itself contains the time of the
+//! write. Every write of a blob creates a separate object, and deleting the objects that a process
+//! has listed cannot delete one that was written since. Readers use the newest object. After a
+//! write, the writer deletes the older objects it had listed before. Only garbage collection
+//! deletes the newest object, and only if it has listed that object.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,8 +12,8 @@ use noetl_model::Timestamp;
 use noetl_store::Digest;
 use object_store::path::Path;
 
-/// One writing of content: `ab/<digest>/<micros>-<random>`. They are ordered by time, those of one
-/// time by chance.
+/// Key of the object that one write of a blob created: `ab/<digest>/<micros>-<random>`. Keys of one
+/// digest are ordered by write time, and at equal times by the random part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Generation {
     pub(crate) digest: Digest,
@@ -21,15 +22,16 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// A writing now that comes after those that are known, whatever the clock says.
+    /// Creates a key for a write at `now`. The write time is later than that of `known`, even if
+    /// the clock went back.
     pub(crate) fn after(digest: Digest, now: Timestamp, known: Option<&Self>) -> Self {
         let next = known.map_or(0, |known| known.written_at.as_micros().saturating_add(1));
         let written_at = Timestamp::from_micros(now.as_micros().max(next));
-        // A fresh state has fresh keys, so two writers never make the same name.
+        // A new `RandomState` has new random keys, so two writers don't create the same key.
         Self { digest, written_at, random: RandomState::new().hash_one(digest) }
     }
 
-    /// From an object's key; nothing for an object of somebody else.
+    /// Parses an object's path. Returns `None` for an object that this module did not name.
     pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let mut parts = path.parts();
         let (_, digest, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -48,8 +50,8 @@ impl Generation {
     }
 }
 
-/// What all writings of content are under. The first two digits come first, so that a list of all
-/// content falls into 256 parts.
+/// Returns the prefix of all objects of a blob. The first two digits of the digest come first, so a
+/// listing of all blobs splits into 256 parts.
 pub(crate) fn directory(digest: Digest) -> Path {
     let name = digest.to_string();
     Path::from_iter([&name[..2], &name])

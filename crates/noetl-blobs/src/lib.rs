@@ -1,8 +1,8 @@
-//! Content in a directory or in an S3 bucket.
+//! Blob storage in a directory or an S3 bucket.
 //!
-//! [`Place`] reads the URL a program is given; [`open`] makes the place. Both places are one
-//! implementation over `object_store`, so a directory and a bucket differ in nothing but where the
-//! bytes are. References to content, and the decision what goes, are elsewhere.
+//! [`Place`] parses the URL that configures the location; [`open`] opens the store. Directory and
+//! bucket share one implementation over `object_store` and behave the same. This crate neither
+//! records references to blobs nor decides which blobs to delete.
 
 mod generation;
 mod open;

@@ -1,4 +1,4 @@
-//! Making a place from what a program was told.
+//! Opens the blob store that the configuration names.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -15,34 +15,37 @@ use object_store::prefix::PrefixStore;
 
 use crate::{ObjectBlobs, Place};
 
-/// How long requests to a bucket are tried again: as long as a worker's report is held.
+/// Maximum total time for retries of one request to a bucket. Equals the time that the server holds
+/// a worker's report.
 const RETRY_MAX: Duration = Duration::from_secs(20);
 
-/// A place that cannot be used.
+/// Errors returned by [`open`].
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory is not there and cannot be made.
+    /// The directory doesn't exist and cannot be created.
     #[error("could not make the directory {}", path.display())]
     Directory {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    /// Settings that do not fit together.
+    /// The settings of the location are invalid or contradict each other.
     #[error("could not use {place} for content")]
     Place {
-        /// What was to be used.
+        /// Directory path or bucket name, for the message.
         place: String,
         #[source]
         source: object_store::Error,
     },
 }
 
-/// Makes the place, or nothing for [`Place::Database`], which the store is itself.
+/// Opens a blob store, or returns `None` for [`Place::Database`], where the store itself contains
+/// the blobs.
 ///
-/// `variables` are the program's environment, or the part of it that begins with `AWS_`; a bucket
-/// takes endpoint, region and keys from the usual ones. An endpoint without TLS is used as it is
-/// given. Whether a bucket answers shows with its first use.
+/// `variables` is the process environment, or the part of it that begins with `AWS_`. A bucket
+/// takes endpoint, region, and keys from the usual `AWS_*` variables. An `http://` endpoint is used
+/// without TLS. This function makes no request: an unreachable bucket is reported by the first
+/// operation.
 pub fn open(
     place: &Place,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -57,14 +60,14 @@ pub fn open(
 }
 
 fn directory(path: &Path) -> Result<Arc<dyn ObjectStore>, OpenError> {
-    // Results are as private as the database that refers to them.
+    // Blobs are as confidential as the database that refers to them.
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
     let opened = LocalFileSystem::new_with_prefix(path);
     let opened =
         opened.map_err(|source| OpenError::Place { place: path.display().to_string(), source })?;
-    // The file and every directory on the way to it are synced before a write is acknowledged, and a
-    // name appears only when its file is complete.
+    // The store syncs the file and every parent directory before it acknowledges a write, and a
+    // name appears only once its file is complete.
     Ok(Arc::new(opened.with_fsync(true).with_automatic_cleanup(true)))
 }
 
@@ -73,14 +76,14 @@ fn bucket(
     prefix: &str,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Arc<dyn ObjectStore>, OpenError> {
-    // Only the first call of a process has an effect, and all of them mean the same.
+    // Only the first call in a process has an effect, and every call installs the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let retry = RetryConfig { retry_timeout: RETRY_MAX, ..RetryConfig::default() };
     let mut builder = AmazonS3Builder::new().with_bucket_name(name).with_retry(retry);
     for (key, value) in variables {
         let known = key.strip_prefix("AWS_").map(|_| key.to_ascii_lowercase());
         let Some(Ok(key)) = known.map(|key| key.parse::<AmazonS3ConfigKey>()) else { continue };
-        // The URL names the bucket, whatever the environment says.
+        // The URL names the bucket; `AWS_BUCKET` is ignored.
         if key == AmazonS3ConfigKey::Bucket {
             continue;
         }

@@ -1,26 +1,27 @@
-//! Where content is kept, as a URL says it.
+//! Blob location, parsed from a URL.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use reqwest::Url;
 
-/// Where content is kept.
+/// Location of blobs, parsed from a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In the store itself: `db:`.
+    /// The store's own database: `db:`.
     Database,
-    /// In a directory: `file:///var/lib/noetl/content`.
+    /// A local directory: `file:///var/lib/noetl/content`.
     Directory(PathBuf),
-    /// In a bucket: `s3://bucket` or `s3://bucket/prefix`.
+    /// An S3 bucket: `s3://bucket` or `s3://bucket/prefix`.
     Bucket {
         name: String,
-        /// What the key of everything in it begins with; empty for nothing.
+        /// Prefix of all object keys, without slashes at either end. Empty for none.
         prefix: String,
     },
 }
 
-/// A text that names no place. It does not repeat the text, which may hold a secret.
+/// Error for a text that is not a blob location. The message doesn't repeat the text, which may
+/// contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no place for content: {reason}; expected db:, file:///directory or s3://bucket/prefix")]
 pub struct PlaceError {

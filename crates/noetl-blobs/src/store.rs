@@ -1,4 +1,4 @@
-//! Content as objects.
+//! Blobs as objects of an `object_store` backend.
 
 mod spooled;
 
@@ -15,18 +15,18 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::generation::{Generation, directory};
 
-/// How often a read looks again when the copy it chose was replaced under it. Each time a writer
-/// has put the same content meanwhile, which does not happen in a row this long.
+/// Maximum listings per read. A read lists again if the object it chose was replaced before it was
+/// read, which requires another write of the same blob each time.
 const LOOKS_MAX: usize = 64;
 
-/// How often a write is tried when the directory it goes to is removed under it, because the last
-/// other file in it went. The same as above holds.
+/// Maximum attempts per write. A write fails if its directory is removed at the same time, because
+/// the last other file in it was deleted, which requires another deletion each time.
 const WRITES_MAX: usize = 16;
 
-/// Why a read gives up.
+/// Error of a read that found its object replaced [`LOOKS_MAX`] times.
 const REPLACED: &str = "it was replaced each time it was looked for";
 
-/// Content in a directory or a bucket.
+/// Blob store in a directory or a bucket.
 pub struct ObjectBlobs {
     store: Arc<dyn ObjectStore>,
     clock: Arc<dyn Clock>,
@@ -39,12 +39,12 @@ impl fmt::Debug for ObjectBlobs {
 }
 
 impl ObjectBlobs {
-    /// Content in this store, with times of writing from this clock.
+    /// Creates a blob store over `store`, with write times from `clock`.
     pub(crate) fn new(store: Arc<dyn ObjectStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 
-    /// The writings of this content that are there, oldest first.
+    /// Lists the objects of a blob, oldest first.
     async fn generations(&self, digest: Digest) -> Result<Vec<Generation>, BlobError> {
         let listed = self.store.list(Some(&directory(digest)));
         let listed: Vec<_> = listed.try_collect().await.map_err(failed("look for content"))?;
@@ -54,7 +54,7 @@ impl ObjectBlobs {
         Ok(found)
     }
 
-    /// Removes writings. One that is gone already was removed by somebody else, which is as good.
+    /// Deletes objects. An object that is already deleted counts as success.
     async fn remove(&self, generations: &[Generation]) -> Result<(), BlobError> {
         for generation in generations {
             match self.store.delete(&generation.path()).await {
@@ -65,11 +65,12 @@ impl ObjectBlobs {
         Ok(())
     }
 
-    /// Removes the writings a new one took the place of. The new one counts without that, so a
-    /// failure is only a copy too many, which goes with the next writing or the collection.
+    /// Deletes the objects that a new write replaced. The new object is valid regardless, so a
+    /// failure only leaves an extra copy until the next write of the blob or the next garbage
+    /// collection.
     async fn replace(&self, older: &[Generation]) {
         if let Err(error) = self.remove(older).await {
-            tracing::warn!(%error, "could not remove an older copy of content");
+            tracing::warn!(%error, "failed to delete replaced blob object");
         }
     }
 
@@ -85,7 +86,7 @@ impl ObjectBlobs {
         }
     }
 
-    /// The bytes of the newest writing; none when it was replaced since it was listed.
+    /// Reads an object. Returns `None` if it was replaced since it was listed.
     async fn fetch(&self, generation: &Generation) -> Result<Option<Vec<u8>>, BlobError> {
         let read = async {
             let found = self.store.get(&generation.path()).await?;
@@ -98,14 +99,15 @@ impl ObjectBlobs {
         }
     }
 
-    /// The newest writing of all content with these first digits that comes after `after`.
+    /// Returns the newest object of each blob under the prefix `part`, for digests after `after`.
     async fn part(
         &self,
         part: &Path,
         after: Option<Digest>,
     ) -> Result<BTreeMap<Digest, StoredBlob>, BlobError> {
         let listed = match after {
-            // Only what is before this is passed over, so more may come than was asked for.
+            // The offset excludes only keys before the directory, so the result can include `after`
+            // itself.
             Some(after) => self.store.list_with_offset(Some(part), &directory(after)),
             None => self.store.list(Some(part)),
         };
@@ -171,7 +173,7 @@ impl Blobs for ObjectBlobs {
                 self.replace(&known).await;
                 Ok(true)
             }
-            // Replaced, which made its time later as asked, or removed.
+            // The blob was rewritten, which updates its time as requested, or deleted.
             Err(error) if is_not_found(&error) => Ok(!self.generations(digest).await?.is_empty()),
             Err(error) => Err(failed("touch content")(error)),
         }
@@ -195,8 +197,8 @@ impl Blobs for ObjectBlobs {
         if known.last().is_none_or(|newest| newest.written_at != seen) {
             return Ok(false);
         }
-        // Exactly what was seen, oldest first: what is written from here on has another key, and a
-        // removal that is cut short leaves the newest.
+        // Deletes exactly the listed objects, oldest first: a later write has a different key, and
+        // an interrupted deletion leaves the newest object in place.
         self.remove(&known).await?;
         Ok(self.generations(digest).await?.is_empty())
     }
@@ -226,7 +228,7 @@ fn failed(action: &'static str) -> impl Fn(object_store::Error) -> BlobError {
     move |error| StoreError::backend(action, error).into()
 }
 
-/// Whether something that is not there is behind an error, at whatever depth it is said.
+/// Returns `true` if the error or one of its sources means that a file or object doesn't exist.
 fn is_not_found(error: &object_store::Error) -> bool {
     if matches!(error, object_store::Error::NotFound { .. }) {
         return true;
@@ -242,7 +244,7 @@ fn is_not_found(error: &object_store::Error) -> bool {
     false
 }
 
-/// Runs a computation over much content off the runtime's threads.
+/// Runs a computation over a large blob on the blocking thread pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, BlobError> {

@@ -1,18 +1,18 @@
-//! Where the servers are and who we are to them.
+//! Server addresses and credentials.
 
 use std::fmt;
 
 use async_nats::ServerAddr;
 
-/// The address is not one of a NATS server.
+/// A text that is not the URL of a NATS server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("entry {entry} of the NATS URL is not nats://[user:password@]host[:port]")]
 pub struct AddressError {
-    /// Which of the URLs in the list, from 1.
+    /// Position of the invalid URL in the list, from 1.
     pub entry: usize,
 }
 
-/// Servers of one cluster, with the credentials that stood in their URLs.
+/// Servers of one cluster, with the credentials from their URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     servers: Vec<String>,
@@ -31,8 +31,9 @@ pub(crate) enum Credentials {
 }
 
 impl Address {
-    /// Reads one URL, or several parted by commas. What stands before `@` is taken out of it: a user
-    /// with a password, or a token alone. The first credentials count for all.
+    /// Parses one URL or a comma-separated list. The part before `@` is removed from the URL and
+    /// used as credentials: a user and password, or a token alone. The first credentials found
+    /// apply to all servers.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let mut address = Self { servers: Vec::new(), credentials: Credentials::None };
         for (entry, url) in (1..).zip(text.split(',')) {
@@ -46,7 +47,7 @@ impl Address {
     }
 
     pub(crate) fn servers(&self) -> Vec<ServerAddr> {
-        // They were parsed before.
+        // `parse` has validated each of them.
         self.servers.iter().filter_map(|server| server.parse().ok()).collect()
     }
 
@@ -55,7 +56,7 @@ impl Address {
     }
 }
 
-/// The servers, and nothing of the credentials.
+/// Formats the servers without the credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.servers.join(","))
@@ -73,7 +74,7 @@ fn server(url: &str) -> Option<(String, Credentials)> {
     if !matches!(scheme, "nats" | "tls") {
         return None;
     }
-    // A password may hold an `@` that nobody escaped; a host never does.
+    // A password may contain an unescaped `@`; a host never does.
     let (who, host) = match rest.rsplit_once('@') {
         Some((who, host)) => (Some(who), host),
         None => (None, rest),
@@ -94,7 +95,7 @@ fn server(url: &str) -> Option<(String, Credentials)> {
     Some((server, credentials))
 }
 
-/// Text with its `%40` and the like put back.
+/// Decodes percent escapes such as `%40`. Returns `None` if the result is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! One connection after the other, for as long as the stream lives.
+//! Keeps a connection to NATS, replacing it whenever it is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -13,20 +13,20 @@ use tracing::{info, warn};
 
 use crate::address::{Address, Credentials};
 
-/// How long a server may take to answer anything.
+/// Time a server has to respond to any request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a silent server is asked whether it is still there; after two questions without an
-/// answer it is not.
+/// Interval of pings on an idle connection. Two unanswered pings end the connection.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// Messages under way at once; whoever publishes more waits.
+/// Maximum number of published messages without an ack. Further publishers wait.
 const IN_FLIGHT_MAX: usize = 8192;
 
-/// How long to wait before the next try: from the first failure to the tenth and after.
+/// Bounds of the delay before the next connection attempt, in milliseconds: the lower one after a
+/// lost connection, doubled with each consecutive failure up to the upper one.
 const PAUSES: std::ops::RangeInclusive<u64> = 50..=2000;
 
-/// A connection that stands.
+/// An established connection with its JetStream context.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) client: Client,
@@ -35,20 +35,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Says that the server did not answer in time: the connection is given up for another.
+    /// Reports that the server did not respond in time. The connection is replaced.
     pub(crate) fn doubt(&self) {
         self.gone.notify_one();
     }
 }
 
-/// The present connection, and the task that sees to there being one.
+/// The current connection and the handle of the task that maintains it.
 pub(crate) struct Connection {
     session: watch::Receiver<Option<Session>>,
     closing: CancellationToken,
 }
 
 impl Connection {
-    /// Begins to connect, and goes on with it until this is dropped.
+    /// Starts the task that connects and reconnects until this value is dropped.
     pub(crate) fn open(address: Address) -> Self {
         let (sender, session) = watch::channel(None);
         let closing = CancellationToken::new();
@@ -57,15 +57,15 @@ impl Connection {
         Self { session, closing }
     }
 
-    /// The connection, if there is one.
+    /// Returns the current connection, or `None` while disconnected.
     pub(crate) fn session(&self) -> Option<Session> {
         self.session.borrow().clone()
     }
 
-    /// Resolves when there is none.
+    /// Waits until there is no connection.
     pub(crate) async fn lost(&self) {
         let mut session = self.session.clone();
-        // Without anybody who connects there is none either.
+        // An error means that the connecting task has ended, so there is no connection either.
         let _ = session.wait_for(Option::is_none).await;
     }
 
@@ -73,11 +73,11 @@ impl Connection {
         self.session.borrow().is_some()
     }
 
-    /// Resolves when there is one.
+    /// Waits until there is a connection.
     pub(crate) async fn there(&self) {
         let mut session = self.session.clone();
         if session.wait_for(Option::is_some).await.is_err() {
-            // Nobody connects any more, so there never will be one.
+            // The connecting task has ended, so there will never be a connection.
             std::future::pending::<()>().await;
         }
     }
@@ -117,11 +117,11 @@ impl Keeper {
                     self.session.send_replace(Some(session));
                     gone.notified().await;
                     self.session.send_replace(None);
-                    warn!(servers = %self.address, "the connection to NATS is lost; trying again");
+                    warn!(servers = %self.address, "NATS connection lost, reconnecting");
                 }
                 Err(error) => {
                     if failed == 0 {
-                        warn!(servers = %self.address, %error, "NATS is not reached; trying again");
+                        warn!(servers = %self.address, %error, "NATS connection failed, retrying");
                     }
                     failed = failed.saturating_add(1);
                 }
@@ -131,24 +131,24 @@ impl Keeper {
     }
 }
 
-/// The first version that keeps its streams over restarts and crashes.
+/// First server version that preserves streams across restarts and crashes.
 const VERSION_MIN: (u64, u64, u64) = (2, 12, 3);
 
-/// Says once in the life of the process that a server is too old to be trusted with streams.
+/// Warns once per process about a server version that is known to lose streams.
 fn warn_of_version(version: &str) {
     static SAID: Once = Once::new();
     if is_too_old(version) {
         SAID.call_once(|| {
             warn!(
                 version,
-                "JetStream before 2.12.3 is known to lose streams; nothing of ours is lost with \
-                 them, but other readers of the event stream miss what was in it"
+                "JetStream before 2.12.3 is known to lose streams; NoETL data is unaffected, but \
+                 other consumers of the event stream miss the lost messages"
             );
         });
     }
 }
 
-/// Whether a version is before the first that is known to be good. One that cannot be read is not.
+/// Returns `true` if a version is older than [`VERSION_MIN`], and `false` if it cannot be parsed.
 fn is_too_old(version: &str) -> bool {
     let mut parts = version.split(['.', '-', '+']).map(str::parse::<u64>);
     match (parts.next(), parts.next(), parts.next()) {
@@ -168,9 +168,10 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
     let told = gone.clone();
     let is_used = Arc::new(AtomicBool::new(false));
     let used = is_used.clone();
-    // A client would connect again by itself and go on with what waits in it, though some of what
-    // was sent before is lost: then later messages would be kept before earlier ones. So it may
-    // introduce itself once, and gives up when that fails as often as there are servers.
+    // The client would reconnect by itself and send its buffered messages, although some that were
+    // sent before are lost. Later messages would then be stored before earlier ones. The callback
+    // therefore allows authentication only once, and the client gives up after as many failures as
+    // there are servers.
     let introduce = move |_nonce| {
         let answer = match used.load(Ordering::Relaxed) {
             true => Err(AuthError::new("a connection is made once")),
@@ -200,8 +201,8 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
     Ok(Session { client, context, gone })
 }
 
-/// Returns where answers are sent. Users have places of their own, so that a server can keep each
-/// from reading the answers of others.
+/// Returns the prefix of reply subjects. Each user has a separate one, so that a server's
+/// permissions can prevent users from reading each other's replies.
 fn inbox(credentials: &Credentials) -> String {
     const USUAL: &str = "_INBOX";
     let is_plain = |user: &str| {

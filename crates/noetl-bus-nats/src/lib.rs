@@ -1,9 +1,9 @@
-//! The event stream on NATS JetStream.
+//! Message bus on NATS JetStream.
 //!
-//! [`NatsStream`] connects in the background and goes on trying for as long as it lives: a server that
-//! is not there at the start, or goes away later, is a bus that is away, and nothing else. A
-//! connection that is lost is never taken up again with what waits in it; the next one begins with
-//! what is published then, so that no message is kept before one that was sent earlier.
+//! [`NatsStream`] connects in the background and reconnects until it is dropped. A server that is
+//! not running at the start, or stops later, makes the bus unavailable and causes no other error. A
+//! lost connection is never resumed with its buffered messages: a new connection starts empty, so
+//! that no message is stored before one that was sent earlier.
 
 mod address;
 mod connection;

@@ -1,7 +1,7 @@
-//! Reading as one of the durable readers that somebody else made.
+//! Pulls messages through durable consumers created by other processes.
 //!
-//! Requests are written here rather than through the client's own readers: those ask for a reader's
-//! settings first, on every connection, and nothing of that is needed to be given its messages.
+//! Sends the JetStream pull requests directly instead of through the client's consumer types, which
+//! first fetch the consumer's configuration on every connection. Pulling doesn't need it.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use tokio::time::timeout;
 use crate::connection::{Session, TIMEOUT};
 use crate::stream::{NOT_CONNECTED, NatsStream};
 
-/// How long after its wait a request may still be answered by a server that is there.
+/// Time after a pull request's own wait within which a healthy server still responds.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What is said of a message that is dealt with.
+/// JetStream payload that acks a message.
 const DONE: &str = "+ACK";
 
-/// What is said of one that somebody else is to have.
+/// JetStream payload that nacks a message.
 const AGAIN: &str = "-NAK";
 
-/// What a server says to whoever waits when the reader is deleted.
+/// Status text of a pull request whose consumer is deleted while it waits.
 const DELETED: &str = "Consumer Deleted";
 
 #[async_trait]
@@ -48,13 +48,15 @@ impl CommandReader for NatsStream {
             let waiting = readers.iter().map(|reader| {
                 Box::pin(pull(&session, stream, reader, Asked { count: 1, wait: Some(wait) }))
             });
-            // The others are told that nobody listens any more, and keep what they have.
+            // Dropping the other requests unsubscribes their inboxes. The server then keeps their
+            // messages for later pulls.
             let (first, _, _) = select_all(waiting).await;
             let mut given = first?;
             if given.is_empty() || max <= 1 {
                 return Ok(given);
             }
-            // What came along is dealt with in one go; what cannot be had now comes later.
+            // Adds the messages that arrived at the same time. A failure here only delays them
+            // until the next pull.
             if let Ok(more) = there(&session, stream, readers, max - given.len()).await {
                 given.extend(more);
             }
@@ -76,7 +78,8 @@ impl CommandReader for NatsStream {
 }
 
 impl NatsStream {
-    /// Says the same of several messages. Without a connection they are given again later.
+    /// Publishes the same acknowledgment for several deliveries. Without a connection, the server
+    /// redelivers the messages later.
     async fn answer(&self, receipts: &[String], word: &'static str) {
         let Some(session) = self.session() else { return };
         for receipt in receipts {
@@ -87,11 +90,11 @@ impl NatsStream {
     }
 }
 
-/// What is asked of a reader.
+/// A pull request to one consumer.
 #[derive(Clone, Copy)]
 struct Asked {
     count: usize,
-    /// How long the first may take; `None` to be given what is there.
+    /// Time to wait for the first message. `None` returns only available messages.
     wait: Option<Duration>,
 }
 
@@ -105,7 +108,7 @@ impl Asked {
     }
 }
 
-/// What is there for these readers.
+/// Pulls the messages available now, at most `max` over all consumers.
 async fn there(
     session: &Session,
     stream: &str,
@@ -119,7 +122,7 @@ async fn there(
             match pull(session, stream, reader, asked).await {
                 Ok(more) => given.extend(more),
                 Err(error) if given.is_empty() => return Err(error),
-                // What was given has to be dealt with first.
+                // Messages that were delivered must be processed first.
                 Err(_) => return Ok(given),
             }
         }
@@ -127,7 +130,7 @@ async fn there(
     Ok(given)
 }
 
-/// Asks one reader.
+/// Sends one pull request and collects its messages.
 async fn pull(
     session: &Session,
     stream: &str,
@@ -153,7 +156,7 @@ async fn pull(
         match timeout(longest, answer(&mut answers)).await {
             Ok(Answer::Message(message)) => given.push(message),
             Ok(Answer::NoMore) => break,
-            // What was given has to be dealt with first.
+            // Messages that were delivered must be processed first.
             Ok(Answer::Error(_)) if !given.is_empty() => break,
             Ok(Answer::Error(error)) => return Err(error),
             Err(_) if !given.is_empty() => break,
@@ -190,7 +193,7 @@ async fn answer(answers: &mut Subscriber) -> Answer {
     Answer::Message(Given { subject, payload, receipt })
 }
 
-/// A server that does not answer within its time is given up for another connection.
+/// Drops the connection of a server that did not respond in time, and returns the error.
 fn silent(session: &Session) -> ReadError {
     session.doubt();
     away("it takes too long to answer")

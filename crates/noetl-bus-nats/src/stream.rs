@@ -1,4 +1,4 @@
-//! The stream itself.
+//! Bus traits implemented on JetStream.
 
 use async_nats::jetstream::consumer::{self, pull};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, Info};
@@ -20,16 +20,17 @@ use tokio::time::timeout;
 use crate::address::Address;
 use crate::connection::{Connection, Session, TIMEOUT};
 
-/// What a message has beside its payload, at most: its id in a header, with room to spare.
+/// Bytes reserved for headers next to the payload. The only header is the message ID, which is far
+/// smaller.
 const HEADERS_MAX: usize = 1024;
 
-/// A stream on a NATS server.
+/// A bus on a NATS server.
 pub struct NatsStream {
     pub(crate) connection: Connection,
 }
 
 impl NatsStream {
-    /// Begins to connect, and returns at once. Has to be called within a runtime.
+    /// Starts to connect and returns at once. Must be called within a Tokio runtime.
     pub fn open(address: Address) -> Self {
         Self { connection: Connection::open(address) }
     }
@@ -60,7 +61,8 @@ impl EventStream for NatsStream {
         };
         let mut sent = Vec::with_capacity(batch.len());
         for message in batch {
-            // After a message that may be lost none is sent: it could be kept before that one.
+            // After a message that may be lost, none is sent: it could be stored before the lost
+            // one.
             let is_broken = matches!(sent.last(), Some(Err(PublishError::Away(_))));
             sent.push(match is_broken {
                 true => Err(PublishError::Away("an earlier message is not sent".to_owned())),
@@ -109,7 +111,7 @@ impl CommandBus for NatsStream {
     async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError> {
         let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
         let stream = session.context.get_stream(stream).await.map_err(|error| away(&error))?;
-        // The server keeps the message with the number that it is given.
+        // The server's purge excludes the sequence number it is given.
         let purge = stream.purge().filter(filter).sequence(until.saturating_add(1));
         purge.await.map(drop).map_err(|error| away(&error))
     }
@@ -118,7 +120,7 @@ impl CommandBus for NatsStream {
         let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
         let stream = session.context.get_stream(stream).await.map_err(|error| away(&error))?;
         let info = stream.consumer_info(&consumer.name).await.map_err(|error| away(&error))?;
-        // All else stays as whoever made it wanted it.
+        // All other settings stay as the consumer's creator configured them.
         let config = consumer::Config {
             filter_subject: consumer.filter.clone(),
             filter_subjects: Vec::new(),
@@ -149,7 +151,7 @@ fn payload_max(session: &Session) -> usize {
     session.client.server_info().max_payload.saturating_sub(HEADERS_MAX)
 }
 
-/// The stream, made if there is none of its name.
+/// Returns the stream, creating it if none of its name exists.
 async fn stream(session: &Session, settings: &StreamSettings) -> Result<Stream, BusError> {
     let get = session.context.get_stream(&settings.name).await;
     let missing = match get {
@@ -161,7 +163,7 @@ async fn stream(session: &Session, settings: &StreamSettings) -> Result<Stream, 
     }
     match session.context.create_stream(stream_config(settings)).await {
         Ok(stream) => Ok(stream),
-        // Somebody else made it in the meantime, with other settings.
+        // Another process created it concurrently, with different settings.
         Err(error) if is_taken(&error) => {
             session.context.get_stream(&settings.name).await.map_err(|error| away(&error))
         }
@@ -200,7 +202,7 @@ fn pull_config(consumer: &Consumer) -> pull::Config {
     }
 }
 
-/// A message on its way, with the bytes it has.
+/// A published message whose ack is outstanding, with the size of its payload in bytes.
 struct Sent {
     answer: PublishAckFuture,
     bytes: usize,
@@ -240,8 +242,8 @@ async fn answer(
     }
 }
 
-/// What an error means to whoever publishes. Where the server gives a reason, 400 and the like are
-/// about the message; what it is short of is not.
+/// Classifies an error for the publisher. A server response with code 400 is about the message
+/// itself. Other codes, such as those for exhausted resources, are not.
 fn publish_error(error: &context::PublishError, bytes: usize) -> PublishError {
     use async_nats::jetstream::Error as Told;
     let told = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Told>());
@@ -260,7 +262,7 @@ fn away(error: &(dyn std::error::Error + 'static)) -> BusError {
     BusError::Away(chain(error))
 }
 
-/// An error with what caused it.
+/// Formats an error with its chain of sources.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

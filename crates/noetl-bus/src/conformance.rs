@@ -1,7 +1,7 @@
-//! What every event stream has to do, as cases that run against any of them.
+//! Conformance suite for implementations of [`CommandBus`] and [`CommandReader`].
 //!
-//! `event_stream_suite!(name, async || Subject::new(stream, inspect))` makes a test of every case,
-//! each on a bus without a stream.
+//! `event_stream_suite!(name, async || Subject::new(stream, reader, inspect))` generates a test for
+//! every case, each on a bus without a stream.
 mod changes;
 
 use std::sync::Arc;
@@ -18,30 +18,30 @@ pub use self::changes::{
     a_consumer_is_given_other_subjects, messages_of_a_filter_are_discarded_up_to_a_number,
 };
 
-/// What a case sees of a stream from the other side.
+/// Test access to a stream that bypasses the traits under test.
 #[async_trait]
 pub trait Inspect: Send + Sync {
-    /// Every message of the stream, oldest first.
+    /// Returns every message of the stream, oldest first.
     async fn kept(&self) -> Vec<Kept>;
 
     /// Deletes the stream.
     async fn delete(&self);
 
-    /// Gives a consumer its next message, if there is one, and lets it answer.
+    /// Delivers a consumer's next message, if there is one, and acks or nacks it as `answer` says.
     async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept>;
 }
 
-/// What a consumer says of a message it was given.
+/// Reaction of a consumer to a delivered message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done with it.
+    /// Acks the message.
     Done,
-    /// It wants it once more.
+    /// Nacks the message.
     Again,
     None,
 }
 
-/// The stream a case runs on, and its other side.
+/// Implementation under test, with access for inspection.
 pub struct Subject {
     pub stream: Arc<dyn CommandBus>,
     pub reader: Arc<dyn CommandReader>,
@@ -58,7 +58,7 @@ impl Subject {
     }
 }
 
-/// The stream the cases use.
+/// Returns the stream configuration the cases use.
 pub fn settings() -> StreamSettings {
     StreamSettings {
         name: "cases".to_owned(),
@@ -73,7 +73,7 @@ pub fn settings() -> StreamSettings {
     }
 }
 
-/// Messages with these ids.
+/// Returns messages with these IDs, each with its ID as the payload.
 pub fn messages<const N: usize>(ids: [&str; N]) -> Vec<Message> {
     ids.map(|id| message(id, id)).into()
 }
@@ -82,7 +82,7 @@ fn message(id: &str, payload: &str) -> Message {
     Message { subject: "cases.x".to_owned(), id: id.to_owned(), payload: payload.into() }
 }
 
-/// Makes one test of every case, in a module of this name.
+/// Generates a test for every case, in a module of this name.
 #[macro_export]
 macro_rules! event_stream_suite {
     (@cases $make:expr; $($case:ident),* $(,)?) => {$(
@@ -338,10 +338,10 @@ pub async fn nobody_reads_as_somebody_that_is_not_there(subject: &Subject) {
     assert_eq!(read, Err(ReadError::NoReader), "who waits is told");
 }
 
-/// Long enough for what is there.
+/// Long enough to deliver messages that are already stored.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// Nothing takes this long unless it never comes.
+/// Upper bound for an event that must occur.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn read(subject: &Subject, max: usize, wait: Duration) -> Result<Vec<Given>, ReadError> {
@@ -356,7 +356,8 @@ fn receipts(given: &[Given]) -> Vec<String> {
     given.iter().map(|given| given.receipt.clone()).collect()
 }
 
-/// Waits until the reader stands so: what is said of messages is on its way for a while.
+/// Waits until the consumer has this many pending and unacked messages. Acks take effect
+/// asynchronously.
 async fn until_waiting(subject: &Subject, wanted: (u64, u64)) {
     let comes = async {
         while waiting(subject, "reader").await != wanted {
@@ -375,7 +376,7 @@ async fn states(subject: &Subject) -> Vec<ConsumerState> {
     found.expect("the stream is there").consumers
 }
 
-/// What a consumer has not been given, and what it has not answered for.
+/// Returns the number of a consumer's pending messages and of its unacked ones.
 async fn waiting(subject: &Subject, consumer: &str) -> (u64, u64) {
     let found = states(subject).await;
     let state = found.into_iter().find(|state| state.name == consumer).expect("it is there");

@@ -1,9 +1,10 @@
-//! What the services ask of a bus: streams that keep messages for those who read them.
+//! Message bus abstraction: durable streams with pull consumers.
 //!
-//! [`EventStream`] is the seam, [`CommandBus`] what is asked beside it of a bus that wakes workers, and
-//! [`CommandReader`] what the workers themselves ask. Their guarantees are in the doc comments, and the conformance suite is their specification.
-//! [`MemoryStream`] keeps everything in one process and can be made to fail; the adapters talk to a
-//! server.
+//! [`EventStream`] publishes. [`CommandBus`] adds the consumer state and the maintenance operations
+//! that announcing commands to workers needs. [`CommandReader`] adds consuming, for the workers
+//! themselves. The doc comments state their guarantees, and the conformance suite specifies them.
+//! [`MemoryStream`] stores everything in one process and can inject faults; other crates implement
+//! the traits for a server.
 
 mod memory;
 mod reading;

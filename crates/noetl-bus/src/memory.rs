@@ -1,4 +1,4 @@
-//! A bus in one process, which can be made to fail.
+//! In-memory bus with fault injection.
 
 mod kept;
 mod reading;
@@ -15,33 +15,35 @@ use crate::{
     StreamState,
 };
 
-/// A message a stream has.
+/// A message stored in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it was published.
+    /// Subject the message was published on.
     pub subject: String,
     pub id: String,
     pub payload: Vec<u8>,
 }
 
-/// Streams in memory. Ids are known for ever, and nothing gets too old: made for tests.
+/// Streams in memory, for tests. Deduplication IDs and messages never expire.
 #[derive(Debug)]
 pub struct MemoryStream {
     state: Mutex<State>,
     connected: watch::Sender<bool>,
     published: watch::Sender<u64>,
-    /// Changes whenever readers that wait have to look again for another reason.
+    /// Incremented when waiting pulls must check again although nothing was published: on a nack
+    /// and when the streams are deleted.
     given_back: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     streams: Vec<KeptStream>,
-    /// How many streams were made so far.
+    /// Number of streams created so far.
     made: i128,
     payload_max: Option<usize>,
     refused: HashSet<String>,
-    /// After so many answers the bus goes away, with what is kept and not answered.
+    /// Number of outcomes still returned before the connection drops. Later messages of that batch
+    /// are stored, but their outcomes are lost.
     answers_left: Option<usize>,
 }
 
@@ -57,29 +59,29 @@ impl Default for MemoryStream {
 }
 
 impl MemoryStream {
-    /// A bus that is reached and has no stream.
+    /// Creates a connected bus without streams.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The most bytes a payload may have.
+    /// Sets the maximum payload size in bytes.
     #[must_use]
     pub fn with_payload_max(self, bytes: usize) -> Self {
         self.state().payload_max = Some(bytes);
         self
     }
 
-    /// Every message there is, oldest first within its stream.
+    /// Returns every stored message, oldest first within its stream.
     pub fn kept(&self) -> Vec<Kept> {
         self.state().streams.iter().flat_map(KeptStream::kept).cloned().collect()
     }
 
-    /// What the first stream was made with.
+    /// Returns the configuration the first stream was created with.
     pub fn settings(&self) -> Option<StreamSettings> {
         self.state().streams.first().map(|stream| stream.settings.clone())
     }
 
-    /// Lets the bus be away, or back.
+    /// Connects or disconnects the bus. Connecting also clears [`leave_after`](Self::leave_after).
     pub fn set_connected(&self, is_connected: bool) {
         if is_connected {
             self.state().answers_left = None;
@@ -87,29 +89,29 @@ impl MemoryStream {
         self.connected.send_replace(is_connected);
     }
 
-    /// Lets the bus go away after this many more answers. The messages of the batch that breaks are
-    /// kept all the same: what is lost are the answers.
+    /// Disconnects the bus after this many more outcomes. The remaining messages of the batch that
+    /// reaches the limit are stored, but their outcomes are lost.
     pub fn leave_after(&self, answers: usize) {
         self.state().answers_left = Some(answers);
     }
 
-    /// Refuses messages with this id from here on.
+    /// Rejects messages with this ID from now on.
     pub fn refuse(&self, id: &str) {
         self.state().refused.insert(id.to_owned());
     }
 
-    /// Deletes all streams with everything in them.
+    /// Deletes all streams and their messages.
     pub fn delete(&self) {
         self.state().streams.clear();
         self.given_back.send_modify(|count| *count += 1);
     }
 
-    /// Gives a consumer its next message, to be answered for with [`MemoryStream::answer`].
+    /// Delivers a consumer's next message, to be acked or nacked with [`MemoryStream::answer`].
     pub fn give(&self, consumer: &str) -> Option<(usize, Kept)> {
         self.state().streams.iter_mut().find_map(|stream| stream.give(consumer))
     }
 
-    /// Says of a message that a consumer was given whether it is done with; else it is given again.
+    /// Acks a delivered message if `is_done`, else nacks it so that it is redelivered.
     pub fn answer(&self, consumer: &str, place: usize, is_done: bool) {
         for stream in &mut self.state().streams {
             stream.answer(consumer, place, is_done);
@@ -119,7 +121,7 @@ impl MemoryStream {
         }
     }
 
-    /// Changes whenever something was published.
+    /// Returns a counter that changes whenever a batch is published.
     pub fn published(&self) -> watch::Receiver<u64> {
         self.published.subscribe()
     }
@@ -202,7 +204,7 @@ impl EventStream for MemoryStream {
 
     async fn connected(&self) {
         let mut connected = self.connected.subscribe();
-        // The sender is this bus, which outlives the call.
+        // `self` owns the sender and outlives the call, so the wait cannot fail.
         let _ = connected.wait_for(|is_connected| *is_connected).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what waits in a stream, as one of its durable readers.
+//! Consuming side of the bus: pulls messages through existing durable consumers.
 
 use std::time::Duration;
 
@@ -6,34 +6,36 @@ use async_trait::async_trait;
 
 use crate::CommandBus;
 
-/// A message that a reader was given and has to answer for.
+/// A message that was delivered and must be acked or nacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
-    /// Where it was published.
+    /// Subject the message was published on.
     pub subject: String,
     pub payload: Vec<u8>,
-    /// What the bus knows it by when it is answered for.
+    /// Handle that identifies this delivery to the bus in [`CommandReader::done`] and
+    /// [`CommandReader::again`].
     pub receipt: String,
 }
 
-/// Why nothing could be read.
+/// Errors of pulling messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The bus is not reached, or did not answer in time.
+    /// The bus is not connected or did not respond in time.
     #[error("the bus did not answer: {0}")]
     Away(String),
-    /// The stream or one of the readers was never made, or is gone.
+    /// The stream or one of the consumers was never created or was deleted.
     #[error("there is no such reader")]
     NoReader,
 }
 
-/// A bus that can be read from by the readers that somebody else made: none is ever made here, so
-/// that nobody reads something else under a name that others know.
+/// A bus whose existing consumers can be pulled from. Never creates a consumer, so that a name
+/// other processes rely on cannot end up with a different configuration.
 #[async_trait]
 pub trait CommandReader: CommandBus {
-    /// Up to `max` messages of these readers of a stream: those that are there, or else the first
-    /// that comes within `wait`, with what came along. None when the wait is over. Whoever else reads
-    /// under the same names is given others.
+    /// Pulls up to `max` messages from these consumers of a stream. Returns the available messages
+    /// at once, or else waits up to `wait` for the first and returns it with those that arrived
+    /// with it. Returns an empty list when the wait ends. Callers that share a consumer name
+    /// receive different messages.
     async fn next(
         &self,
         stream: &str,
@@ -42,10 +44,10 @@ pub trait CommandReader: CommandBus {
         wait: Duration,
     ) -> Result<Vec<Given>, ReadError>;
 
-    /// Says of messages that they are dealt with. What is not heard of is given again after the
-    /// reader's own time, so nothing is said of how that went.
+    /// Acks messages. Reports no failure, because the bus redelivers an unacked message after the
+    /// consumer's `ack_wait`.
     async fn done(&self, receipts: &[String]);
 
-    /// Gives messages back, so that somebody else is given them at once.
+    /// Nacks messages, so that the bus redelivers them at once, possibly to another process.
     async fn again(&self, receipts: &[String]);
 }

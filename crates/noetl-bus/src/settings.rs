@@ -1,28 +1,27 @@
-//! What a stream and its consumers are made with.
+//! Configuration of streams and consumers.
 
 use std::time::Duration;
 
-/// A stream as it is made when there is none of its name.
+/// Stream configuration, applied only when no stream of this name exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSettings {
     pub name: String,
-    /// The subjects it keeps; `>` stands for one token or more.
+    /// Subjects the stream stores. `>` matches one or more tokens.
     pub subjects: Vec<String>,
-    /// For how long a message id is known, so that a repeat is not kept again.
+    /// Period within which the stream drops a message whose ID it has already stored.
     pub duplicate_window: Duration,
-    /// For how long a message is kept.
+    /// Retention period of a message.
     pub age_max: Duration,
-    /// Who reads it. Each remembers how far it came.
+    /// Durable consumers of the stream. Each has its own position.
     pub consumers: Vec<Consumer>,
 }
 
-/// A durable reader of a stream: it pulls, says of every message that it is done with it, and begins
-/// with the oldest one there is.
+/// A durable pull consumer with explicit acks, starting at the oldest stored message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     pub name: String,
-    /// The subjects it reads.
+    /// Filter of the subjects to consume.
     pub filter: String,
-    /// How long it may take for a message before that is handed out again, without end.
+    /// Time until an unacked message is redelivered. The number of redeliveries is unlimited.
     pub ack_wait: Duration,
 }

@@ -1,4 +1,4 @@
-//! The seam to a stream of events.
+//! Publishing side of the bus.
 
 use async_trait::async_trait;
 
@@ -6,46 +6,46 @@ use crate::StreamSettings;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Where: tokens of letters, digits, `_`, `-` and `:`, parted by dots.
+    /// Dot-separated tokens of letters, digits, `_`, `-`, and `:`.
     pub subject: String,
-    /// By which a repeat is known within the stream's window.
+    /// Deduplication ID, unique within the stream's duplicate window.
     pub id: String,
     pub payload: Vec<u8>,
 }
 
-/// What became of a message the stream has.
+/// Outcome of publishing a message that the stream has stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// It is kept now.
+    /// The message is stored.
     New,
-    /// One with its id was kept before, and this one is not.
+    /// A message with this ID was already stored, so this one was dropped.
     Known,
 }
 
-/// Why a message has no answer that it is kept.
+/// Errors of publishing one message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// The bus did not answer: it is not known whether the message is kept. Publish it again, and
-    /// what was sent after it as well.
+    /// The bus is unavailable, and it is unknown whether the message was stored. Publish this
+    /// message and all later ones again.
     #[error("the bus did not answer: {0}")]
     Away(String),
-    /// No stream takes this subject: it was never made, or is gone. Nothing was kept.
+    /// No stream covers this subject: it was never created or was deleted. Nothing was stored.
     #[error("no stream takes this subject")]
     NoStream,
-    /// The message is larger than what is taken. Nothing was kept.
+    /// The message exceeds the bus's size limit. Nothing was stored.
     #[error("{bytes} bytes are more than the bus takes")]
     TooLarge {
-        /// Bytes of its payload.
+        /// Size of the payload.
         bytes: usize,
     },
-    /// The bus does not take this message, whoever sends it. Nothing was kept.
+    /// The bus rejected the message, regardless of its sender. Nothing was stored.
     #[error("the bus refuses it: {0}")]
     Refused(String),
 }
 
 impl PublishError {
-    /// Whether it is the message and not the bus that something is wrong with, so that a repeat
-    /// ends the same way.
+    /// Returns `true` if the message itself is at fault rather than the bus, so publishing it again
+    /// fails the same way.
     pub fn is_own_fault(&self) -> bool {
         match self {
             Self::TooLarge { .. } | Self::Refused(_) => true,
@@ -54,38 +54,38 @@ impl PublishError {
     }
 }
 
-/// A bus that could not do what it was asked.
+/// Errors of operations on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// It is not connected, or did not answer in time.
+    /// The bus is not connected or did not respond in time.
     #[error("the bus did not answer: {0}")]
     Away(String),
-    /// It answered that it will not.
+    /// The bus rejected the request.
     #[error("the bus refuses: {0}")]
     Refused(String),
 }
 
-/// A stream that keeps what is published until it is old.
+/// A stream that stores published messages until their retention period ends.
 #[async_trait]
 pub trait EventStream: Send + Sync {
-    /// Makes the stream and its consumers where they are missing. What is there stays as it is,
-    /// whatever its settings: somebody may have changed them on purpose.
+    /// Creates the stream and its consumers if they don't exist. Leaves existing ones unchanged
+    /// even if their settings differ, because an operator may have changed them on purpose.
     async fn ensure(&self, settings: &StreamSettings) -> Result<(), BusError>;
 
-    /// Publishes messages and answers for each, in order. All are under way at once.
+    /// Publishes messages and returns one outcome per message, in order. All are in flight at once.
     ///
-    /// Those that are kept are kept in the order they are given. One that comes to nothing for its
-    /// own fault ([`PublishError::is_own_fault`]) keeps no other from being kept. When some are
-    /// without an answer, no message after them is kept unless they are too; so whoever publishes
-    /// again from the first of them on keeps the order.
+    /// Messages are stored in the order of the batch. A message that fails through its own fault
+    /// ([`PublishError::is_own_fault`]) doesn't affect the others. If the outcome of some messages
+    /// is unknown, no later message is stored unless those are stored too. A caller that publishes
+    /// again from the first of them therefore preserves the order.
     async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>>;
 
-    /// The most bytes a payload may have; `None` while that is not known.
+    /// Returns the maximum payload size in bytes, or `None` while the limit is unknown.
     fn payload_max(&self) -> Option<usize>;
 
-    /// Whether the bus is reached just now.
+    /// Returns `true` if the bus is currently connected.
     fn is_connected(&self) -> bool;
 
-    /// Resolves once the bus is reached; at once when it is.
+    /// Waits until the bus is connected. Returns immediately if it already is.
     async fn connected(&self);
 }

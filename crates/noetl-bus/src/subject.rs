@@ -1,7 +1,7 @@
-//! Patterns of subjects.
+//! Subject patterns and tokens.
 
-/// Whether a subject is one of a pattern's: token by token equal, where `*` stands for one token and
-/// `>` at the end for one or more.
+/// Returns `true` if a subject matches a pattern. Tokens compare for equality; `*` matches one
+/// token, and a trailing `>` matches one or more.
 pub fn is_of(subject: &str, pattern: &str) -> bool {
     let mut tokens = subject.split('.');
     let mut wanted = pattern.split('.');
@@ -15,7 +15,8 @@ pub fn is_of(subject: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether a text can be one token of a subject that others may match by name.
+/// Returns `true` if a text is valid as one token of a subject: non-empty ASCII letters, digits,
+/// `_`, `-`, and `:`, so that it contains no separator or wildcard.
 pub fn is_token(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     !text.is_empty() && text.chars().all(is_plain)

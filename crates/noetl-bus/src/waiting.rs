@@ -1,55 +1,58 @@
-//! What waits in a stream for those who read it.
+//! State of a stream and the backlog of its consumers.
 
 use async_trait::async_trait;
 
 use crate::subject::is_of;
 use crate::{BusError, Consumer, EventStream};
 
-/// How a stream stands.
+/// State of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamState {
-    /// Told apart by this: a stream that was deleted and made again has another one.
+    /// Identity of this incarnation: a stream that is deleted and created again has a different
+    /// value.
     pub made: i128,
-    /// Number of its newest message; 0 when it never had one.
+    /// Sequence number of the newest message; 0 if there has never been one.
     pub last: u64,
-    /// Its durable readers, in no order.
+    /// Durable consumers, in no particular order.
     pub consumers: Vec<ConsumerState>,
 }
 
-/// How a reader of a stream stands.
+/// State of a durable consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerState {
     pub name: String,
-    /// The subjects it reads; all of the stream's when empty.
+    /// Subject filters. Empty means all subjects of the stream.
     pub filters: Vec<String>,
-    /// Messages it has not been given yet.
+    /// Number of messages not delivered yet.
     pub pending: u64,
-    /// Messages it was given and has not said to be done with.
+    /// Number of messages delivered and not acked.
     pub unacknowledged: u64,
 }
 
 impl ConsumerState {
-    /// Whether it reads messages of this subject.
+    /// Returns `true` if the consumer's filters match this subject.
     pub fn reads(&self, subject: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| is_of(subject, filter))
     }
 
-    /// Messages that are still to be dealt with.
+    /// Returns the number of messages not acked yet, whether delivered or not.
     pub fn backlog(&self) -> u64 {
         self.pending.saturating_add(self.unacknowledged)
     }
 }
 
-/// A bus that can be asked what those who read a stream have not dealt with yet, so that whoever
-/// publishes can tell a message that was lost from one that waits.
+/// A bus that reports the backlog of a stream's consumers, so that a publisher can tell a lost
+/// message from a pending one.
 #[async_trait]
 pub trait CommandBus: EventStream {
-    /// How a stream stands; `None` when there is no such stream.
+    /// Returns the state of a stream, or `None` if it doesn't exist.
     async fn state(&self, stream: &str) -> Result<Option<StreamState>, BusError>;
 
-    /// Removes the messages of a subject filter up to the one with this number.
+    /// Deletes the messages that match a subject filter, up to and including sequence number
+    /// `until`.
     async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError>;
 
-    /// Lets a reader that is there read other subjects. What was kept before may pass it by.
+    /// Changes the subject filter of an existing consumer. The consumer may skip messages stored
+    /// before the change.
     async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError>;
 }

@@ -1,4 +1,4 @@
-//! Answers to approvals of `noetl run`: by a flag, or by whoever sits at the terminal.
+//! Answers approvals of `noetl run`, according to the `--approve` flag or a prompt on the terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use noetl_model::event::Parked;
 use noetl_model::{CommandId, Event, ExecutionId, Fact};
 use serde_json::json;
 
-/// Who answers.
+/// Source of the answers to approvals during a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Approvals {
-    /// Every approval is given.
+    /// Approves every request without a prompt (`--approve`).
     Given,
-    /// Whoever sits at the terminal is asked.
+    /// Prompts the user on the terminal.
     Asked,
-    /// Nobody: an approval waits until its time is over.
+    /// Answers no request: each approval waits until it times out.
     Awaited,
 }
 
 impl Approvals {
-    /// As the flag says, else by whether somebody is there to be asked.
+    /// Returns `Given` if `approve` is set, `Asked` if stdin and stderr are terminals, else
+    /// `Awaited`.
     pub(crate) fn new(approve: bool) -> Self {
         if approve {
             Self::Given
@@ -31,7 +32,9 @@ impl Approvals {
         }
     }
 
-    /// Answers an event that waits for an answer.
+    /// Answers a `command.parked` event that waits for a callback; ignores other events.
+    ///
+    /// Returns at once. A spawned task prompts and sends the answer.
     pub(crate) fn see(self, control: &Arc<Control>, event: &Event) {
         let Fact::CommandParked { command, step, on: Parked::Callback(callback) } = &event.fact
         else {
@@ -59,7 +62,7 @@ impl Approvals {
 
 fn ask(step: &str) -> bool {
     let mut terminal = std::io::stderr();
-    // A terminal that went away says nothing, which is no.
+    // If the terminal is closed, the read fails or returns no text, which counts as "no".
     let _ = write!(terminal, "approve step '{step}'? [y/N] ");
     let _ = terminal.flush();
     let mut line = String::new();
@@ -75,6 +78,6 @@ async fn answer(
     approved: bool,
 ) {
     let data = json!({ "approved": approved });
-    // Refused only when it ended meanwhile.
+    // An answer is rejected only if the command ended in the meantime.
     let _ = control.executions.answer(execution, command, &token, Ok(data)).await;
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `noetl`.
+//! Command-line arguments of `noetl`. Doc comments in these modules become the `--help` text.
 
 mod asking;
 mod audit;
@@ -52,7 +52,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 well, 1 the execution ended badly, 2 the playbook or the call is wrong,
 3 the surroundings are (database in use, port taken, disk full), 70 a defect, 130 interrupted.";
 
-/// Runs workflows: playbooks in YAML, every transition in one log that can be replayed.
+/// Run durable workflows defined in YAML.
 #[derive(Debug, Parser)]
 #[command(name = "noetl", version = VERSION, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -62,83 +62,83 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a playbook to its end, here and now.
+    /// Run a playbook locally to completion.
     #[command(alias = "exec")]
     Run(RunArguments),
-    /// Check playbooks and say what is wrong with them, where, and what would be right.
+    /// Check playbooks and report errors with location and fix.
     Check(CheckArguments),
     /// Start the control plane with a worker on an embedded database.
     Dev(DevArguments),
-    /// Start the control plane alone, on a database that is named; workers are other processes.
+    /// Start a server without a worker.
     Server(ServerArguments),
-    /// Run the steps of a server's executions, as a process of its own.
+    /// Start a worker that runs steps for a server.
     Worker(Box<WorkerArguments>),
-    /// Look after the database.
+    /// Inspect, back up, and purge the database.
     #[command(subcommand)]
     Db(DbCommand),
-    /// Register documents at a server.
+    /// Register documents on a server.
     #[command(subcommand)]
     Register(RegisterCommand),
-    /// Work with the documents of a server.
+    /// Manage the documents of a server.
     #[command(subcommand)]
     Catalog(CatalogCommand),
     /// List the documents of a kind.
     List(ListArguments),
-    /// Start a registered playbook at a server.
+    /// Start a registered playbook on a server.
     Execute(Box<ExecuteArguments>),
-    /// Say how an execution stands.
+    /// Show the status of an execution.
     Status(StatusArguments),
     /// List executions, newest first.
     Executions(ExecutionsArguments),
-    /// Print the log of an execution.
+    /// Print the events of an execution.
     Events(EventsArguments),
-    /// Say what the log of an execution tells, up to any event or time.
+    /// Show execution state at any event or time.
     Replay(ReplayArguments),
-    /// Say what an execution waits for, or why it ended.
+    /// Explain what an execution waits for, or why it ended.
     Why(ExecutionArguments),
-    /// Print what the steps of an execution printed.
+    /// Print the step logs of an execution.
     Logs(LogsArguments),
-    /// Stop an execution.
+    /// Cancel a running execution.
     Cancel(CancelArguments),
-    /// Do again what failed in an execution, in a new one that begins with its past.
+    /// Retry the failed steps of an execution in a new execution that copies its earlier events.
     Retry(RetryArguments),
-    /// Start a new execution with the workload of another.
+    /// Start an execution with the workload of another.
     Rerun(RerunArguments),
-    /// Start a new execution with the past of another, up to any event.
+    /// Start an execution from any event of another.
     Fork(ForkArguments),
-    /// Stop executions that have run for long.
+    /// Cancel executions that have run for a long time.
     Cleanup(CleanupArguments),
-    /// Keep credentials at a server.
+    /// Manage credentials on a server.
     #[command(subcommand)]
     Credential(CredentialCommand),
-    /// Read one thing from a server.
+    /// Print one object of a server.
     #[command(subcommand)]
     Get(GetCommand),
-    /// Run SQL on the database of a server that keeps its data in Postgres.
+    /// Run SQL on the Postgres database of a server.
     Query(QueryArguments),
-    /// Read the log of a server, every id as text.
+    /// Query executions and events of a server, with every ID as text.
     #[command(subcommand)]
     Ehdb(EhdbCommand),
-    /// Work with subscriptions.
+    /// Manage subscriptions of a server.
     #[command(subcommand)]
     Subscription(SubscriptionCommand),
-    /// Work with schedules.
+    /// Manage schedules of a server.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
     /// List the workers of a server.
     Workers(WorkersArguments),
-    /// Make, list and end the tokens callers show.
+    /// Manage access tokens of a server.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Limit roles to paths, and credentials to playbooks.
+    /// Restrict roles to paths, and credentials to playbooks.
     #[command(subcommand)]
     Grant(GrantCommand),
-    /// Say who asked for which secret, and whether that is all that was recorded.
+    /// Inspect, export, and verify the audit of secrets.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Say whether server, token and this machine are as they have to be.
+    /// Check the server, the access token, and this machine.
     Doctor(DoctorArguments),
-    /// Keep the addresses of several servers, and choose one.
+    /// Manage contexts, which are named servers.
     #[command(subcommand)]
     Context(ContextCommand),
     /// Print a completion script for a shell.
@@ -148,41 +148,41 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The playbooks; `-` reads one from stdin.
+    /// Playbooks to check; `-` reads one from stdin.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Rewrite older shapes to the newest dialect where that is certain, and keep comments. What
-    /// came from stdin goes to stdout.
+    /// Rewrite older syntax to the current dialect where the rewrite is unambiguous. Keeps
+    /// comments. A document from stdin is printed to stdout.
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Print what --fix would change instead of writing it.
+    /// Print the changes that --fix would make instead of writing them.
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,
-    /// Decide recorded executions again with this playbook, and show the first decision of each
-    /// that would differ: an execution's id, or a catalog path for its newest executions.
+    /// Execution ID, or a catalog path for its newest executions. Replays each execution with this
+    /// playbook and shows the first decision that differs from the recorded one.
     #[arg(long, value_name = "PATH|ID", conflicts_with = "fix")]
     pub(crate) against: Option<String>,
-    /// With --against and a path: how many executions.
+    /// Number of executions to replay, with --against and a path.
     #[arg(long, default_value_t = 20, value_name = "N", requires = "against")]
     pub(crate) last: usize,
-    /// With --against: where the database of `noetl dev` is kept.
+    /// Data directory of `noetl dev`, with --against.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// With --against: the database itself: `sqlite://path`, or
+    /// Database to read with --against: `sqlite://path`, or
     /// `postgres://user:password@host:port/database`.
     #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
-    /// How to print what was found.
+    /// Output format of the diagnostics.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArguments {
-    /// The address to listen on. One that is not loopback takes no --auth open.
+    /// Address to listen on. --auth open requires a loopback address.
     #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
-    /// The port to listen on; 0 picks a free one.
+    /// Port to listen on; 0 picks a free port.
     #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
     pub(crate) port: u16,
     /// Authentication of callers: `token`, which is created and stored for you on this machine;
@@ -198,14 +198,14 @@ pub(crate) struct DevArguments {
         hide_env_values = true
     )]
     pub(crate) auth: AuthMode,
-    /// Where the database is kept.
+    /// Directory for the database.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// Keep everything in this database instead: `sqlite://path`, or
+    /// Database to use instead of --data: `sqlite://path`, or
     /// `postgres://user:password@host:port/database`.
     #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
-    /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
+    /// Maximum number of steps this process runs at a time; 0 if only separate workers run steps.
     #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
     pub(crate) slots: usize,
     #[command(flatten)]
@@ -217,33 +217,33 @@ pub(crate) struct DevArguments {
 /// Authentication of callers of the HTTP API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AuthMode {
-    /// Callers show an access token of this control plane.
+    /// Callers present an access token of this control plane.
     Token,
-    /// Callers show a token of an identity provider, or an access token of this control plane.
+    /// Callers present a token of an identity provider, or an access token of this control plane.
     Oidc,
-    /// Callers show no token. Everything but the internal routes is open.
+    /// Callers present no token. All routes except the internal ones are open.
     Open,
 }
 
-/// Where events are published.
+/// Options of the message bus.
 #[derive(Debug, Default, Args)]
 pub(crate) struct BusArguments {
-    /// The NATS server commands are announced and events are published on,
-    /// `nats://user:password@host:port`; several of a cluster are parted by commas. Events are
-    /// published when NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how.
+    /// NATS server to announce commands and publish events on, such as
+    /// `nats://user:password@host:port`; separate the servers of a cluster with commas. Publishing
+    /// events requires NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY.
     #[arg(long, env = "NOETL_NATS_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) nats_url: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
-    /// The address to listen on. One that is not loopback needs NOETL_AUTH=token or oidc.
+    /// Address to listen on. An address other than loopback requires NOETL_AUTH=token or oidc.
     #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
-    /// The port to listen on; 0 picks a free one.
+    /// Port to listen on; 0 picks a free port.
     #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
     pub(crate) port: u16,
-    /// The database: `postgres://user:password@host:port/database`, or `sqlite://path`.
+    /// Database URL: `postgres://user:password@host:port/database`, or `sqlite://path`.
     #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
     #[command(flatten)]
@@ -254,35 +254,36 @@ pub(crate) struct ServerArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Bring the schema up to date, and make the database when there is none.
+    /// Create the database if it doesn't exist, and migrate its schema to the latest version.
     #[command(visible_alias = "init")]
     Migrate(DbArguments),
-    /// Check the database and every log in it. Changes nothing.
+    /// Check the database and every event log in it. Read-only.
     Validate(DbArguments),
-    /// Say how many rows and bytes each table has.
+    /// Show the number of rows and bytes of each table.
     Stats(DbArguments),
-    /// Copy an embedded database to a new file, also while a server runs on it.
+    /// Copy an embedded database to a new file. Safe while a server uses the database.
     Backup(BackupArguments),
-    /// Remove what is old. Nothing that can still move is touched.
+    /// Delete old data by retention policy. Never touches unfinished executions.
     Purge(PurgeArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DbArguments {
-    /// Where the database is kept.
+    /// Directory of the database.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// The database, instead: `sqlite://path`, or `postgres://user:password@host:port/database`.
+    /// Database to use instead of --data: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database`.
     #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
-    /// How to print the outcome.
+    /// Output format of the outcome.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArguments {
-    /// The file to make. One that exists is left alone.
+    /// File to create. An existing file is never overwritten.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) db: DbArguments,
@@ -294,49 +295,51 @@ pub(crate) struct PurgeArguments {
     pub(crate) db: DbArguments,
     #[command(flatten)]
     pub(crate) policy: PolicyArguments,
-    /// Say what would go, and change nothing.
+    /// Report the data that would be deleted, without deleting it.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// How long what is kept; 0 keeps it for good.
+/// Retention periods. 0 retains the data forever.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArguments {
-    /// Finished executions with everything they have, in days since their last event [default: 0].
+    /// Days to retain finished executions with all their data, since their last event; 0 is forever
+    /// [default: 0].
     #[arg(long, env = "NOETL_EVENT_RETENTION_DAYS", value_name = "N")]
     pub(crate) event_retention_days: Option<i64>,
-    /// Commands of finished executions, in days since they ended [default: 7].
+    /// Days to retain commands of finished executions, since the commands ended; 0 is forever
+    /// [default: 7].
     #[arg(long, env = "NOETL_COMMAND_RETENTION_DAYS", value_name = "N")]
     pub(crate) command_retention_days: Option<i64>,
-    /// Worker pools, in minutes since their last heartbeat [default: 60].
+    /// Minutes to retain worker pools, since their last heartbeat; 0 is forever [default: 60].
     #[arg(long, env = "NOETL_RUNTIME_STALE_MINUTES", value_name = "N")]
     pub(crate) runtime_stale_minutes: Option<i64>,
-    /// Published rows of the outbox, in days [default: 7].
+    /// Days to retain published outbox rows; 0 is forever [default: 7].
     #[arg(long, env = "NOETL_OUTBOX_RETENTION_DAYS", value_name = "N")]
     pub(crate) outbox_retention_days: Option<i64>,
-    /// Messages that subscriptions have seen, in days [default: 7].
+    /// Days to remember messages of subscriptions for deduplication; 0 is forever [default: 7].
     #[arg(long, env = "NOETL_DEDUP_RETENTION_DAYS", value_name = "N")]
     pub(crate) dedup_retention_days: Option<i64>,
-    /// The audit of secrets, in days [default: 90].
+    /// Days to retain audit records of secrets; 0 is forever [default: 90].
     #[arg(long, env = "NOETL_AUDIT_RETENTION_DAYS", value_name = "N")]
     pub(crate) audit_retention_days: Option<i64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// The shell.
+    /// Shell to complete commands for.
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    /// Plain text for people.
     Text,
-    /// For programs.
+    /// JSON document for programs.
     Json,
 }
 
-/// More slots than this only cost memory: tools that wait do so without a thread.
+/// Upper limit of slots. More would only cost memory: tools that wait do so without a thread.
 pub(crate) const SLOTS_MAX: i64 = 10_000;
 
 fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {

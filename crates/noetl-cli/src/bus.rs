@@ -1,4 +1,5 @@
-//! The bus that commands are announced and events are published on, from flags and the environment.
+//! Configures the message bus, which announces commands and publishes events, from flags and the
+//! environment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,46 +18,46 @@ use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting, switch};
 use crate::stores::Stores;
 
-/// Where the bus is.
+/// Variable with the address of the NATS server.
 pub(crate) const NATS_URL: &str = "NOETL_NATS_URL";
 
-/// Whether committed rows are published as the log has them.
+/// Switch: publish committed events directly from the event log.
 const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
 
-/// Whether the outbox is written.
+/// Switch: write events to the outbox.
 const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
 
-/// Whether this program empties the outbox itself.
+/// Switch: publish the rows of the outbox from this process.
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
 
-/// Whether this program keeps rows of the stream, as a system pool would.
+/// Switch: write events of the stream to the database in this process, as a system pool does.
 const MATERIALIZER: &str = "NOETL_MATERIALIZER_ENABLED";
 
-/// Whether this program brings snapshots up to date with the stream, as a system pool would.
+/// Switch: update snapshots from the stream in this process, as a system pool does.
 const PROJECTOR: &str = "NOETL_PROJECTOR_ENABLED";
 
-/// Where workers reach this server, when that is not where it listens.
+/// Variable with the URL at which workers reach this server, if it differs from the listen address.
 const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
 
-/// What helps where a bus is needed and none is named.
+/// Hint for settings that require a bus when none is configured.
 const NAME_A_BUS: &str = "name a NATS server with --nats-url or NOETL_NATS_URL";
 
-/// What the settings say of the bus.
+/// Settings of the bus.
 #[derive(Debug, Default)]
 pub(crate) struct BusSetup {
     address: Option<Address>,
     way: Option<Way>,
-    /// How the stream is made, whoever makes it.
+    /// Settings of the stream, for the process that creates it.
     options: PublishingOptions,
-    /// Who reads the stream in this process.
+    /// System consumers of the stream in this process.
     readers: SystemReaders,
-    /// Where workers reach this server, if that was named.
+    /// URL at which workers reach this server, if configured.
     server_url: Option<String>,
-    /// Over how many subjects the commands of the system pool are spread.
+    /// Number of subjects over which the commands of the system pool are distributed.
     system_shards: u32,
 }
 
-/// How events get to the bus.
+/// Origin of the events that this process publishes.
 #[derive(Debug)]
 enum Way {
     Tail,
@@ -64,7 +65,12 @@ enum Way {
 }
 
 impl BusArguments {
-    /// What is to be done. Nothing is connected yet.
+    /// Reads the settings of the bus from the flags and the environment. Opens no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure if the settings contradict each other, or require a bus and none is
+    /// configured.
     pub(crate) fn setup(&self) -> Result<BusSetup, Failure> {
         let address = address(self.nats_url.as_deref())?;
         let options = options()?;
@@ -101,14 +107,16 @@ impl BusArguments {
 }
 
 impl BusSetup {
-    /// Begins to connect, if there is anything to connect to.
+    /// Starts to connect to the bus in the background, or returns `None` if none is configured.
     pub(crate) fn open(&self) -> Option<Arc<dyn CommandReader>> {
         let address = self.address.clone()?;
         Some(Arc::new(NatsStream::open(address)))
     }
 
-    /// Begins to announce commands to workers that listen on the bus, if there is one. `reached_at` is
-    /// this server's address as far as it knows itself.
+    /// Starts to announce commands on the bus, or returns `None` without a bus.
+    ///
+    /// `reached_at` is the URL of this server as derived from its listen address. The configured
+    /// public URL overrides it.
     pub(crate) fn announce(
         &self,
         bus: Option<&Arc<dyn CommandReader>>,
@@ -124,7 +132,7 @@ impl BusSetup {
         Some(Announcing::start(&options, databases, bus, control))
     }
 
-    /// Begins to read the stream, if that is wanted.
+    /// Starts the system consumers of the stream, or returns `None` if none is enabled.
     pub(crate) fn read(
         &self,
         bus: Option<&Arc<dyn CommandReader>>,
@@ -134,7 +142,7 @@ impl BusSetup {
         Some(SystemReading::start(self.readers, &self.options, bus, control))
     }
 
-    /// Begins to publish, if that is wanted.
+    /// Starts to publish events, or returns `None` if publishing is not enabled.
     pub(crate) fn publish(
         &self,
         bus: Option<&Arc<dyn EventStream>>,
@@ -156,11 +164,11 @@ impl BusSetup {
     }
 }
 
-/// Where the bus is, if that was said.
+/// Parses the address of the bus. `None` or an empty text means that there is no bus.
 pub(crate) fn address(url: Option<&str>) -> Result<Option<Address>, Failure> {
     let url = url.map(str::trim).filter(|url| !url.is_empty());
     url.map(Address::parse).transpose().map_err(|error| {
-        // The value may hold a password, so it is not shown.
+        // The value may contain a password, so the message omits it.
         Failure::new(Kind::Config, format!("{NATS_URL}: {error}"))
             .hint("use nats://user:password@host:port, several parted by commas")
     })
@@ -184,7 +192,7 @@ fn system_shards() -> Result<u32, Failure> {
     Ok(if switch("NOETL_SHARD_SUBJECT_ROUTE")? { count } else { 1 })
 }
 
-/// How the stores keep their outbox.
+/// Reads the outbox settings of the stores.
 pub(crate) fn outbox() -> Result<OutboxOptions, Failure> {
     let defaults = OutboxOptions::default();
     let lease = seconds("NOETL_OUTBOX_LEASE_SECS", 1, 86_400)?;
@@ -196,7 +204,7 @@ fn options() -> Result<PublishingOptions, Failure> {
     let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
     let poll = number("NOETL_EVENT_STREAM_POLL_MS", 1..=3_600_000)?;
     let poll = poll.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    // A server refuses a window that is longer than what it keeps.
+    // NATS rejects a dedup window that is longer than the retention of the stream.
     let year = 366 * 86_400;
     let age_max = seconds("NOETL_EVENT_STREAM_RETENTION_SECS", 1, year)?;
     let age_max = age_max.unwrap_or(defaults.age_max);

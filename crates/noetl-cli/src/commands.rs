@@ -1,4 +1,4 @@
-//! One file per verb.
+//! Implementations of the verbs, one module per verb.
 
 pub(crate) mod audit;
 pub(crate) mod catalog;

@@ -1,7 +1,7 @@
-//! The file of contexts: servers by name, and which of them is meant when none is named.
+//! Reads and writes the context file, which maps names to servers and names the current context.
 //!
-//! `~/.noetl/config.yaml` is shared with other programs that know it. What they keep in it stays as
-//! it is, however little of it is of use here.
+//! Other programs share the file, `~/.noetl/config.yaml`. Writing preserves all keys, including
+//! unknown ones.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,12 +14,12 @@ use crate::failure::{Failure, Kind};
 use crate::output::yaml;
 use crate::settings::setting;
 
-/// What a context is called that tells which server it is.
+/// Key of the server URL in a context.
 const SERVER: &str = "server_url";
-/// Where tokens are looked for, the first one first; the second is another program's.
+/// Keys of the token, in order of precedence. The second one is written by another program.
 const TOKENS: [&str; 2] = ["token", "gateway_session_token"];
 
-/// One context.
+/// A named server with its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) name: String,
@@ -28,20 +28,20 @@ pub(crate) struct Context {
     pub(crate) runtime: Option<String>,
 }
 
-/// All of them.
+/// Content of the context file.
 #[derive(Debug, Clone)]
 pub(crate) struct Contexts {
     file: PathBuf,
     root: Map<String, Value>,
 }
 
-/// The right to change the file, until it is dropped.
+/// Exclusive access to the context file, until dropped.
 pub(crate) struct Changing {
     pub(crate) contexts: Contexts,
     _lock: File,
 }
 
-/// Where the file is.
+/// Returns the path of the context file.
 pub(crate) fn file() -> Result<PathBuf, Failure> {
     let home = setting("HOME").ok_or_else(|| {
         Failure::new(Kind::Config, "HOME is not set, so there is no file of contexts")
@@ -51,7 +51,7 @@ pub(crate) fn file() -> Result<PathBuf, Failure> {
 }
 
 impl Contexts {
-    /// Reads the file; one that is not there holds nothing.
+    /// Reads the context file. A missing file is empty.
     pub(crate) fn read(file: PathBuf) -> Result<Self, Failure> {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
@@ -65,18 +65,18 @@ impl Contexts {
         Ok(Self { file, root })
     }
 
-    /// The name of the current context.
+    /// Returns the name of the current context.
     pub(crate) fn current(&self) -> Option<&str> {
         self.root.get("current_context").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
-    /// All of them, in the order of the file.
+    /// Returns all contexts, in the order of the file.
     pub(crate) fn all(&self) -> Vec<Context> {
         let names = self.contexts().into_iter().flat_map(Map::keys);
         names.filter_map(|name| self.get(name)).collect()
     }
 
-    /// One of them.
+    /// Returns the context with this name, if it exists.
     pub(crate) fn get(&self, name: &str) -> Option<Context> {
         let fields = self.contexts()?.get(name)?;
         let text = |key: &str| {
@@ -91,7 +91,7 @@ impl Contexts {
         })
     }
 
-    /// One of them, or which there are.
+    /// Returns the context with this name, or a failure that lists the existing ones.
     pub(crate) fn named(&self, name: &str) -> Result<Context, Failure> {
         self.get(name).ok_or_else(|| self.unknown(name))
     }
@@ -112,15 +112,15 @@ impl Contexts {
 }
 
 impl Changing {
-    /// Reads the file, and keeps others who change it waiting.
+    /// Locks the file against other writers and reads it. Waits for the lock.
     pub(crate) fn begin(file: PathBuf) -> Result<Self, Failure> {
-        // A file that is somewhere else is changed there, not replaced by one that is here.
+        // Resolve a symbolic link, so that its target is changed and the link is not replaced.
         let file = fs::canonicalize(&file).unwrap_or(file);
         let lock = lock(&file).map_err(|error| not_written(&file, &error))?;
         Ok(Self { contexts: Contexts::read(file)?, _lock: lock })
     }
 
-    /// Lays fields over those of a context, which is made when there is none.
+    /// Sets fields of a context, creating the context if it doesn't exist.
     pub(crate) fn set(&mut self, name: &str, fields: &[(&str, String)]) {
         let contexts = self.contexts.root.entry("contexts").or_insert(Value::Null);
         let contexts = object(contexts);
@@ -130,12 +130,12 @@ impl Changing {
         }
     }
 
-    /// Makes one the current context.
+    /// Makes a context the current one.
     pub(crate) fn set_current(&mut self, name: &str) {
         self.contexts.root.insert("current_context".to_owned(), Value::from(name));
     }
 
-    /// Forgets one. Whether it was there.
+    /// Removes a context. Returns `true` if it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let contexts = self.contexts.root.get_mut("contexts").and_then(Value::as_object_mut);
         let removed = contexts.is_some_and(|contexts| contexts.shift_remove(name).is_some());
@@ -145,7 +145,7 @@ impl Changing {
         removed
     }
 
-    /// Writes the file, whole or not at all, for its owner alone.
+    /// Replaces the file atomically, readable only by its owner.
     pub(crate) fn write(self) -> Result<(), Failure> {
         let Contexts { file, root } = self.contexts;
         let text = yaml::document(&Value::Object(root));
@@ -160,7 +160,7 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
     value.as_object_mut().expect("made an object just above")
 }
 
-/// The line is not shown: it may hold a token.
+/// Parses the content of the file. An error omits the line, which may contain a token.
 fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, Failure> {
     let name = file.display();
     let hint = "it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`";
@@ -197,7 +197,7 @@ fn lock(file: &Path) -> io::Result<File> {
 
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = file.with_extension(format!("{}.draft", std::process::id()));
-    // One that a process of the same number left behind is nobody's.
+    // A draft left by an earlier process with the same ID is stale.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

@@ -1,4 +1,5 @@
-//! The data directory: the database, the key, and what they protect, for their owner alone.
+//! Restricts access to the data directory, which contains the database and the encryption key, to
+//! its owner.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -8,13 +9,15 @@ use std::path::Path;
 use crate::failure::{Failure, Kind};
 use crate::output;
 
-/// Mode of the directory: its owner alone.
+/// Mode of the directory: only its owner has access.
 const OWNER: u32 = 0o700;
-/// Bit of directories that many users share, as `/tmp` is.
+/// Sticky bit, which marks directories shared by many users, such as `/tmp`.
 const SHARED: u32 = 0o1000;
 
-/// Makes the directory for its owner alone. One that is there is closed to others if it holds data
-/// of ours and is not one that others live in.
+/// Creates the directory with access for its owner only.
+///
+/// Restricts an existing directory of this user to its owner, too, unless it serves other purposes;
+/// prints a warning in that case.
 pub(crate) fn prepare(data: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         let about = format!("could not prepare the data directory {}", data.display());
@@ -38,8 +41,8 @@ pub(crate) fn prepare(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns `true` for a directory that serves other ends too: the root, a home, the working
-/// directory, or one of theirs above.
+/// Returns `true` for a directory that serves other purposes, too: the root, the home directory,
+/// the working directory, or an ancestor of these.
 fn is_somebody_else_s(data: &Path) -> bool {
     let Ok(data) = data.canonicalize() else { return true };
     let homes = [std::env::home_dir(), std::env::current_dir().ok(), Some("/".into())];

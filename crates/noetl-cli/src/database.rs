@@ -1,4 +1,4 @@
-//! Which store is used: one setting picks it.
+//! Selects and opens the store: in memory, SQLite, or Postgres.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::bus;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
 
-/// The database's name in a data directory.
+/// File name of the database in a data directory.
 const FILE: &str = "noetl.db";
 
-/// Where everything is kept.
+/// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Database {
-    /// In this process, gone with it.
+    /// Memory of this process; lost when it exits.
     Memory,
-    /// In a file of this machine.
+    /// SQLite file on this machine.
     Sqlite(PathBuf),
-    /// On a server.
+    /// URL of a Postgres database.
     Postgres(String),
 }
 
 impl Database {
-    /// The database of this URL.
+    /// Parses a database URL.
     pub(crate) fn from_url(url: &str) -> Result<Self, Failure> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         match scheme {
@@ -40,7 +40,7 @@ impl Database {
         }
     }
 
-    /// What the settings say: the URL, else the variables of the original.
+    /// Returns the database of the URL, else that of the `POSTGRES_*` variables, else `None`.
     pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
         match url {
             Some(url) => Self::from_url(url).map(Some),
@@ -48,22 +48,23 @@ impl Database {
         }
     }
 
-    /// What the settings say, else `default`.
+    /// Returns the database of the URL or the `POSTGRES_*` variables, else `default`.
     pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, Failure> {
         Ok(Self::named(url)?.unwrap_or(default))
     }
 
-    /// The same for programs that keep a file in a data directory unless told otherwise.
+    /// Returns the database of the URL or the `POSTGRES_*` variables, else the file in the data
+    /// directory.
     pub(crate) fn of_directory(url: Option<&str>, data: &Path) -> Result<Self, Failure> {
         Self::chosen(url, Self::in_directory(data))
     }
 
-    /// The file of a data directory.
+    /// Returns the database file of a data directory.
     pub(crate) fn in_directory(data: &Path) -> Self {
         Self::Sqlite(data.join(FILE))
     }
 
-    /// `POSTGRES_HOST` and its companions, as the original reads them.
+    /// Reads `POSTGRES_HOST` and related variables, as the upstream server does.
     fn from_postgres_variables() -> Result<Option<Self>, Failure> {
         let Some(host) = setting("POSTGRES_HOST") else { return Ok(None) };
         let port = number("POSTGRES_PORT", 1..=65_535)?.unwrap_or(5432);
@@ -75,7 +76,7 @@ impl Database {
         Ok(Some(Self::Postgres(url)))
     }
 
-    /// The database as messages name it: without a password.
+    /// Returns the name of the database for messages, without its password.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Memory => "in memory".to_owned(),
@@ -84,13 +85,13 @@ impl Database {
         }
     }
 
-    /// Whether both are the same database, whoever connects to it.
+    /// Returns `true` if both are the same database, regardless of the user that connects.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let place = |name: String| name.split_once('@').map_or(name.clone(), |(_, at)| at.into());
         place(self.name()) == place(other.name())
     }
 
-    /// How its schema is damaged, when it is so badly that it cannot be opened.
+    /// Returns the damage of a SQLite schema that is too corrupt to open, else `None`.
     pub(crate) fn damage(&self) -> Option<String> {
         match self {
             Self::Sqlite(path) => match sqlite::schema(path) {
@@ -101,7 +102,8 @@ impl Database {
         }
     }
 
-    /// How far its schema is, and how far this program's. Changes nothing.
+    /// Returns the schema version of the database and the latest one known to this program.
+    /// Read-only.
     pub(crate) async fn schema(&self) -> Result<(i64, i64), Failure> {
         match self {
             Self::Memory => Err(memory_is_gone()),
@@ -118,7 +120,8 @@ impl Database {
         }
     }
 
-    /// Opens it to look at: nothing is changed or brought up to date, and whoever owns it goes on.
+    /// Opens the database for reading. Does not migrate it and does not disturb the process that
+    /// owns it.
     pub(crate) async fn look_at(self) -> Result<OpenStore, Failure> {
         match self {
             Self::Memory => Err(memory_is_gone()),
@@ -134,7 +137,7 @@ impl Database {
         }
     }
 
-    /// Opens it, bringing its schema up to date.
+    /// Opens the database and migrates its schema to the latest version.
     pub(crate) async fn open(self) -> Result<OpenStore, Failure> {
         match self {
             Self::Memory => open_sqlite(sqlite::Options::memory()),
@@ -162,7 +165,7 @@ impl OpenStore {
         }
     }
 
-    /// What the database finds wrong with itself.
+    /// Returns the problems found by the integrity check of the database.
     pub(crate) async fn check(&self) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Sqlite(store) => store.check().await,
@@ -170,7 +173,7 @@ impl OpenStore {
         }
     }
 
-    /// Rows and bytes of its tables.
+    /// Returns the rows and bytes of each table.
     pub(crate) async fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
         match self {
             Self::Sqlite(store) => store.tables().await,
@@ -178,7 +181,8 @@ impl OpenStore {
         }
     }
 
-    /// Closes it. The last holder does; a request that still reads does so when it ends.
+    /// Closes the store if this is the last reference. Otherwise the last request that uses the
+    /// store closes it.
     pub(crate) async fn close(self) {
         match self {
             Self::Sqlite(store) => {
@@ -202,7 +206,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
     Ok(OpenStore::Sqlite(Arc::new(store)))
 }
 
-/// How a Postgres store is opened, with every setting that touches it.
+/// Returns the options of a Postgres store, with all settings from the environment.
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
@@ -273,7 +277,7 @@ fn synchronous() -> Result<sqlite::Synchronous, Failure> {
     }
 }
 
-/// What stands between `:` and `@` goes.
+/// Removes the password from a URL: the part between `:` and `@`.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.split_once('@') {
@@ -285,7 +289,7 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// The URL of a database on a server.
+/// Builds the URL of a Postgres database.
 pub(crate) fn postgres_url(
     host: &str,
     port: u16,
@@ -294,7 +298,7 @@ pub(crate) fn postgres_url(
     database: &str,
 ) -> String {
     let password = password.map(|text| format!(":{}", escaped(text))).unwrap_or_default();
-    // An IPv6 address has colons of its own.
+    // An IPv6 address contains colons and needs brackets.
     let host = match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]"),
         false => host.to_owned(),
@@ -302,7 +306,7 @@ pub(crate) fn postgres_url(
     format!("postgres://{}{password}@{host}:{port}/{}", escaped(user), escaped(database))
 }
 
-/// Text as a part of a URL.
+/// Encodes text for use in a URL, with percent-encoding.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

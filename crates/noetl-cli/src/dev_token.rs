@@ -1,11 +1,11 @@
-//! The token of `noetl dev`, in a file that the CLI of the same user finds.
+//! Stores the access token of `noetl dev` in a file that the CLI of the same user finds.
 //!
 //! There is one file per listen address, in the user's runtime directory (`XDG_RUNTIME_DIR`), or in
-//! the data directory where there is none. Only its owner can read it, and a file of another owner
-//! or with wider access is ignored. The CLI shows the token to a server whose URL is that loopback
-//! address, spelled as an address: a host name could resolve to anything. On Linux it also checks
-//! that the listening socket belongs to its own user, so that another user can't collect tokens on
-//! the port of a server that has stopped.
+//! the data directory if that variable is not set. Only its owner can read the file, and the CLI
+//! ignores a file of another owner or with wider access. The CLI sends the token only to a server
+//! whose URL contains that loopback address as an IP address: a host name could resolve to
+//! anything. On Linux it also checks that the listening socket belongs to its own user, so that
+//! another user can't collect tokens on the port of a stopped server.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -21,13 +21,13 @@ use rustix::process::geteuid;
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// Data directory of `noetl dev` that no setting names.
+/// Default data directory of `noetl dev`.
 const DATA: &str = "noetl-data";
 
-/// Longest token that is read, in bytes.
+/// Maximum size of a token, in bytes.
 const TOKEN_MAX: u64 = 4096;
 
-/// Returns the file of the token for a listen address.
+/// Returns the path of the token file for a listen address.
 pub(crate) fn file(address: SocketAddr, data: &Path) -> PathBuf {
     let directory = match setting("XDG_RUNTIME_DIR") {
         Some(directory) => PathBuf::from(directory).join("noetl"),
@@ -71,8 +71,10 @@ fn read(path: &Path) -> Option<String> {
     (!token.is_empty()).then(|| token.to_owned())
 }
 
-/// Makes sure that the file holds a token that the control plane accepts. A token that was made for
-/// this address before and is lost is revoked.
+/// Ensures that the file contains an admin token that the control plane accepts.
+///
+/// Otherwise creates a new token, after revoking earlier tokens for this address whose file is
+/// lost.
 pub(crate) async fn ensure(
     control: &Control,
     path: &Path,
@@ -105,7 +107,7 @@ pub(crate) async fn ensure(
     })
 }
 
-/// Replaces the file in one step. No other user can read it at any time.
+/// Replaces the file atomically. No other user can read it at any time.
 fn write(path: &Path, token: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -118,8 +120,8 @@ fn write(path: &Path, token: &str) -> io::Result<()> {
     })
 }
 
-/// Returns `true` if the process that listens on an address runs as this user, or if the system does
-/// not say which user it runs as.
+/// Returns `true` if the process that listens on an address runs as this user, or if the system
+/// doesn't report the user.
 fn listens_for_this_user(address: SocketAddr) -> bool {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     let tables: Vec<String> = tables.into_iter().flatten().collect();
@@ -145,7 +147,7 @@ fn listener(line: &str, address: SocketAddr) -> Option<u32> {
     (ip == address.ip() || ip.is_unspecified()).then(|| uid.parse().ok()).flatten()
 }
 
-/// Parses an IP address as the kernel prints it: words of 32 bits in the order of the machine.
+/// Parses an IP address as the kernel prints it: 32-bit words in native byte order.
 fn socket_ip(text: &str) -> Option<IpAddr> {
     let word =
         |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);

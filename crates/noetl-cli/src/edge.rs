@@ -1,4 +1,4 @@
-//! Settings of the HTTP edge, from the environment.
+//! Reads the HTTP settings of the server from the environment.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -15,20 +15,21 @@ use crate::limits;
 use crate::sessions;
 use crate::settings::{setting, switch};
 
-/// A file that holds the token of the internal routes, where a secret is mounted rather than set.
+/// Variable with the path of a file that contains the token of the internal routes, for mounted
+/// secrets.
 const TOKEN_FILE: &str = "NOETL_INTERNAL_API_TOKEN_FILE";
 
-/// How long what was read of that file counts.
+/// Time for which the content of that file is cached.
 const TOKEN_KEPT: Duration = Duration::from_secs(1);
 
-/// How callers are known.
+/// Variable with the authentication mode.
 const AUTH: &str = "NOETL_AUTH";
 
 const CERTIFICATE: &str = "NOETL_TLS_CERT";
 const KEY: &str = "NOETL_TLS_KEY";
 const CLIENT_CA: &str = "NOETL_TLS_CLIENT_CA";
 
-/// What the environment says of the edge.
+/// Returns the HTTP options for an authentication mode, with all settings from the environment.
 pub(crate) fn options(auth: AuthMode) -> Result<Options, Failure> {
     let auth = match auth {
         AuthMode::Open => Auth::Open,
@@ -62,7 +63,7 @@ pub(crate) fn auth() -> Result<AuthMode, Failure> {
     }
 }
 
-/// The identity provider.
+/// Reads the settings of the identity provider.
 fn oidc() -> Result<Oidc, Failure> {
     let needed = |name: &str, example: &str| {
         setting(name).ok_or_else(|| {
@@ -77,7 +78,7 @@ fn oidc() -> Result<Oidc, Failure> {
         tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM"),
         client_id: setting("NOETL_OIDC_CLIENT_ID"),
     };
-    // Whoever can change what comes over http could give keys of their own.
+    // An attacker who can change HTTP traffic could substitute the signing keys.
     let host = settings.issuer.strip_prefix("http://").map(|rest| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         rest[..end].rsplit_once(':').map_or(&rest[..end], |(host, _)| host)
@@ -94,7 +95,7 @@ fn oidc() -> Result<Oidc, Failure> {
     Oidc::new(settings).map_err(|error| Failure::from_error(Kind::Config, &error))
 }
 
-/// What the listener needs to speak TLS, if it is to.
+/// Reads the TLS certificate and keys of the listener, or returns `None` without TLS.
 pub(crate) fn tls() -> Result<Option<Tls>, Failure> {
     let (certificate, key) = match (setting(CERTIFICATE), setting(KEY)) {
         (None, None) if setting(CLIENT_CA).is_some() => {
@@ -127,14 +128,15 @@ pub(crate) fn tls() -> Result<Option<Tls>, Failure> {
     })
 }
 
-/// What tells the token: a variable, or a file, which can be changed while the server runs.
+/// Returns a function that reads the token of the internal routes from its variable, else from its
+/// file, which can change while the server runs.
 fn token() -> impl Fn() -> Option<String> + Send + Sync + 'static {
     let (named, file) = (setting(TOKEN_VARIABLE), setting(TOKEN_FILE).map(TokenFile::new));
     move || named.clone().or_else(|| file.as_ref()?.at(Instant::now()))
 }
 
-/// A file that holds the token. Every request of an internal route asks for it, so it is read again
-/// only when a moment has passed.
+/// Token file with a cache. Every request of an internal route needs the token, so the file is read
+/// at most once per [`TOKEN_KEPT`].
 struct TokenFile {
     path: String,
     read: Mutex<Option<(Instant, Option<String>)>>,
@@ -158,7 +160,7 @@ impl TokenFile {
     }
 }
 
-/// Web pages of other origins that may call: a list, or `*`. It replaces the default, which is none.
+/// Reads the allowed CORS origins: a comma-separated list, or `*`. By default there are none.
 fn cors_origins() -> Result<CorsOrigins, Failure> {
     let Some(text) = setting("NOETL_CORS_ORIGINS") else { return Ok(CorsOrigins::default()) };
     if text.trim() == "*" {

@@ -1,20 +1,20 @@
-//! Why a command could not do its work: a sentence, its causes, a hint, an exit code.
+//! Error of a command: a message with its causes, a hint, and an exit code.
 
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Whose turn it is.
+/// Category of an error. Determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The playbook or the call is wrong.
+    /// The playbook or the arguments are invalid.
     User,
-    /// The surroundings are: a file, a port, a disk.
+    /// The environment is at fault, such as a file, a port, or a full disk.
     Config,
-    /// A defect of ours.
+    /// A bug in this program.
     Internal,
 }
 
-/// A command that could not do its work.
+/// Error that ended a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -28,7 +28,7 @@ impl Failure {
         Self { kind, message: message.into(), causes: Vec::new(), hint: None }
     }
 
-    /// A failure that says what `error` and its sources say.
+    /// Converts an error and its sources to a failure.
     pub(crate) fn from_error(kind: Kind, error: &dyn Error) -> Self {
         let mut failure = Self::new(kind, error.to_string());
         let mut source = error.source();
@@ -39,14 +39,14 @@ impl Failure {
         failure
     }
 
-    /// The same failure, saying what it is about.
+    /// Prefixes the message with its subject.
     #[must_use]
     pub(crate) fn about(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// The same failure with what would help.
+    /// Adds a hint that tells the user how to fix the problem.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -65,7 +65,7 @@ impl Failure {
         self.kind
     }
 
-    /// The sentence and its causes on one line.
+    /// Returns the message and its causes on one line.
     pub(crate) fn text(&self) -> String {
         let mut parts = vec![self.message.as_str()];
         parts.extend(self.causes.iter().map(String::as_str));

@@ -1,4 +1,5 @@
-//! Which addresses steps, notices and listeners may reach over HTTP, from the environment.
+//! Reads the egress policy from the environment: the addresses that steps, notifications, and
+//! subscriptions may reach over HTTP.
 
 use noetl_fence::{Fence, Reach};
 
@@ -8,7 +9,7 @@ use crate::settings::setting;
 const FENCE: &str = "NOETL_HTTP_FENCE";
 const ALLOW: &str = "NOETL_HTTP_ALLOW";
 
-/// What the environment says of the fence.
+/// Returns the egress policy of `NOETL_HTTP_FENCE` and `NOETL_HTTP_ALLOW`.
 pub(crate) fn fence() -> Result<Fence, Failure> {
     let text = setting(FENCE).unwrap_or_default().trim().to_ascii_lowercase();
     let reach = match text.as_str() {

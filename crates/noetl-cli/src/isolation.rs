@@ -1,5 +1,5 @@
-//! Isolation of steps, from flags and the environment. A level or limit that the machine doesn't
-//! allow stops the start.
+//! Configures the isolation of steps from flags and the environment. The program doesn't start if
+//! the machine doesn't support a requested level or limit.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting, settings, switch};
 use crate::stores::Place;
 
-/// This program, whatever its path means by now.
+/// Path of the running executable. Stays valid if the file is replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 const LEVEL: &str = "NOETL_STEP_ISOLATION";
@@ -30,7 +30,7 @@ const PROCESSES: &str = "NOETL_STEP_PROCESSES";
 const CGROUP: &str = "NOETL_STEP_CGROUP";
 const ENV: &str = "NOETL_STEP_ENV";
 
-/// Applies the flags, or else the environment, to the settings of tools.
+/// Applies the flags, or else the environment, to the options of the tools.
 pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), Failure> {
     let user = said.step_user.clone().or_else(|| setting(USER));
     let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, Failure> {
@@ -63,7 +63,7 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
     }
     options.share_tenants = said.step_share_tenants || switch(SHARE)?;
     options.host = Some(PathBuf::from(OWN_PROGRAM));
-    // Files that settings name hold tokens and keys.
+    // Files named by these settings contain tokens and keys.
     for (name, value) in settings() {
         if name.starts_with("NOETL_") && (name.ends_with("_FILE") || name == "NOETL_TLS_KEY") {
             options.own.add(value);
@@ -79,12 +79,12 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
     Ok(())
 }
 
-/// Reads a setting that has a form of its own.
+/// Parses a setting whose type has its own syntax.
 fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Failure> {
     text.parse().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
 }
 
-/// Adds the files of a database, and directories that the program keeps its files in.
+/// Adds the files of databases, and the directories in which the program stores its own files.
 pub(crate) fn own(files: &mut OwnFiles, place: &Place, directories: &[PathBuf]) {
     let databases = match place {
         Place::One(database) => std::slice::from_ref(database),
@@ -98,8 +98,12 @@ pub(crate) fn own(files: &mut OwnFiles, place: &Place, directories: &[PathBuf]) 
     directories.iter().for_each(|directory| files.add(directory));
 }
 
-/// Settles the level: the one that was asked for, or the best that this machine allows. Stops a start
-/// that could not keep what it was told.
+/// Determines the isolation level: the requested one, or the highest one that this machine
+/// supports.
+///
+/// # Errors
+///
+/// Returns a failure if this machine doesn't support the requested level or limits.
 pub(crate) async fn settle(
     options: &mut Options,
     said: &IsolationArguments,
@@ -130,7 +134,7 @@ pub(crate) async fn settle(
     })
 }
 
-/// A user by numbers, or by a name that this machine knows.
+/// Parses a user given by numeric IDs or by a name known to this machine.
 fn user(text: &str) -> Result<User, Failure> {
     let unknown = || {
         let message = format!("this machine knows no user '{text}' for steps");
@@ -143,7 +147,7 @@ fn user(text: &str) -> Result<User, Failure> {
             _ => Err(unknown()),
         };
     }
-    // Asked of the system, since names may come from a directory elsewhere.
+    // Ask the system, because users may come from a network directory.
     let id = |what: &str| {
         let said = Command::new("id").args([what, "--", text]).output().ok()?;
         let said = said.status.success().then_some(said.stdout)?;

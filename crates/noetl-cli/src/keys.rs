@@ -1,4 +1,5 @@
-//! The key credentials are encrypted with: a setting, or for `dev` a file of its data directory.
+//! Loads the key that encrypts credentials, from the environment or from a file in the data
+//! directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,17 +13,18 @@ use noetl_control::{
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// The key's name in a data directory.
+/// File name of the key in a data directory.
 const FILE: &str = "encryption.key";
 
-/// What the environment says, if it says anything. A value that is no key stops the start.
+/// Returns the key of the environment, or `None` if it is not set. Fails if the value is not a
+/// valid key.
 pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, Failure> {
     let Some(text) = setting(KEY_VARIABLE) else { return Ok(None) };
     let key = EncryptionKey::from_base64(&text).map_err(|error| not_a_key(KEY_VARIABLE, error))?;
     changed(key).map(Some)
 }
 
-/// A key with its name, and with the key before while what that one encrypted is still read.
+/// Adds the configured version to a key, and the previous key for values it still has to decrypt.
 fn changed(key: EncryptionKey) -> Result<EncryptionKey, Failure> {
     let key = match setting(KEY_VERSION_VARIABLE) {
         Some(version) => key.with_version(version.trim()),
@@ -34,7 +36,8 @@ fn changed(key: EncryptionKey) -> Result<EncryptionKey, Failure> {
     Ok(key.with_previous(&previous))
 }
 
-/// What the environment says, else the key of a data directory, which is made when there is none.
+/// Returns the key of the environment, else that of the data directory, which is created if
+/// missing.
 pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
     if let Some(key) = from_settings()? {
         return Ok(key);
@@ -55,16 +58,16 @@ pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
     changed(EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))?)
 }
 
-/// Whether a directory has a key.
+/// Returns `true` if the directory contains a key file.
 pub(crate) fn is_in(directory: &Path) -> bool {
     directory.join(FILE).exists()
 }
 
-/// Makes the file, whole or not at all. One that another process made meanwhile stays.
+/// Creates the key file atomically. Keeps a file that another process created in the meantime.
 fn make(data: &Path, file: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     let draft = data.join(format!("{FILE}.{}", std::process::id()));
-    // One that a process of the same number left behind holds a key that nobody used.
+    // A draft left by an earlier process with the same ID contains an unused key.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -73,14 +76,15 @@ fn make(data: &Path, file: &Path) -> io::Result<()> {
     written.write_all(EncryptionKey::generate().to_base64().as_bytes())?;
     written.write_all(b"\n")?;
     written.sync_all()?;
-    // A link, unlike a renaming, never takes the place of what is there.
+    // Unlike a rename, a link never replaces an existing file.
     let linked = match fs::hard_link(&draft, file) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         Ok(()) | Err(_) => Ok(()),
     };
     fs::remove_file(&draft)?;
     linked?;
-    // Credentials written under a key whose name is lost with the power could not be read again.
+    // If a power failure lost the directory entry, credentials encrypted with the key would be
+    // unreadable.
     File::open(data)?.sync_all()
 }
 

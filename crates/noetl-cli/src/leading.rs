@@ -1,13 +1,13 @@
-//! Flags before the verb. Which server is meant can be said there, too, as other programs of this
-//! name have it: `noetl --server-url URL status ID`.
+//! Accepts server flags before the verb, as other programs of this name do: `noetl --server-url URL
+//! status ID`.
 
 use std::ffi::{OsStr, OsString};
 
-/// The flags, each with a value.
+/// Flags that may precede the verb. Each has a value.
 const FLAGS: [&str; 7] =
     ["--server-url", "--host", "--port", "-p", "--context", "--token", "--session-token"];
 
-/// The arguments with such flags after the verb, where it knows them.
+/// Returns the arguments with leading server flags moved behind the verb.
 pub(crate) fn moved(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let mut line: Vec<OsString> = arguments.next().into_iter().collect();
@@ -20,7 +20,7 @@ pub(crate) fn moved(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStri
             None => break,
         };
     }
-    // Without a verb there is nothing to move them behind; what is missing is said as ever.
+    // Without a verb, leave the arguments as they are; the parser reports the missing verb.
     if count >= rest.len() {
         line.extend(rest);
         return line;
@@ -33,9 +33,9 @@ pub(crate) fn moved(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStri
     line
 }
 
-/// Where a flag has its value.
+/// Position of a flag's value.
 enum Value {
-    /// After `=`.
+    /// In the same argument, after `=`.
     Within,
     /// In the next argument.
     Next,

@@ -1,4 +1,5 @@
-//! Limits of the HTTP edge, from the environment, and as many open files as they need.
+//! Reads the limits of the HTTP server from the environment, and raises the limit of open files to
+//! fit.
 
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::settings::{number, setting};
 
-/// Open files besides connections: databases, brokers, calls of steps, and programs with their pipes.
+/// Open files reserved for other uses than connections: databases, brokers, requests of steps, and
+/// processes with their pipes.
 const OTHER_FILES: u64 = 512;
 
-/// Connections without which a server is of no use.
+/// Minimum number of connections for a server to be useful.
 const CONNECTIONS_MIN: u64 = 64;
 
-/// Returns the defaults with what the environment says.
+/// Returns the defaults with the limits of the environment applied.
 pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
     let count = |name: &str, default: usize| {
         let found = number(name, 1..=1_000_000)?;
@@ -51,7 +53,7 @@ pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
     })
 }
 
-/// Returns the proxies that say for whom they ask.
+/// Returns the proxies whose forwarded client addresses are trusted.
 fn proxies() -> Result<Vec<Network>, Failure> {
     const PROXIES: &str = "NOETL_TRUSTED_PROXIES";
     let text = setting(PROXIES).unwrap_or_default();
@@ -65,8 +67,8 @@ fn proxies() -> Result<Vec<Network>, Failure> {
         .collect()
 }
 
-/// Returns how many connections there may be, and lets the process open the files they need as far
-/// as its limits allow.
+/// Returns the maximum number of connections, after raising the process's limit of open files as
+/// far as its hard limit allows.
 fn connections(wanted: usize) -> Result<usize, Failure> {
     let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
@@ -88,7 +90,7 @@ fn connections(wanted: usize) -> Result<usize, Failure> {
     Ok(room)
 }
 
-/// Returns how many of the connections that are wanted fit into a limit of open files.
+/// Returns the number of wanted connections that fit into a limit of open files.
 fn room(files: Option<u64>, wanted: usize) -> Result<usize, Failure> {
     let Some(files) = files else { return Ok(wanted) };
     let room = files.saturating_sub(OTHER_FILES);

@@ -1,8 +1,8 @@
-//! The `noetl` program: the one place that picks adapters and reads the environment.
+//! The `noetl` program. Only this crate selects adapters and reads the environment.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 well, 1 the execution ended
-//! badly, 2 the playbook or the call is wrong, 3 the surroundings are (a database in use, a port
-//! taken, a full disk), 70 a defect of ours, 130 interrupted.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 execution failed, 2
+//! invalid playbook or arguments, 3 environment error (database in use, port taken, disk full), 70
+//! internal error, 130 interrupted.
 
 mod approvals;
 mod arguments;
@@ -40,8 +40,8 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
 
-/// Returns what a start takes and nobody needs any more to the system, and costs a step less than the
-/// system's own.
+/// Memory allocator. Returns memory that only startup needed to the system, and costs less per step
+/// than the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == "step-host") {
         return noetl_tools::step_host::main(words);
     }
-    // Steps run as this user may be; what the environment and the memory hold is not theirs.
+    // Steps may run as this user. They must not read the environment or the memory of this process.
     process::hide();
     if let Some(code) = process::supervise_as_init() {
         return code;

@@ -1,4 +1,4 @@
-//! Posts notices of executions to webhooks.
+//! Posts notifications about executions to webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// The webhook that is told of every failed or waiting execution.
+/// Variable with the webhook that is notified of every failed or waiting execution.
 const WEBHOOK: &str = "NOETL_NOTIFY_WEBHOOK";
 
-/// How long a webhook may take.
+/// Time limit of a webhook request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Posts as a step of kind `http` would, with the same limits and certificates.
+/// Posts with the `http` tool, so that its limits and certificates apply.
 struct Webhooks(Http);
 
-/// How people are told, by the environment.
+/// Returns the notification settings of the environment.
 pub(crate) fn notices(tools: noetl_tools::Options) -> Result<Notices, Failure> {
     let webhook = setting(WEBHOOK).filter(|url| !url.is_empty());
     if let Some(url) = &webhook

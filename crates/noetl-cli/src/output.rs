@@ -1,6 +1,6 @@
-//! What people see. Colour only on a terminal that wants it; data on stdout, all else on stderr.
+//! Prints data to stdout and messages to stderr, with color only on terminals that support it.
 //!
-//! A reader that went away, as `head` does, is no failure: there is nobody left to tell.
+//! A closed pipe, such as that of `head`, is not an error.
 
 pub(crate) mod answers;
 pub(crate) mod diagnostics;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
 
-/// Prints a result for people: text as it is, anything else as indented JSON.
+/// Prints a result for people: a string as is, any other value as indented JSON.
 pub(crate) fn result(value: &Value) -> Result<(), Failure> {
     match value {
         Value::Null => Ok(()),
@@ -26,12 +26,12 @@ pub(crate) fn result(value: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Prints one JSON document.
+/// Prints a value as indented JSON.
 pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     shown(&format!("{value:#}\n"))
 }
 
-/// Writes text of others: as it is, but for a terminal with nothing in it that acts on one.
+/// Writes untrusted text to stdout. On a terminal, control characters are escaped.
 pub(crate) fn shown(text: &str) -> Result<(), Failure> {
     match io::stdout().is_terminal() {
         true => data(escape::escaped(text).as_bytes()),
@@ -39,7 +39,8 @@ pub(crate) fn shown(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes data as it is, but for the tags of placeholders, which only the event log holds.
+/// Writes data to stdout, without the tags of redaction placeholders, which only the event log
+/// contains.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
     let shown = std::str::from_utf8(bytes).map(without_tags);
     let bytes = shown.as_ref().map_or(bytes, |text| text.as_bytes());
@@ -53,12 +54,12 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Prints a line that is not data.
+/// Prints a line to stderr. Ignores write errors.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", without_tags(text));
 }
 
-/// Prints why a command could not do its work.
+/// Prints the error that ended a command, with its hint.
 pub(crate) fn failure(failure: &Failure) {
     let style = style::of_stderr();
     note(&format!("{}: {}", style.bad("error"), escape::escaped(&failure.text())));

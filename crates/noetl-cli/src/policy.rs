@@ -1,4 +1,4 @@
-//! How long what is kept, from flags and the environment.
+//! Builds the retention policy from flags and the environment.
 
 use noetl_store::retention::{OutOfRange, Policy, Window};
 
@@ -6,7 +6,7 @@ use crate::arguments::PolicyArguments;
 use crate::failure::{Failure, Kind};
 
 impl PolicyArguments {
-    /// The policy, where nothing is said as by default.
+    /// Returns the retention policy, with defaults for unset periods.
     pub(crate) fn policy(&self) -> Result<Policy, Failure> {
         let wrong = |error: OutOfRange| Failure::from_error(Kind::User, &error);
         let days = |setting, number: Option<i64>, default: Window| {
@@ -28,7 +28,7 @@ impl PolicyArguments {
         })
     }
 
-    /// The policy, if anything is said at all.
+    /// Returns the retention policy, or `None` if no period is set.
     pub(crate) fn policy_if_any(&self) -> Result<Option<Policy>, Failure> {
         let said = [
             self.event_retention_days,

@@ -1,4 +1,4 @@
-//! Process hardening: hides the process from others of the same user, and acts as init when it is
+//! Hardens the process: hides its memory from processes of the same user, and acts as init if it is
 //! process 1.
 
 use std::io::{self, IsTerminal as _};
@@ -11,7 +11,7 @@ use rustix::process::{
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Signals that are passed on to the program below an init.
+/// Signals that the init process forwards to its child.
 const PASSED_ON: [SignalKind; 6] = [
     SignalKind::terminate(),
     SignalKind::interrupt(),
@@ -24,17 +24,17 @@ const PASSED_ON: [SignalKind; 6] = [
 /// Marks the process as not dumpable: other processes of the same user can't read its memory,
 /// environment, or descriptors, and a crash writes no core file.
 pub(crate) fn hide() {
-    // Fails on no kernel that knows it; others have nothing to close.
+    // Linux never rejects this call; systems without it have nothing to protect.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// As process 1 of a container, runs the program as a child, reaps what others leave behind, and
-/// passes signals on. Returns the child's exit code, or `None` for any other process.
+/// Acts as init if this is process 1 of a container: runs the program as a child, reaps orphaned
+/// processes, and forwards signals. Returns the child's exit code, or `None` for any other process.
 pub(crate) fn supervise_as_init() -> Option<ExitCode> {
     if getpid() != Pid::INIT {
         return None;
     }
-    // Without a child the program runs by itself, as it does everywhere else.
+    // If the child can't be started, the program runs in this process.
     run_below().ok()
 }
 
@@ -53,7 +53,8 @@ fn run_below() -> io::Result<ExitCode> {
         command.args(std::env::args_os().skip(1));
         let has_terminal = io::stdin().is_terminal();
         if !has_terminal {
-            // A terminal signals the whole group itself; else signals come from here alone.
+            // A terminal signals the whole process group. Otherwise only this process forwards
+            // signals.
             command.process_group(0);
         }
         let child = command.spawn()?;
@@ -78,7 +79,7 @@ fn run_below() -> io::Result<ExitCode> {
     })
 }
 
-/// The exit code as a shell reports it.
+/// Returns the exit code as a shell reports it: 128 plus the number of a fatal signal.
 fn code(status: ExitStatus) -> ExitCode {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))

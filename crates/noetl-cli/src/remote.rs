@@ -1,4 +1,4 @@
-//! A server that is asked: which one, as whom, and what its refusals mean.
+//! Connects to a server: selects the URL and the token, and explains failed requests.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,24 +12,24 @@ use crate::dev_token;
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// Where a server is looked for that nobody named: where `noetl dev` listens.
+/// Default server URL, which is the default address of `noetl dev`.
 const DEFAULT: &str = "http://127.0.0.1:8082";
 
 const AUTHORITIES: &str = "NOETL_TLS_CA";
 const CERTIFICATE: &str = "NOETL_TLS_CLIENT_CERT";
 const KEY: &str = "NOETL_TLS_CLIENT_KEY";
 
-/// A server, and how its answers are printed.
+/// Client of a server, with the output format for its responses.
 pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) form: Form,
-    /// Who named the server.
+    /// Source of the server URL, such as a flag or a variable, for messages.
     pub(crate) origin: String,
-    /// Whether a token is shown.
+    /// Whether requests carry a token.
     pub(crate) has_token: bool,
 }
 
-/// Returns the token that is shown to the server that is meant.
+/// Returns the access token for the selected server, or a failure if there is none.
 pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, Failure> {
     Target::from_arguments(arguments)?.token.ok_or_else(|| {
         Failure::new(Kind::User, "there is no token for this server").hint(
@@ -39,7 +39,7 @@ pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, Failure> {
     })
 }
 
-/// Asks the server that is meant.
+/// Runs `work` with a client of the selected server.
 pub(crate) fn run(
     arguments: &RemoteArguments,
     work: impl AsyncFnOnce(Remote) -> Result<ExitCode, Failure>,
@@ -51,7 +51,7 @@ pub(crate) fn run(
 }
 
 impl Remote {
-    /// The server that is meant, with what opens it.
+    /// Creates a client of the selected server, with its token and TLS settings.
     pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, Failure> {
         let Target { url, token, origin } = Target::from_arguments(arguments)?;
         let access = Access { token, authorities: authorities()?, identity: identity()? };
@@ -68,7 +68,7 @@ impl Remote {
         Ok(Self { client, form: arguments.form(), origin, has_token })
     }
 
-    /// Makes a call.
+    /// Sends a request and parses the response.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         call: Call<T>,
@@ -76,12 +76,12 @@ impl Remote {
         self.client.ask(call).await.map_err(|error| self.failure(&error))
     }
 
-    /// Reads a stream.
+    /// Reads an event stream, starting after the given position.
     pub(crate) fn follow(&self, call: Call<()>, after: u64) -> Follow {
         self.client.follow(call, after)
     }
 
-    /// What a failed call means for whoever made it.
+    /// Converts a failed request to a failure with a hint.
     pub(crate) fn failure(&self, error: &ClientError) -> Failure {
         let base = &self.client.address();
         match error {
@@ -124,7 +124,7 @@ impl Remote {
     }
 }
 
-/// Which server, and as whom.
+/// Selected server, with the access token for it.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     url: String,
@@ -137,8 +137,8 @@ fn is_localhost(host: Option<&str>) -> bool {
 }
 
 impl Target {
-    /// Returns the server that the arguments, the environment or the current context name, with the
-    /// token to show: the given one, else that of a `noetl dev` of this user at that address.
+    /// Returns the server named by the arguments, the environment, or the current context, with its
+    /// token: the given one, else that of a `noetl dev` of this user at that address.
     fn from_arguments(arguments: &RemoteArguments) -> Result<Self, Failure> {
         let chosen = Self::chosen(arguments, setting, || contexts::file().and_then(Contexts::read));
         let mut target = chosen?;
@@ -148,8 +148,8 @@ impl Target {
         Ok(target)
     }
 
-    /// Flags, then the environment, then the current context. A context's token is shown to the
-    /// server of that context and to no other.
+    /// Selects the server: flags first, then the environment, then the current context. The token
+    /// of a context is sent only to the server of that context.
     fn chosen(
         arguments: &RemoteArguments,
         setting: impl Fn(&str) -> Option<String>,
@@ -181,7 +181,7 @@ impl Target {
         }
         let context = match &arguments.context {
             Some(name) => Some(contexts()?.named(name)?),
-            // Without a home there are no contexts, which is no failure for who asks for none.
+            // Without a home directory there are no contexts, which is fine if none is requested.
             None if setting("HOME").is_none() => None,
             None => {
                 let contexts = contexts()?;

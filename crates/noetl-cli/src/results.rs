@@ -1,4 +1,4 @@
-//! Where large results are kept: one setting picks it.
+//! Selects the blob store for large results.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use noetl_store::{Blobs, SystemClock};
 use crate::failure::{Failure, Kind};
 use crate::settings::{setting, settings};
 
-/// The setting: `db:`, `file:///directory` or `s3://bucket/prefix`.
+/// Variable with the location: `db:`, `file:///directory`, or `s3://bucket/prefix`.
 const RESULTS: &str = "NOETL_RESULTS_URL";
 
-/// The place the settings name; none for the database itself.
+/// Opens the configured blob store, or returns `None` if blobs are stored in the database.
 pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, Failure> {
     let Some(url) = setting(RESULTS) else { return Ok(None) };
     let place: Place = url.parse().map_err(|error| {

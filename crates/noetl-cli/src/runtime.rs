@@ -1,4 +1,4 @@
-//! A control plane with its worker, as `run` and `dev` use it.
+//! Runs a control plane with its local worker, for `noetl run`, `dev`, and `server`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
 use crate::{isolation, notices, results, signals, traces};
 
-/// A control plane with its worker.
+/// A running control plane with its local worker.
 pub(crate) struct Runtime {
     pub(crate) control: Arc<Control>,
-    /// Where events are published, if that was named.
+    /// Stream to which events are published, if configured.
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     publishing: Option<Publishing>,
     announcing: Option<Announcing>,
@@ -38,25 +38,25 @@ pub(crate) struct Runtime {
     worker: JoinHandle<()>,
 }
 
-/// What `run` and `dev` differ in.
+/// Settings of a control plane that depend on the verb.
 pub(crate) struct Setup {
-    /// Where everything is kept.
+    /// Location of the databases.
     pub(crate) place: Place,
-    /// How many steps run at a time.
+    /// Maximum number of steps that the local worker runs at a time; 0 for none.
     pub(crate) slots: usize,
-    /// Whether unfinished executions of an earlier process go on.
+    /// Whether to resume unfinished executions of earlier processes, and to run schedules.
     pub(crate) resume: bool,
-    /// How long running steps may take to end when the process is told to stop.
+    /// Time for running steps to finish on shutdown.
     pub(crate) grace: Duration,
-    /// What credentials are encrypted with; without it there are none.
+    /// Key that encrypts credentials. Without it, credentials are unavailable.
     pub(crate) encryption_key: Option<EncryptionKey>,
-    /// How long what is kept; everything stays when there is none.
+    /// Retention policy. `None` retains everything.
     pub(crate) retention: Option<Policy>,
-    /// Where events are published and commands are announced.
+    /// Settings of the message bus.
     pub(crate) bus: BusSetup,
-    /// Where this server listens; empty when nobody can reach it.
+    /// URL at which workers reach this server; empty if it has no listener.
     pub(crate) reached_at: String,
-    /// Directories that the program keeps its files in. Steps cannot use them.
+    /// Directories with files of the program itself. Steps can't access them.
     pub(crate) own: Vec<PathBuf>,
 }
 
@@ -77,7 +77,7 @@ impl Runtime {
             blobs: results::place()?,
             env: Arc::new(template_environment()),
             resume: setup.resume,
-            // Whoever runs one playbook and leaves starts nothing of others.
+            // `noetl run` must not start executions of schedules.
             schedules: setup.resume,
             encryption_key: setup.encryption_key,
             audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
@@ -109,12 +109,12 @@ impl Runtime {
         Ok(Self { control, bus, publishing, announcing, reading, exporter, stores, worker })
     }
 
-    /// Stops taking commands, lets running ones end, and closes the database.
+    /// Stops claiming commands, waits for running ones, and closes the database.
     pub(crate) async fn close(self) {
         self.control.drain();
         // A worker that panicked has nothing left to report.
         let _ = self.worker.await;
-        // What is read needs a control plane that takes it.
+        // The stream consumers write to the control plane, so they stop first.
         if let Some(reading) = self.reading {
             reading.close().await;
         }
@@ -143,13 +143,13 @@ fn not_started(error: &OpenError) -> Failure {
     Failure::from_error(kind, error)
 }
 
-/// The number this process claims in the ids it mints; it takes a free one when none is named.
+/// Reads the machine ID of this process. If it is not set, the process acquires a free one.
 fn machine() -> Result<Option<MachineId>, Failure> {
     let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
     Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
 }
 
-/// What one execution may ask for.
+/// Reads the limits of a single execution.
 fn caps() -> Result<Caps, Failure> {
     let most = |name, range: std::ops::RangeInclusive<i64>, default: u32| {
         let number = number(name, range)?;
@@ -174,7 +174,7 @@ fn replay_window() -> Result<Duration, Failure> {
     Ok(seconds.map_or(Options::default().replay_window, Duration::from_secs))
 }
 
-/// How much each tenant may take up.
+/// Reads the quotas of tenants from `NOETL_QUOTAS`.
 fn quotas() -> Result<QuotaSettings, Failure> {
     const QUOTAS: &str = "NOETL_QUOTAS";
     let text = setting(QUOTAS).unwrap_or_default();
@@ -184,35 +184,38 @@ fn quotas() -> Result<QuotaSettings, Failure> {
     })
 }
 
-/// How long others wait for this process when it falls silent.
+/// Reads the lease duration of this process from `NOETL_LEASE_SECS`: 3 to 3,600 seconds. Other
+/// processes take over its work when the lease expires.
 fn lease() -> Result<Duration, Failure> {
     let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
 }
 
-/// How long a worker elsewhere may be silent before others are given what it holds.
+/// Reads the lease duration of remote workers from `NOETL_WORKER_LEASE_SECS`: 3 to 3,600 seconds.
+/// Other workers get the commands of a worker whose lease expires.
 fn worker_lease() -> Result<Duration, Failure> {
     let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
 }
 
-/// Returns the time for which a published worker may hold a command whose report may be lost.
+/// Reads the time for which a published worker may hold a command whose report may be lost, from
+/// `NOETL_LOST_REPORT_SECS`: 5 to 86,400 seconds.
 fn lost_reports() -> Result<Duration, Failure> {
     let seconds = number("NOETL_LOST_REPORT_SECS", 5..=86_400)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().lost_reports, Duration::from_secs))
 }
 
-/// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.
+/// Returns the variables that templates see as `env`: only those named in `NOETL_TEMPLATE_ENV`.
 fn template_environment() -> BTreeMap<String, String> {
     let names = setting("NOETL_TEMPLATE_ENV").unwrap_or_default();
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.filter_map(|name| setting(name).map(|value| (name.to_owned(), value))).collect()
 }
 
-/// How the tools of this process are made.
+/// Returns the options of the tools that this process runs.
 pub(crate) fn tools(said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
     let mut options = noetl_tools::Options { fence: fence()?, ..noetl_tools::Options::default() };
     if let Some(python) = setting("NOETL_PYTHON") {

@@ -1,4 +1,4 @@
-//! Database of the sessions that a gateway validates, from the environment.
+//! Configures the database of the sessions that a gateway validates, from the environment.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use noetl_tools::{Credential, GatewaySession, GatewaySessions};
 
 use crate::settings::setting;
 
-/// Returns the database of sessions if `NOETL_SESSION_CREDENTIAL` names its credential.
+/// Returns the session database if `NOETL_SESSION_CREDENTIAL` names its credential.
 pub(crate) fn from_environment() -> Option<Sessions> {
     let credential = setting(SESSION_CREDENTIAL)?;
     Some(Sessions::new(credential.trim(), Arc::<Tables>::default()))
 }
 
-/// The tables of the published login playbooks, in Postgres.
+/// Postgres tables of the published login playbooks.
 #[derive(Default)]
 struct Tables(GatewaySessions);
 

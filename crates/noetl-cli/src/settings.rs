@@ -1,18 +1,18 @@
-//! Settings that have no flag, from the environment. A value that cannot be used stops the start
-//! and is named.
+//! Reads settings without a flag from the environment. The program doesn't start if a value is
+//! invalid, and the error names the variable.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 
 use crate::failure::{Failure, Kind};
 
-/// One variable of the environment; an empty one counts as unset.
+/// Returns the value of an environment variable. An empty value counts as unset.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads settings")]
 pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Every variable of the environment that is text.
+/// Returns all environment variables with a name and value in UTF-8.
 pub(crate) fn settings() -> impl Iterator<Item = (String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -20,7 +20,7 @@ pub(crate) fn settings() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(text)
 }
 
-/// A switch that is off unless it is said to be on.
+/// Reads a Boolean variable, which defaults to `false`.
 pub(crate) fn switch(name: &str) -> Result<bool, Failure> {
     let text = setting(name).unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {
@@ -33,7 +33,7 @@ pub(crate) fn switch(name: &str) -> Result<bool, Failure> {
     }
 }
 
-/// A number within bounds.
+/// Reads a number, or returns `None` if it is unset. Fails if it is outside the range.
 pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, Failure> {
     let Some(text) = setting(name) else { return Ok(None) };
     let number = text.trim().parse().ok().filter(|number| range.contains(number));

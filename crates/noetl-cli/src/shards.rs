@@ -1,8 +1,9 @@
-//! `NOETL_SHARDS` and `NOETL_CLUSTER_DSN`: the databases executions are spread over.
+//! Parses `NOETL_SHARDS` and `NOETL_CLUSTER_DSN`, the databases that executions are distributed
+//! over.
 //!
-//! An entry is `host=..;port=..;user=..;password=..;database=..` or a database URL. Whatever cannot
-//! be understood stops the start: an entry that is passed over would move executions to other
-//! databases than the ones they are in. No message shows a value that may be a password.
+//! An entry is `host=..;port=..;user=..;password=..;database=..` or a database URL. The program
+//! doesn't start if an entry is invalid: skipping one would make it look for executions in the
+//! wrong databases. No message shows a value that may be a password.
 
 use noetl_store::SHARDS_MAX;
 
@@ -10,29 +11,29 @@ use crate::database::{Database, postgres_url};
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// The list of databases.
+/// Variable with the list of shard databases.
 pub(crate) const SHARDS: &str = "NOETL_SHARDS";
 
-/// The database of what is about no execution.
+/// Variable with the database for data that doesn't belong to an execution.
 pub(crate) const CLUSTER: &str = "NOETL_CLUSTER_DSN";
 
-/// Databases that executions are spread over.
+/// Databases that executions are distributed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shards {
-    /// What is about no execution; the first shard when absent.
+    /// Database for data that doesn't belong to an execution. Defaults to the first shard.
     pub(crate) cluster: Option<Database>,
-    /// At least one, in the order that gives them their numbers.
+    /// Shard databases. Never empty; the order determines the shard numbers.
     pub(crate) shards: Vec<Database>,
 }
 
 impl Shards {
-    /// What the environment says, if it says anything.
+    /// Returns the shards of the environment, or `None` if they are not configured.
     pub(crate) fn from_settings() -> Result<Option<Self>, Failure> {
         parse(setting(SHARDS).as_deref(), setting(CLUSTER).as_deref())
     }
 }
 
-/// Reads both settings.
+/// Parses the values of both variables.
 fn parse(shards: Option<&str>, cluster: Option<&str>) -> Result<Option<Shards>, Failure> {
     let Some(text) = shards else {
         return match cluster {
@@ -60,7 +61,7 @@ fn parse(shards: Option<&str>, cluster: Option<&str>) -> Result<Option<Shards>, 
     Ok(Some(Shards { cluster: cluster.transpose()?, shards }))
 }
 
-/// One database, or why it is none.
+/// Parses an entry, or returns the reason why it is invalid.
 fn entry(text: &str) -> Result<Database, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -72,14 +73,14 @@ fn entry(text: &str) -> Result<Database, String> {
     }
     let mut parts = Parts::default();
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-        // What stands there may be the rest of a password with a ';' in it.
+        // The message omits the part, which may be the rest of a password that contains a `;`.
         let (key, value) = part.split_once('=').ok_or("a part of it is not key=value")?;
         parts.take(key.trim(), value.trim())?;
     }
     parts.database()
 }
 
-/// The parts of an entry that were given.
+/// Keys of an entry with their values.
 #[derive(Default)]
 struct Parts<'a> {
     host: Option<&'a str>,

@@ -1,27 +1,28 @@
-//! Signals: who asks the process to end, and what must not end it.
+//! Handles signals: stop requests, and a signal that must not end the process.
 
 use std::io;
 
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Requests to end: Ctrl-C, or a supervisor's word.
+/// Stop requests: SIGINT from Ctrl-C, or SIGTERM from a supervisor.
 ///
-/// Made once and asked again and again, so that a signal between two questions is not lost.
+/// Create it once and reuse it, so that a signal between two calls of [`next`](Self::next) is not
+/// lost.
 pub(crate) struct StopRequests {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl StopRequests {
-    /// Listens from here on; before, a signal ends the process by itself.
+    /// Installs the signal handlers. Before that, a signal ends the process immediately.
     pub(crate) fn listen() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
         Ok(Self { interrupt, terminate })
     }
 
-    /// Resolves at the next request.
+    /// Waits for the next stop request.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -30,9 +31,10 @@ impl StopRequests {
     }
 }
 
-/// Makes a write beyond the limit on file sizes an error like a full disk, where it would end the
-/// process without a word.
+/// Turns a write beyond the file size limit into an error, like that of a full disk. Without the
+/// handler, SIGXFSZ would end the process.
 pub(crate) fn survive_file_size_limit() {
-    // The handler stays when the listener is dropped. Without one things are as they were.
+    // The handler stays installed after the listener is dropped. If it can't be installed, the
+    // default applies.
     let _ = signal(SignalKind::from_raw(Number::XFSZ.as_raw()));
 }

@@ -1,4 +1,4 @@
-//! The stores a process runs on: one, or several that executions are spread over.
+//! Opens the stores of a process: one database, or several shards.
 
 use std::sync::Arc;
 
@@ -9,30 +9,31 @@ use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 use crate::shards::{CLUSTER, SHARDS, Shards};
 
-/// In every shard: which one of how many it is. With another number or order of shards, executions
-/// would be looked for where they are not.
+/// Name of the cursor in each shard that stores its number and the number of shards. With a
+/// different number or order of shards, executions would be looked up in the wrong shard.
 const MARK: &str = "shard";
 
-/// What a mark holds above the shard's number: how many there are.
+/// Factor of the shard count in the cursor's value; the shard number is the remainder.
 const MARK_COUNT: i64 = 1 << 16;
 
-/// Where everything is kept.
+/// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In one database.
+    /// A single database for everything.
     One(Database),
-    /// In several.
+    /// Executions distributed over several databases.
     Spread(Shards),
 }
 
 impl Place {
-    /// What the settings say: the shards, else the URL, else the variables of the original, else
-    /// `default`.
+    /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
+    /// else `default`.
     pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, Failure> {
         Ok(Self::named(url)?.unwrap_or(Self::One(default)))
     }
 
-    /// The same for those who have no default.
+    /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
+    /// else `None`.
     pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
         match (Shards::from_settings()?, url) {
             (None, url) => Ok(Database::named(url)?.map(Self::One)),
@@ -44,7 +45,7 @@ impl Place {
         }
     }
 
-    /// The databases as messages name them.
+    /// Returns the names of the databases for messages, without passwords.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::One(database) => database.name(),
@@ -56,7 +57,7 @@ impl Place {
         }
     }
 
-    /// Opens what there is, bringing schemas up to date.
+    /// Opens the databases and migrates their schemas to the latest version.
     pub(crate) async fn open(self) -> Result<Stores, Failure> {
         match self {
             Self::One(database) => {
@@ -78,14 +79,14 @@ impl Place {
 /// Stores that are open.
 pub(crate) struct Stores {
     open: Vec<OpenStore>,
-    /// Finds the right one for every call.
+    /// Store that routes each call to its database.
     pub(crate) routed: Arc<dyn Store>,
-    /// Those of executions, by their number.
+    /// Stores of executions, by shard number.
     pub(crate) shards: Vec<Arc<dyn Store>>,
 }
 
 impl Stores {
-    /// Every database there is, once, with its name in messages.
+    /// Returns each database once, with its name for messages.
     pub(crate) fn databases(&self) -> Vec<(String, Arc<dyn Store>)> {
         let shards = self.shards.len();
         let name = |number: usize| match (self.open.len(), number) {
@@ -97,7 +98,7 @@ impl Stores {
         open.map(|(number, open)| (name(number), open.store())).collect()
     }
 
-    /// Closes them.
+    /// Closes all stores. References held by requests keep a store open until they are dropped.
     pub(crate) async fn close(self) {
         let Self { open, routed, shards } = self;
         drop((routed, shards));
@@ -116,7 +117,8 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
     }
     let Shards { cluster, shards } = settings;
     let count = shards.len();
-    // A file can be opened once, so a cluster database that is a shard is that shard.
+    // A file can be opened only once, so a cluster database that is also a shard is that shard's
+    // store.
     let same = cluster.as_ref().map(|cluster| shards.iter().position(|one| one.is_same(cluster)));
     let mut open = Vec::with_capacity(count + 1);
     let mut named: Vec<(String, Arc<dyn Store>)> = Vec::with_capacity(count);
@@ -137,7 +139,7 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
             open[count].store()
         }
     };
-    // Once all are known to be right: a start that is refused leaves no mark.
+    // Write the markers only after all shards passed the check, so that a failed start leaves none.
     for (number, (_, store)) in named.iter().enumerate() {
         put_mark(&**store, number, count).await?;
     }
@@ -145,7 +147,8 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
     Ok(Stores { open, shards: routed.shards(), routed })
 }
 
-/// Refuses a database that is another shard, or was none.
+/// Rejects a database that is another shard, or that contains executions of a server without
+/// shards.
 async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
     match mark(store).await? {
         Some(found) if found == mark_of(number, count) => Ok(()),
@@ -163,7 +166,8 @@ async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Fai
     }
 }
 
-/// Marks a shard. One alone is none of several: it can be used without shards, too.
+/// Writes the marker of a shard. A single shard gets none, because it can also be used without
+/// sharding.
 async fn put_mark(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
     if count > 1 {
         store.advance(MARK, mark_of(number, count), None).await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Acting on subscriptions in the process of the control plane.
+//! Runs subscriptions in the process of the control plane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use crate::failure::Failure;
 use crate::fence::fence;
 use crate::settings::number;
 
-/// By what the process is known that owns its database: the next goes on at once, because there is no
-/// other that could still be at it.
+/// Lease holder name of a process that owns its database exclusively. All such processes share it,
+/// so that the next one acquires the leases at once: no other process can still use them.
 const OWNER: &str = "owner";
 
-/// How a process acts on subscriptions.
+/// Returns the options of the subscription runtime. On a shared database, the lease holder is
+/// unique to this process.
 pub(crate) fn options(control: &Control) -> Result<Options, Failure> {
     let holder = match control.subscriptions.is_shared() {
         true => format!("{}-{:x}", std::process::id(), control.now().as_micros()),
@@ -27,7 +28,7 @@ pub(crate) fn options(control: &Control) -> Result<Options, Failure> {
     Ok(Options { lease: seconds.map_or(usual.lease, Duration::from_secs), ..usual })
 }
 
-/// Acts on every subscription that fetches its messages.
+/// Starts a runtime for every subscription that fetches messages from a source.
 pub(crate) fn act_on_all(control: &Arc<Control>, options: Options) -> Result<Runtime, Failure> {
     let plane = Arc::new(Local::new(control.clone(), Tenant::default()));
     Ok(Runtime::all(plane, Sources::standard(fence()?), options))

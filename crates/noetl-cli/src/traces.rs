@@ -1,4 +1,4 @@
-//! Where spans go, by the variables that OpenTelemetry gives every program.
+//! Configures the export of traces from the standard OpenTelemetry variables.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,10 +20,11 @@ const QUEUE: &str = "OTEL_BSP_MAX_QUEUE_SIZE";
 const BATCH: &str = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE";
 const DELAY: &str = "OTEL_BSP_SCHEDULE_DELAY";
 
-/// Where a collector of this machine listens.
+/// Default endpoint of a collector on this machine.
 const USUAL: &str = "http://localhost:4318";
 
-/// What the environment says of traces.
+/// Opens the exporter that the environment configures. Without one, trace contexts are only
+/// propagated.
 pub(crate) fn open() -> Result<(Traces, Option<Exporter>), Failure> {
     let environment = Environment { read: &setting };
     let sampler = environment.sampler()?;
@@ -37,7 +38,7 @@ pub(crate) fn open() -> Result<(Traces, Option<Exporter>), Failure> {
     Ok((Traces::recorded(sink, sampler), Some(exporter)))
 }
 
-/// Variables, wherever they are read.
+/// Source of environment variables; tests replace it.
 struct Environment<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -48,7 +49,7 @@ impl Environment<'_> {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// What is said for traces alone, else what is said for everything.
+    /// Returns the variable specific to traces, else the one for all signals, with its name.
     fn otlp(&self, what: &str) -> Option<(String, String)> {
         [format!("OTEL_EXPORTER_OTLP_TRACES_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")]
             .into_iter()
@@ -60,7 +61,7 @@ impl Environment<'_> {
         number(name, &text, range).map(Some)
     }
 
-    /// Where spans go; nowhere unless it is said.
+    /// Returns the settings of the exporter, or `None` if no endpoint is configured.
     fn settings(&self) -> Result<Option<Settings>, Failure> {
         let is_disabled = self.text(DISABLED).is_some_and(|text| text.eq_ignore_ascii_case("true"));
         let is_asked = match self.text(EXPORTER).as_deref() {
@@ -104,7 +105,8 @@ impl Environment<'_> {
         }))
     }
 
-    /// The address that takes traces: said in full, or that of the collector.
+    /// Returns the endpoint for traces: the specific one as is, or that of the collector with
+    /// `/v1/traces`.
     fn endpoint(&self, is_asked: bool) -> Result<Option<String>, Failure> {
         let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
         let (name, said, suffix) = match (self.text(own), self.text("OTEL_EXPORTER_OTLP_ENDPOINT"))
@@ -122,7 +124,7 @@ impl Environment<'_> {
         Ok(Some(format!("{said}{suffix}")))
     }
 
-    /// What is known of this process.
+    /// Returns the resource attributes of this process.
     fn resource(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut resource = match self.text(RESOURCE) {
             Some(text) => pairs(RESOURCE, &text)?,
@@ -182,8 +184,8 @@ fn number(name: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, Fai
     })
 }
 
-/// `name=value` with commas between, values percent-encoded. Values are not shown: one may be a
-/// token.
+/// Parses comma-separated `name=value` pairs with percent-encoded values. An error omits the
+/// values, because one may be a token.
 fn pairs(variable: &str, text: &str) -> Result<Vec<(String, String)>, Failure> {
     let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
     members
@@ -202,7 +204,7 @@ fn pairs(variable: &str, text: &str) -> Result<Vec<(String, String)>, Failure> {
         .collect()
 }
 
-/// A percent-encoded text; `None` when it is none.
+/// Decodes percent-encoded text, or returns `None` if it is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,7 +1,9 @@
-//! Changes of who may ask and of what is secret: each is recorded in the audit before it is made.
+//! Changes to access and secrets (credentials, tokens, and grants), recorded in the audit before
+//! they are made.
 //!
-//! A change that cannot be recorded is made all the same, and said in the log, unless the audit is
-//! required; then it is not made. [`DirectTokens`] records what is done to tokens past a control plane.
+//! If the audit cannot be written, the change is still made and a warning is logged. If the audit
+//! is required, the change is not made. [`DirectTokens`] records token changes that bypass a
+//! control plane.
 
 mod direct;
 
@@ -17,10 +19,11 @@ use crate::tokens::{TokenError, TokenRequest, Tokens};
 
 pub use direct::DirectTokens;
 
-/// Who makes the first token of a database.
+/// Caller that the audit names for the first token of a database.
 const FIRST_START: &str = "the first start";
 
-/// The service. `who` is whoever changes something, as the audit names it. Cheap to clone.
+/// Audited changes to credentials, tokens, and grants. `who` identifies the caller in the audit.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Administration {
     credentials: Credentials,
@@ -28,7 +31,7 @@ pub struct Administration {
     recorded: Recorded,
 }
 
-/// Names a grant in the audit.
+/// Returns the description of a grant in the audit.
 fn described(grant: &NewGrant) -> String {
     let NewGrant { id, kind, target, subject, prefix } = grant;
     let subject = subject.as_deref().map(|subject| format!(" to {subject}")).unwrap_or_default();
@@ -36,7 +39,7 @@ fn described(grant: &NewGrant) -> String {
 }
 
 impl Control {
-    /// Changes of credentials and tokens, recorded.
+    /// Returns the service for audited changes to credentials, tokens, and grants.
     pub fn administration(&self) -> Administration {
         let Self { credentials, tokens, uses, grants, .. } = self;
         let recorded = Recorded { tokens: tokens.clone(), uses: uses.clone() };
@@ -45,7 +48,7 @@ impl Control {
 }
 
 impl Administration {
-    /// Keeps a credential, in the place of any of its name.
+    /// Stores a credential. Replaces an existing one of the same name.
     pub async fn put_credential(
         &self,
         tenant: &Tenant,
@@ -58,7 +61,7 @@ impl Administration {
         self.credentials.put(tenant, request).await
     }
 
-    /// Removes a credential.
+    /// Deletes a credential by ID or name.
     pub async fn delete_credential(
         &self,
         tenant: &Tenant,
@@ -71,7 +74,7 @@ impl Administration {
         self.credentials.delete(tenant, identifier).await
     }
 
-    /// Makes a token. The text is what its holder shows; it cannot be had again.
+    /// Creates an access token. Returns it with its secret text, which cannot be read later.
     pub async fn create_token(
         &self,
         tenant: &Tenant,
@@ -81,7 +84,7 @@ impl Administration {
         self.recorded.create(tenant, who, request).await
     }
 
-    /// Ends a tenant's token. Whether there is one.
+    /// Revokes a tenant's access token. Returns `false` if the tenant has no token with this ID.
     pub async fn revoke_token(
         &self,
         tenant: &Tenant,
@@ -91,8 +94,8 @@ impl Administration {
         self.recorded.revoke(tenant, who, id).await
     }
 
-    /// Records an action of a caller on a document or an execution, before it is done. An error means
-    /// that it must not be.
+    /// Records an action of a caller on a document or an execution, before the action. On an error,
+    /// the caller must not perform the action.
     pub async fn record_action(
         &self,
         tenant: &Tenant,
@@ -110,7 +113,8 @@ impl Administration {
     ///
     /// # Errors
     ///
-    /// [`GrantError::Unrecorded`] if the audit cannot be written; then nothing is stored.
+    /// [`GrantError::Unrecorded`] if the audit is required and cannot be written; then nothing is
+    /// stored.
     pub async fn create_grant(
         &self,
         tenant: &Tenant,
@@ -123,7 +127,7 @@ impl Administration {
         self.grants.put(tenant, new).await
     }
 
-    /// Removes a grant. Returns whether there was one.
+    /// Removes a grant. Returns `false` if the tenant has no grant with this ID.
     pub async fn remove_grant(
         &self,
         tenant: &Tenant,
@@ -140,22 +144,22 @@ impl Administration {
         self.grants.remove(tenant, id).await.map_err(GrantError::Store)
     }
 
-    /// Makes a token for an admin of the default tenant if nobody has one. It is recorded once it is
-    /// made, as only then it is known that it is the first.
+    /// Creates an admin token for the default tenant if the database has no token. Records it
+    /// afterward, because only then is it known to be the first.
     pub async fn create_first_token(&self) -> Result<Option<String>, TokenError> {
         let Recorded { tokens, .. } = &self.recorded;
         let Some((token, shown)) = tokens.create_first().await? else { return Ok(None) };
         let name = named(&token.kept.name, &token.kept.id);
         let recorded = self.recorded.record(&token.tenant, FIRST_START, "token.create", &name);
         if let Err(error) = recorded.await {
-            // It is there, and would be of no use to anybody if it were not shown.
-            warn!(cause = &error as &dyn std::error::Error, "the first token is not recorded");
+            // The token exists and would be useless if it were not shown.
+            warn!(cause = &error as &dyn std::error::Error, "failed to audit first token");
         }
         Ok(Some(shown))
     }
 }
 
-/// Changes of tokens, recorded.
+/// Audited changes to access tokens.
 #[derive(Clone)]
 struct Recorded {
     tokens: Tokens,
@@ -200,7 +204,7 @@ impl Recorded {
     }
 }
 
-/// A token as callers are named: names are not unique.
+/// Returns the description of a token in the audit. Includes the ID, because names are not unique.
 fn named(name: &str, id: &str) -> String {
     format!("{name} ({id})")
 }

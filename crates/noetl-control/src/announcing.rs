@@ -1,13 +1,13 @@
-//! Wakes workers that listen on a bus: tells them which commands wait for them.
+//! Announces pending commands to workers that listen on a bus.
 //!
-//! The bus carries wake-ups and nothing else; what waits is in the database. A command is announced
-//! once its commit is durable, by the process that committed it. Whatever is lost on the way (a
-//! process that died, a bus that was away, a stream that somebody deleted) is found by a look: how
-//! many commands wait in a pool is compared with how many announcements its readers have not dealt
-//! with, and where those are fewer, what waits is announced again, each command after a longer while.
+//! The bus carries only wakeups; the commands are in the database. The process that committed a
+//! command announces it once the commit is durable. A periodic scan recovers lost announcements:
+//! after a crash, a bus outage, or the deletion of the stream. It compares the number of pending
+//! commands of a pool with the backlog of the pool's consumers. If the backlog is smaller, it
+//! announces the pending commands again, each with a growing interval.
 //!
-//! No process leads. Announcements carry ids by which the stream knows a repeat, a claim takes a
-//! command once, and an announcement too many is answered with a refusal that ends it.
+//! There is no leader. Announcements carry IDs by which the stream deduplicates them, a command can
+//! be claimed only once, and the claim of a superfluous announcement is rejected, which ends it.
 
 mod announcer;
 mod message;
@@ -29,34 +29,36 @@ pub(crate) use self::notes::{Announcements, Note};
 pub use self::readers::readers_of;
 use crate::service::Control;
 
-/// The stream of announcements.
+/// Name of the announcement stream.
 const STREAM: &str = "noetl_commands";
 
-/// The stream that commands are announced on.
+/// Name of the stream that commands are announced on.
 pub const COMMAND_STREAM: &str = STREAM;
 
-/// The subjects it keeps.
+/// Subjects of the stream.
 const SUBJECTS: [&str; 2] = ["noetl.commands", "noetl.commands.>"];
 
-/// For how long the stream knows an announcement's id.
+/// Time for which the stream deduplicates announcement IDs.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
-/// For how long it keeps one. What waits longer is announced again.
+/// Time for which the stream stores an announcement. Commands that are pending longer are announced
+/// again.
 const AGE_MAX: Duration = Duration::from_secs(3600);
 
-/// How commands are announced.
+/// Settings for announcing commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncingOptions {
-    /// Where a worker claims and reports: this server as others reach it. Never empty.
+    /// Base URL at which workers reach this server to claim and report. Never empty.
     pub server_url: String,
-    /// Over how many subjects the commands of pool `system` are spread; one when it is 1 or less.
+    /// Number of subjects that commands of pool `system` are spread over. Values below 1 count as
+    /// 1.
     pub system_shards: u32,
-    /// How often it is looked whether something was lost. Default: 10 s.
+    /// Interval of the scan for lost announcements. Default: 10 s.
     pub look_every: Duration,
 }
 
 impl AnnouncingOptions {
-    /// For a server that is reached under this address.
+    /// Creates the default options for a server that workers reach at `server_url`.
     pub fn new(server_url: &str) -> Self {
         Self {
             server_url: server_url.trim_end_matches('/').to_owned(),
@@ -65,13 +67,13 @@ impl AnnouncingOptions {
         }
     }
 
-    /// The stream as it is made when there is none, with those who read it from the start.
+    /// Returns the settings with which the stream and its initial consumers are created.
     pub fn stream(&self) -> StreamSettings {
         Routes::new(self).settings()
     }
 }
 
-/// Announcing under way. Close it before the stores.
+/// Handle of the running announcer. Close it before the stores.
 pub struct Announcing {
     closing: CancellationToken,
     task: JoinHandle<()>,
@@ -79,7 +81,8 @@ pub struct Announcing {
 }
 
 impl Announcing {
-    /// Announces what a control plane commits, and what waits in these databases unannounced.
+    /// Starts announcing the commands that `control` commits, and those pending in `databases`
+    /// without an announcement.
     pub fn start(
         options: &AnnouncingOptions,
         databases: Vec<Arc<dyn Store>>,
@@ -101,11 +104,12 @@ impl Announcing {
         Self { closing, task, notes }
     }
 
-    /// Stops. What is committed and not announced is announced by another process, or by the next.
+    /// Stops the announcer. Another process, or the next start, announces commands that were
+    /// committed but not announced.
     pub async fn close(self) {
         self.notes.end();
         self.closing.cancel();
-        // One that panicked has nothing left to do.
+        // A task that panicked needs no cleanup.
         let _ = self.task.await;
     }
 }

@@ -1,7 +1,7 @@
-//! What is open across executions: steps that wait for a person, and what workers hold.
+//! Queries over open commands of all executions: pending approvals, and the load of each worker.
 //!
-//! Both walk the open commands, whose index holds nothing that is over. A walk is bounded and says where
-//! it stopped, so that a control plane with very much under way still answers.
+//! Both scan the index of open commands, which contains no ended ones. A scan is bounded and
+//! reports where it stopped, so the response stays fast with many open commands.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,66 +14,66 @@ use noetl_store::{CommandRow, ExecutionRow, StoreError};
 
 use crate::executions::Executions;
 
-/// Commands looked at for one answer: some milliseconds of work.
+/// Commands scanned for one response. Takes a few milliseconds.
 const SEARCHED_MAX: usize = 20_000;
 
 /// Commands read at a time.
 const PAGE: usize = 1000;
 
-/// The tool that asks a person.
+/// Tool kind of a step that asks a person.
 const APPROVAL: &str = "approval";
 
-/// A step that waits for a person's word.
+/// Step that waits for a person's approval.
 #[derive(Debug, Clone)]
 pub struct Approval {
     pub execution: ExecutionRow,
     pub command: CommandId,
     pub step: Arc<str>,
-    /// The place of its item in a loop.
+    /// Zero-based index of its loop item.
     pub item: Option<u32>,
-    /// What is to be decided.
+    /// Question shown to the approver.
     pub message: Option<Value>,
-    /// What whoever decides should see.
+    /// Context shown to the approver.
     pub data: Option<Value>,
-    /// Since when it waits.
+    /// Time the step began to wait.
     pub since: Timestamp,
-    /// When it stops waiting.
+    /// Deadline for the answer.
     pub until: Timestamp,
-    /// What an answer has to carry.
+    /// Callback token that an answer has to present.
     pub token: Arc<str>,
 }
 
-/// Steps that wait, oldest first.
+/// Page of pending approvals, oldest first.
 #[derive(Debug, Default)]
 pub struct Approvals {
     pub found: Vec<Approval>,
-    /// After which command to go on looking; nothing when all was looked at.
+    /// Command after which the next page starts. `None` if the scan is complete.
     pub next: Option<CommandId>,
 }
 
-/// What one worker has in its hands.
+/// Commands claimed by one worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerLoad {
     pub worker: Arc<str>,
-    /// How many commands it holds.
+    /// Number of open commands the worker has claimed.
     pub held: u64,
-    /// When the oldest of them was issued.
+    /// Issue time of the oldest of them.
     pub oldest: Timestamp,
 }
 
 #[derive(Debug, Default)]
 pub struct Load {
-    /// One for each worker that holds something, by name.
+    /// Load of each worker with open commands, sorted by name.
     pub workers: Vec<WorkerLoad>,
-    /// Whether everything that is open was looked at; else there is more than is counted.
+    /// Whether the scan covered all open commands. If not, the counts are lower bounds.
     pub is_whole: bool,
 }
 
-/// The execution that was looked at last: those of one loop come one after another.
+/// Execution of the previous command. Cached because the commands of a loop follow one another.
 type Looked = Option<(ExecutionId, Option<(ExecutionRow, Execution)>)>;
 
 impl Executions {
-    /// Steps of a tenant that wait for a person, from behind a command on.
+    /// Returns pending approvals of a tenant whose command comes after `after`.
     pub async fn approvals(
         &self,
         tenant: &Tenant,
@@ -105,7 +105,8 @@ impl Executions {
         }
     }
 
-    /// One of them, unless it is another tenant's or was answered meanwhile.
+    /// Returns the approval that a command waits for. Returns `None` if the command belongs to
+    /// another tenant or was answered in the meantime.
     async fn approval(
         &self,
         tenant: &Tenant,
@@ -136,7 +137,8 @@ impl Executions {
         }))
     }
 
-    /// What workers hold, of every tenant. What the control plane does itself takes nobody's place.
+    /// Returns the load of each worker, over all tenants. Excludes commands claimed by the control
+    /// plane, which occupy no worker.
     pub async fn load(&self) -> Result<Load, StoreError> {
         let mut workers: BTreeMap<Arc<str>, WorkerLoad> = BTreeMap::new();
         let (mut reached, mut searched) = (CommandId::new(0), 0);

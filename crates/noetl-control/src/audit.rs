@@ -1,4 +1,4 @@
-//! The audit of secrets: who was given which, for what, and who was not.
+//! Audit of secrets: records each request for a secret, its purpose, and its outcome.
 
 mod verify;
 
@@ -12,30 +12,30 @@ use crate::ids::Ids;
 
 pub use verify::{AuditCheck, verify_audit};
 
-/// Who asks for a secret, and what for.
+/// Caller and purpose of a request for a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asking {
     /// Identity of the caller: `token:ID`, `oidc:SUBJECT`, `session:CREDENTIAL/USER_ID via …`, or a
     /// part of the control plane. Never a name that a caller sent.
     pub who: String,
-    /// Name under which a worker asks, as it says itself.
+    /// Worker name, as reported by the worker.
     pub worker: Option<String>,
-    /// What is asked, as `resolve`.
+    /// Requested operation, such as `resolve`.
     pub operation: &'static str,
-    /// The execution it is for.
+    /// Execution that needs the secret.
     pub execution: Option<ExecutionId>,
     pub parent: Option<ExecutionId>,
 }
 
-/// What came of asking for a secret.
+/// Outcome of a request for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
     Ok,
-    /// There is none of that name.
+    /// No secret has that name.
     NotFound,
-    /// The caller may not have it.
+    /// The caller has no permission.
     Denied,
-    /// It could not be decrypted, or not be sealed.
+    /// Decryption or sealing failed.
     Failed,
 }
 
@@ -50,12 +50,12 @@ impl Given {
     }
 }
 
-/// The service of the audit. Cheap to clone.
+/// Audit service. Cheap to clone.
 #[derive(Clone)]
 pub struct SecretUses {
     store: Arc<dyn Store>,
     ids: Ids,
-    /// Whether nothing is given that cannot be recorded.
+    /// Whether a secret is withheld if its use cannot be recorded.
     is_required: bool,
 }
 
@@ -64,7 +64,8 @@ impl SecretUses {
         Self { store, ids, is_required }
     }
 
-    /// Records that a secret was asked for, before it is given. An error means that it must not be.
+    /// Records a request for a secret, before the secret is returned. On an error, the caller must
+    /// not return it.
     pub async fn record(
         &self,
         tenant: &Tenant,
@@ -95,14 +96,14 @@ impl SecretUses {
             Err(error) if self.is_required => Err(error),
             Err(error) => {
                 let cause = &error as &dyn std::error::Error;
-                warn!(credential, who = asking.who, cause, "the use of a secret is not recorded");
+                warn!(credential, who = asking.who, cause, "failed to audit use of secret");
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    /// The uses a filter takes, latest first.
+    /// Returns the uses that match a filter, latest first.
     pub async fn list(
         &self,
         tenant: &Tenant,

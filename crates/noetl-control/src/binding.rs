@@ -1,8 +1,9 @@
-//! Values bound to their location: the change from one envelope version to the next.
+//! Migrates encrypted values to envelope version 2, which binds each value to its location.
 //!
-//! Older replicas cannot read version 2, so nothing writes it until an operator asks for it, when all
-//! replicas know it. Then new values are written in version 2, what is stored is sealed again, and a
-//! marker refuses version 1. Both steps are stored, so that every replica follows.
+//! Older replicas cannot read version 2, so no replica writes it until an operator requests the
+//! migration, once all replicas support it. From then on, new values are written in version 2,
+//! stored values are rewritten, and finally a marker disables version 1. Both steps are stored as
+//! settings, so every replica follows.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use crate::credentials::CredentialError;
 use crate::rotation::{Keys, NAMED_MAX, PAGE, named};
 use crate::sealing::{Binding, EncryptionKey, SealError, SealedAt, is_bound};
 
-/// Setting that is there once version 2 is written.
+/// Setting that exists once version 2 is written.
 const WRITING: &str = "envelope/2";
 
-/// Setting that is there once version 1 is refused.
+/// Setting that exists once version 1 is rejected.
 const BOUND: &str = "envelope/2-only";
 
 /// Passes over all values before `reseal` gives up because other processes still write version 1.
@@ -35,7 +36,7 @@ pub struct Resealed {
     pub problems: Vec<String>,
     /// Number of further values that could not be decrypted.
     pub more: u64,
-    /// Whether version 1 is refused from now on.
+    /// Whether version 1 is rejected from now on.
     pub is_complete: bool,
 }
 
@@ -108,7 +109,7 @@ impl Keys {
     }
 
     /// Switches the key to an envelope version and stores its marker. The marker is a version 2
-    /// envelope itself, so writing a valid one takes the encryption key.
+    /// envelope itself, so writing a valid one requires the encryption key.
     async fn mark(
         &self,
         key: &EncryptionKey,
@@ -130,8 +131,8 @@ fn describe(row: &SealedRow, error: &SealError, problems: &mut Vec<String>, more
     }
 }
 
-/// Returns what is wrong with the encrypted values of a store: those that do not open where they are,
-/// and those that are bound to nothing though everything was bound. Without a key only the latter.
+/// Returns the problems of a store's encrypted values: those that do not decrypt at their location,
+/// and those in version 1 although version 1 is disabled. Without a key, checks only the latter.
 pub async fn verify_sealed(
     store: &Arc<dyn Store>,
     key: Option<&EncryptionKey>,

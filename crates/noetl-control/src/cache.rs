@@ -1,7 +1,7 @@
-//! States of executions in memory, least recently used out first, bounded by bytes.
+//! LRU cache of execution states, bounded by bytes.
 //!
-//! Only an optimisation: a state that is not here is folded from the log, and the commit checks
-//! every state against the log's version.
+//! Only an optimization: a state that is not cached is folded from the event log, and the commit
+//! checks every state against the log's version.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use noetl_engine::Execution;
 use noetl_model::{ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 
-/// One execution in memory.
+/// Cached state of one execution.
 pub(crate) struct Cached {
     pub(crate) state: Execution,
     pub(crate) playbook: Arc<Playbook>,
     pub(crate) tenant: Tenant,
-    /// How much log there is since the last snapshot, and how large that was.
+    /// Estimated bytes of log since the last snapshot.
     pub(crate) log_bytes: usize,
+    /// Bytes of the last snapshot.
     pub(crate) snapshot_bytes: usize,
-    /// What it counted for when it was put here.
+    /// Size in bytes counted when the state was cached.
     bytes: usize,
 }
 
@@ -28,7 +29,7 @@ impl Cached {
     }
 }
 
-/// States by execution.
+/// Execution states by execution ID.
 pub(crate) struct Cache {
     states: LruCache<ExecutionId, Cached>,
     bytes: usize,
@@ -40,7 +41,7 @@ impl Cache {
         Self { states: LruCache::unbounded(), bytes: 0, bytes_max }
     }
 
-    /// Whose an execution is, if its state is here.
+    /// Returns the tenant of an execution if its state is cached.
     pub(crate) fn tenant(&self, execution: ExecutionId) -> Option<&Tenant> {
         self.states.peek(&execution).map(|cached| &cached.tenant)
     }
@@ -49,21 +50,22 @@ impl Cache {
         self.states.contains(&execution)
     }
 
-    /// Takes a state out, to be changed and put back, or dropped.
+    /// Removes and returns a state, so that the caller can change it and put it back.
     pub(crate) fn take(&mut self, execution: ExecutionId) -> Option<Cached> {
         let cached = self.states.pop(&execution)?;
         self.bytes -= cached.bytes;
         Some(cached)
     }
 
-    /// Drops the state of an execution that ended.
+    /// Removes the state of an execution if it has ended.
     pub(crate) fn drop_ended(&mut self, execution: ExecutionId) {
         if self.states.peek(&execution).is_some_and(|cached| cached.state.status().is_final()) {
             self.take(execution);
         }
     }
 
-    /// Puts a state in as the most recently used, and the oldest ones out where room is short.
+    /// Inserts a state as the most recently used and evicts the least recently used ones while the
+    /// cache is over its limit. At least one state stays.
     pub(crate) fn put(&mut self, mut cached: Cached) {
         let execution = cached.state.id();
         self.take(execution);

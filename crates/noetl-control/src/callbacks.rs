@@ -1,8 +1,9 @@
-//! Answers of jobs that a worker started and did not wait for.
+//! Answers of jobs that a worker started without waiting for them.
 //!
-//! A container's watcher knows the execution and the step, and nothing of commands. The answer is for
-//! the command of that step that waits for one, or, when the watcher was quicker than the worker, for
-//! the one that is still being started. Anything else is late: it is counted and changes nothing.
+//! The watcher of a container job knows the execution and step, but not the command. An answer
+//! applies to the step's command that is parked for it. If the watcher was faster than the worker,
+//! it applies to the command that is still being started. Any other answer is late and changes
+//! nothing; the server counts it in its metrics.
 
 use std::sync::Arc;
 
@@ -15,32 +16,32 @@ use crate::journal::{Accepted, Journal, SubmitError};
 use crate::redaction::Redaction;
 use crate::results::Results;
 
-/// How much of a log is looked at for a command that does not wait for an answer yet: it was issued
-/// a moment ago.
+/// Number of latest events searched for a command that is not parked yet. It was issued moments
+/// ago.
 const WINDOW: u64 = 2000;
 
-/// What a job came to.
+/// Outcome of a job.
 #[derive(Debug, Clone)]
 pub struct Called {
     pub execution: ExecutionId,
-    /// The step that started the job.
+    /// Step that started the job.
     pub step: String,
-    /// Its result, or why it failed.
+    /// Result of the job, or its failure.
     pub outcome: Result<Value, Failure>,
 }
 
-/// Why an answer was not taken.
+/// Errors returned by [`Callbacks::take`].
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// The journal did not take it.
+    /// The journal did not accept the answer.
     #[error("the answer was not taken")]
     Submit(#[source] SubmitError),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The callback service. Cheap to clone.
+/// Callback service. Cheap to clone.
 #[derive(Clone)]
 pub struct Callbacks {
     store: Arc<dyn Store>,
@@ -59,7 +60,8 @@ impl Callbacks {
         Self { store, journal, results, redaction }
     }
 
-    /// Takes an answer; the event it led to, or `None` when nothing waits for it.
+    /// Applies an answer. Returns the resulting event, or `None` if no command waits for the
+    /// answer.
     pub async fn take(&self, called: Called) -> Result<Option<EventId>, CallbackError> {
         let Called { execution, step, mut outcome } = called;
         let tenant = self.store.tenant_of(execution).await.map_err(CallbackError::Store)?;
@@ -86,8 +88,8 @@ impl Callbacks {
         }
     }
 
-    /// The oldest command of a step that waits for an answer: what it waits for has a deadline, and
-    /// that is a due row.
+    /// Returns the oldest command of a step that is parked for an answer. Every such command has a
+    /// deadline, which is a timer.
     async fn parked(
         &self,
         execution: ExecutionId,
@@ -110,7 +112,7 @@ impl Callbacks {
         Ok(None)
     }
 
-    /// The newest command of a step that a worker is still starting.
+    /// Returns the newest command of a step that a worker is still starting.
     async fn starting(
         &self,
         execution: ExecutionId,
@@ -159,7 +161,7 @@ impl Callbacks {
         first(self.journal.submit(row.execution, Input::Answer(Box::new(answer))).await)
     }
 
-    /// The answer is there before the worker has said that it does not wait for it.
+    /// Ends a command whose answer arrived before the worker parked it.
     async fn ahead(
         &self,
         row: &CommandRow,
@@ -189,7 +191,7 @@ impl Callbacks {
     }
 }
 
-/// The first event that an answer led to; none when it came too late.
+/// Returns the first event an answer led to, or `None` if the answer was late.
 fn first(taken: Result<Accepted, SubmitError>) -> Result<Option<EventId>, CallbackError> {
     match taken {
         Ok(accepted) => Ok(accepted.events.first().map(|event| event.id)),

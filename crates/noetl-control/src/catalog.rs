@@ -1,4 +1,5 @@
-//! Playbooks by path and version: registered as they are sent, compiled once per version.
+//! Catalog of documents by path and version. Stores documents as sent and compiles each playbook
+//! version once.
 
 mod agents;
 mod checkup;
@@ -26,38 +27,38 @@ use crate::quotas::{OverQuota, Quotas};
 use crate::schedules::{self, ScheduleRows};
 use crate::subscriptions;
 
-/// Compiled playbooks kept in memory. A large one takes a few megabytes.
+/// Compiled playbooks cached in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
 
-/// Why a document was not registered.
+/// Errors of registering a document.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// It has errors; nothing was registered.
+    /// The document has errors. Nothing was registered.
     #[error("the document has errors")]
     Invalid(Vec<Diagnostic>),
-    /// It is more than the tenant may have.
+    /// The document would exceed a quota of the tenant.
     #[error(transparent)]
     Quota(OverQuota),
-    /// The store did not take it.
+    /// The store is unavailable or rejected the document.
     #[error("the store did not take the document")]
     Store(#[source] StoreError),
 }
 
-/// Why a playbook cannot be used.
+/// Errors of loading a playbook.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaybookError {
-    /// There is no such entry.
+    /// No catalog entry has this ID.
     #[error("there is no such catalog entry")]
     NotFound,
-    /// It is not a playbook, or has errors.
+    /// The document is not a playbook, or has errors.
     #[error("the playbook has errors")]
     Invalid(Vec<Diagnostic>),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// Compiled playbooks by catalog entry. Cheap to clone.
+/// Cache of compiled playbooks by catalog entry. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Playbooks {
     compiled: Arc<Mutex<LruCache<CatalogId, Arc<Playbook>>>>,
@@ -103,12 +104,12 @@ impl Playbooks {
     }
 }
 
-/// Documents up to this size are checked where they are asked for, so that small ones need no thread:
-/// what another thread does is outside the time of a simulation.
+/// Size limit in bytes up to which documents are checked on the calling thread. Small ones then
+/// need no blocking thread, whose work is outside the simulated time of tests.
 const IN_PLACE_MAX: usize = 4 * 1024;
 
-/// Checks a document; a large one off the runtime's threads, since one of 100 000 steps takes a
-/// second or two.
+/// Checks a playbook. Moves a large one to a blocking thread, because a document of 100,000 steps
+/// takes a second or two.
 async fn check_aside(content: String) -> Checked {
     if content.len() <= IN_PLACE_MAX {
         return check(&content);
@@ -116,12 +117,12 @@ async fn check_aside(content: String) -> Checked {
     let checked = tokio::task::spawn_blocking(move || check(&content)).await;
     checked.unwrap_or_else(|stopped| match stopped.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        // The task is dropped only during runtime shutdown, when no caller waits for the result.
         Err(_) => Checked { playbook: None, diagnostics: Vec::new() },
     })
 }
 
-/// The catalog service. Cheap to clone.
+/// Catalog service. Cheap to clone.
 #[derive(Clone)]
 pub struct Catalog {
     store: Arc<dyn Store>,
@@ -146,9 +147,9 @@ impl Catalog {
         Self { store, clock, ids, playbooks, listeners, schedules, quotas }
     }
 
-    /// Registers a document as the next version of its path, with the warnings it deserves. A
-    /// playbook, subscription or schedule with errors is refused unless `force` is given. A schedule
-    /// runs from then on.
+    /// Registers a document as the next version of its path. Returns the entry and its warnings.
+    /// Rejects a playbook, subscription, or schedule with errors and an unknown kind, unless
+    /// `force` is set. A schedule takes effect at once.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -196,7 +197,7 @@ impl Catalog {
         if let Some(playbook) = checked.playbook {
             self.playbooks.keep(entry.id, playbook);
         }
-        // Another kind of document at its path ends a schedule.
+        // A document of another kind at its path ends a schedule.
         self.schedules
             .follow(tenant, &entry.path, Some(&entry.kind))
             .await
@@ -204,8 +205,7 @@ impl Catalog {
         Ok((entry, checked.diagnostics))
     }
 
-    /// What there is to say about a document, without keeping it: everything that is wrong with it
-    /// and everything its author should look at.
+    /// Checks a document without storing it. Returns all its errors and warnings.
     pub async fn check(
         &self,
         tenant: &Tenant,
@@ -248,7 +248,7 @@ impl Catalog {
         Ok(Checkup { kind: Some(kind), path, diagnostics })
     }
 
-    /// What there is to say about a subscription; refused when it has errors.
+    /// Returns the diagnostics of a subscription. Fails if it has errors and `force` is not set.
     async fn check_subscription(
         &self,
         tenant: &Tenant,
@@ -259,7 +259,8 @@ impl Catalog {
         let text = content.to_owned();
         let checked = tokio::task::spawn_blocking(move || check_subscription(&text)).await;
         let Ok(CheckedSubscription { subscription, mut diagnostics }) = checked else {
-            // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+            // The task is dropped only during runtime shutdown, when no caller waits for the
+            // result.
             return Err(RegisterError::Invalid(Vec::new()));
         };
         if !force && subscription.is_none() {
@@ -275,7 +276,7 @@ impl Catalog {
         Ok(diagnostics)
     }
 
-    /// The entry with this id.
+    /// Returns the entry with this ID.
     pub async fn entry(
         &self,
         tenant: &Tenant,
@@ -284,7 +285,7 @@ impl Catalog {
         self.store.entry(tenant, id).await
     }
 
-    /// The entry at this path: the given version, or the newest.
+    /// Returns the entry at this path: the given version, or the newest.
     pub async fn entry_at(
         &self,
         tenant: &Tenant,
@@ -294,7 +295,8 @@ impl Catalog {
         self.store.entry_at(tenant, path, version).await
     }
 
-    /// Every version of every entry, newest first; only of one kind when given, whatever its case.
+    /// Returns every version of every entry, newest first, optionally of one kind
+    /// (case-insensitive).
     pub async fn entries(
         &self,
         tenant: &Tenant,
@@ -304,7 +306,7 @@ impl Catalog {
         self.store.entries(tenant, kind.as_deref()).await
     }
 
-    /// All versions of a path, deleted ones too, highest first.
+    /// Returns all versions of a path, including deleted ones, highest first.
     pub async fn versions(
         &self,
         tenant: &Tenant,
@@ -313,14 +315,15 @@ impl Catalog {
         self.store.versions(tenant, path).await
     }
 
-    /// The paths whose newest document is of a kind, whatever its case, in byte order.
+    /// Returns the paths whose newest document has this kind (case-insensitive), in byte order.
     pub async fn paths(&self, tenant: &Tenant, kind: &str) -> Result<Vec<String>, StoreError> {
         let heads = self.store.newest_of(tenant, &kind.to_lowercase()).await?;
         Ok(heads.into_iter().map(|head| head.path).collect())
     }
 
-    /// Deletes a version of a path, or all of them. They are neither listed nor found by their path
-    /// any more; executions that were started from them go on. Answers with those it deleted.
+    /// Deletes one version of a path, or all if `version` is `None`. Deleted versions are no longer
+    /// listed or found by path; executions that were started from them continue. Returns the
+    /// deleted versions.
     pub async fn delete(
         &self,
         tenant: &Tenant,
@@ -333,7 +336,7 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Takes a deletion back.
+    /// Restores deleted versions of a path: one version, or all if `version` is `None`.
     pub async fn restore(
         &self,
         tenant: &Tenant,
@@ -345,16 +348,16 @@ impl Catalog {
         Ok(restored)
     }
 
-    /// A form for the input of a document.
+    /// Returns the input form of a document.
     pub async fn form(&self, entry: &CatalogEntry) -> Result<UiSchema, RegisterError> {
         let content = entry.content.clone();
         let read = tokio::task::spawn_blocking(move || ui_schema(&content)).await;
-        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        // The task is dropped only during runtime shutdown, when no caller waits for the result.
         read.unwrap_or_else(|_| Err(Vec::new())).map_err(RegisterError::Invalid)
     }
 
-    /// The newest documents that say of themselves that they are agents, and that they can do all
-    /// of this, newest first.
+    /// Returns the newest version of each document that declares itself an agent with all of these
+    /// capabilities, newest first.
     pub async fn agents(
         &self,
         tenant: &Tenant,
@@ -381,12 +384,12 @@ impl Catalog {
     }
 }
 
-/// What there is to say about a schedule; refused when it has errors.
+/// Returns the diagnostics of a schedule. Fails if it has errors and `force` is not set.
 async fn check_a_schedule(content: &str, force: bool) -> Result<Vec<Diagnostic>, RegisterError> {
     let text = content.to_owned();
     let checked = tokio::task::spawn_blocking(move || check_schedule(&text)).await;
     let Ok(CheckedSchedule { schedule, diagnostics }) = checked else {
-        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        // The task is dropped only during runtime shutdown, when no caller waits for the result.
         return Err(RegisterError::Invalid(Vec::new()));
     };
     if !force && schedule.is_none() {

@@ -1,8 +1,8 @@
-//! Claims of published workers: a command, in their words, with what it takes to run it.
+//! Claims of published workers: encodes a command in their format with all values it needs.
 //!
-//! Whatever is looked up is looked up before the claim: a store that does not answer leaves the
-//! command to be claimed by anybody. What can never be had fails the command, so that its step says
-//! why; a worker that would be told so again and again would ask for ever.
+//! All lookups happen before the claim, so a store that is unavailable leaves the command
+//! claimable. If a value can never be resolved, the command fails with the reason. Otherwise
+//! workers would poll for it and be rejected forever.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,38 +22,38 @@ use crate::reports::{ReportError, Reports};
 use crate::results::{ResultError, Results};
 use crate::workers::Scope;
 
-/// A command that a published worker holds.
+/// Command claimed by a published worker.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// Its row as it was before.
+    /// Command row as of before the claim.
     pub row: CommandRow,
     pub of: ExecutionRow,
     pub issued: Arc<Issued>,
-    /// The same in the worker's words.
+    /// Command in the published worker's format.
     pub lowered: Lowered,
 }
 
-/// Why a published worker did not get a command.
+/// Errors returned by [`Claims::claim`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// There is none of that id, or none that it may have.
+    /// No command with this ID exists in the worker's tenant scope.
     #[error("command not found: {0}")]
     Unknown(CommandId),
-    /// It cannot run it.
+    /// Published workers cannot run the command.
     #[error("{0}; a worker that takes leases has to run it")]
     Lacking(String),
-    /// Something it takes can never be had; the command has failed.
+    /// A value the command needs can never be resolved. The command has failed.
     #[error("the command has failed: {0}")]
     Failed(String),
-    /// The claim was refused.
+    /// The claim was rejected.
     #[error(transparent)]
     Report(ReportError),
-    /// Something did not answer; the command can still be claimed.
+    /// A dependency is unavailable. The command stays claimable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The service of claims by published workers. Cheap to clone.
+/// Claims commands for published workers. Cheap to clone.
 #[derive(Clone)]
 pub struct Claims {
     store: Arc<dyn Store>,
@@ -64,11 +64,11 @@ pub struct Claims {
     keychain: Keychains,
 }
 
-/// Why something was not looked up.
+/// Reason a lookup failed.
 enum Missing {
-    /// Never to be had.
+    /// Permanent: the command fails.
     For(Failure),
-    /// Not to be had now.
+    /// Transient: the claim can be retried.
     Now(StoreError),
 }
 
@@ -119,7 +119,7 @@ impl Claims {
         let found = self.reports.command(command).await.map_err(ClaimError::Store)?;
         let (row, issued) = found.ok_or(ClaimError::Unknown(command))?;
         if row.state.is_terminal() {
-            // The claim says best why it is over.
+            // The rejected claim carries the precise reason why the command ended.
             self.reports.claim(scope, command, worker).await.map_err(ClaimError::Report)?;
         }
         let of = self.store.tenant_of(row.execution).await.map_err(ClaimError::Store)?;
@@ -142,7 +142,7 @@ impl Claims {
         Ok(Claimed { row, of, issued, lowered })
     }
 
-    /// Fails a command that nobody of this kind could run, in the name of who claims it.
+    /// Claims a command that no published worker can run in the name of `worker`, and fails it.
     async fn fail(
         &self,
         scope: &Scope,
@@ -160,7 +160,8 @@ impl Claims {
         }
     }
 
-    /// What was issued with its secrets in their places, and what its templates name besides.
+    /// Returns the command with its placeholders replaced by secrets, and the values its templates
+    /// refer to.
     async fn look_up(
         &self,
         tenant: &Tenant,

@@ -1,9 +1,10 @@
-//! Large results on their way from workers elsewhere and to them, by digest.
+//! Uploads and downloads of large results by remote workers, addressed by digest.
 //!
-//! What comes in goes to a file first, which has no name and so goes with the process: a slow worker
-//! keeps no transaction open, and the size of a result does not show in the memory of this process.
-//! What goes out is read piece by piece. Content belongs to nobody before a log refers to it; whoever
-//! names a SHA-256 has had what it is of, or was told of it by a log that is theirs.
+//! An upload is spooled to an unnamed temporary file, which disappears with the process. A slow
+//! worker thus keeps no transaction open, and result size does not affect the memory of this
+//! process. Downloads are read in parts. A blob belongs to no tenant until an event log refers to
+//! it. A caller that presents a SHA-256 either had the content or read the digest in its own event
+//! log.
 
 use std::sync::Arc;
 
@@ -12,42 +13,43 @@ use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
-/// The most bytes of one result.
+/// Size limit of one result, in bytes (512 MiB).
 pub const CONTENT_MAX: u64 = 512 << 20;
 
-/// Bytes read at a time. A place that keeps content compressed reads all before a part with it, so many
-/// small ones cost; those of a mebibyte and more are memory that stays with the process for a while.
+/// Bytes per read of a download (400 KiB). A blob store that compresses reads everything before a
+/// part, so many small parts are slow. Buffers of 1 MiB and more stay allocated to the process for
+/// a while.
 const PART: usize = 400 << 10;
 
-/// What all of it is.
+/// Media type of all content.
 const JSON: &str = "application/json";
 
-/// Why content was not kept, or not read.
+/// Errors of uploads and downloads.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
-    /// What it is called by is no digest.
+    /// The name is not a digest.
     #[error("content is named by its SHA-256 in lower-case hexadecimal digits, not by '{0}'")]
     Name(String),
-    /// It is something else than was said.
+    /// The content does not match its digest.
     #[error("the SHA-256 of what came is {found}, not {wanted}")]
     Other { wanted: Digest, found: Digest },
-    /// There is more of it than is kept.
+    /// The content exceeds [`CONTENT_MAX`].
     #[error(
         "a result of more than {CONTENT_MAX} bytes is not kept; write it to a file or a bucket"
     )]
     TooLarge,
-    /// It is not there.
+    /// No blob has this digest.
     #[error("there is no content {0}")]
     Missing(Digest),
-    /// The file it goes to could not be written.
+    /// Writing the temporary file failed.
     #[error("content could not be put aside")]
     Spool(#[source] std::io::Error),
-    /// Its place did not answer, or has something else under its name.
+    /// The blob store is unavailable, or stores different content under the name.
     #[error("the place of content did not answer")]
     Place(#[source] BlobError),
 }
 
-/// Content by digest. Cheap to clone.
+/// Content addressed by digest. Cheap to clone.
 #[derive(Clone)]
 pub struct Content {
     blobs: Arc<dyn Blobs>,
@@ -58,7 +60,7 @@ impl Content {
         Self { blobs }
     }
 
-    /// Begins to take content that is said to have this digest.
+    /// Starts an upload of content with this digest.
     pub async fn begin(&self, digest: &str) -> Result<Upload, ContentError> {
         let wanted = named(digest)?;
         let file = tokio::task::spawn_blocking(tempfile::tempfile).await;
@@ -67,7 +69,7 @@ impl Content {
         Ok(Upload { blobs: self.blobs.clone(), wanted, file, digest: Sha256::new(), bytes: 0 })
     }
 
-    /// A part of content: from a place in it on; empty behind its end.
+    /// Returns a part of a blob that starts at byte offset `from`. Empty past the end.
     pub async fn part(&self, digest: &str, bytes: u64, from: u64) -> Result<Vec<u8>, ContentError> {
         let digest = named(digest)?;
         let blob = BlobRef { digest, bytes, media_type: JSON.to_owned() };
@@ -78,7 +80,7 @@ impl Content {
     }
 }
 
-/// Content that is coming in.
+/// Upload of one blob, spooled to a temporary file.
 pub struct Upload {
     blobs: Arc<dyn Blobs>,
     wanted: Digest,
@@ -88,7 +90,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Takes the next piece.
+    /// Appends a piece of the content.
     pub async fn add(&mut self, piece: &[u8]) -> Result<(), ContentError> {
         self.bytes = self.bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
         if self.bytes > CONTENT_MAX {
@@ -98,7 +100,7 @@ impl Upload {
         self.file.write_all(piece).await.map_err(ContentError::Spool)
     }
 
-    /// Keeps it, if it is what was said. The digest, and how many bytes it has.
+    /// Verifies the digest and stores the blob. Returns the digest and the size in bytes.
     pub async fn finish(mut self) -> Result<(Digest, u64), ContentError> {
         self.file.flush().await.map_err(ContentError::Spool)?;
         let found = Digest::from_bytes(self.digest.finalize().into());

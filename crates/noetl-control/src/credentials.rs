@@ -1,4 +1,4 @@
-//! Credentials: what they hold is encrypted before a store sees it.
+//! Credentials. Their data is encrypted before it reaches a store.
 
 mod learn;
 mod local;
@@ -26,54 +26,54 @@ pub(crate) use local::LocalSecrets;
 pub use local::OpenCredential;
 pub use resolve::Resolved;
 
-/// Largest data of a credential, in bytes of JSON. Every secret is searched for in everything that
-/// steps report, in a dozen forms, so its size costs memory and time for the whole tenant. Keys and
+/// Size limit of credential data, in bytes of JSON. Redaction searches every report for every
+/// secret in a dozen encodings, so size costs memory and time for the whole tenant. Keys and
 /// certificate chains need a tenth of it.
 const DATA_MAX: usize = 64 << 10;
 
-/// Requirement that names of credentials and keychain entries meet.
+/// Requirement on the names of credentials and keychain entries.
 pub(crate) const SHORT_NAME: &str = "name of at most 500 characters";
 
-/// A credential to keep, as its owner gives it.
+/// Credential to store, as sent by its owner.
 #[derive(Clone)]
 pub struct CredentialRequest {
     pub name: String,
     pub kind: String,
-    /// What is secret.
+    /// Secret data, encrypted before it is stored.
     pub data: Value,
-    /// Whatever its owner notes.
+    /// Free-form metadata of the owner.
     pub meta: Option<Value>,
     pub tags: Vec<String>,
-    /// What it is for.
+    /// Purpose of the credential.
     pub description: Option<String>,
 }
 
-/// Why a credential was not kept or read.
+/// Errors of storing and reading credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// There is none of that id or name.
+    /// No credential has this ID or name.
     #[error("Credential '{0}' not found")]
     NotFound(String),
-    /// It has no name or no type, or one that is too long to be kept.
+    /// The name or type is missing or too long.
     #[error("a credential needs a {0}")]
     Unnamed(&'static str),
     /// The data is larger than 64 KiB.
     #[error("credential data has {0} bytes as JSON, and at most {DATA_MAX} are stored")]
     TooLarge(usize),
-    /// There is no key to encrypt with.
+    /// No encryption key is configured.
     #[error("{KEY_VARIABLE} is not set, so nothing can be encrypted or decrypted")]
     NoKey,
-    /// What it holds could not be encrypted or decrypted.
+    /// Encrypting or decrypting the data failed.
     #[error("credential '{name}' cannot be used")]
     Sealed {
         name: String,
         #[source]
         source: SealError,
     },
-    /// What the keychain of a playbook says under that name is of no use here.
+    /// The control plane cannot resolve the playbook's keychain entry of that name.
     #[error("the keychain's '{name}' cannot be had: {reason}")]
     Unresolved { name: String, reason: String },
-    /// The playbook that asks has no grant for it.
+    /// The requesting playbook has no grant for the credential.
     #[error(
         "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
     )]
@@ -83,21 +83,21 @@ pub enum CredentialError {
         /// Path of the playbook.
         path: String,
     },
-    /// Nothing can be sealed for the worker that asks.
+    /// The response cannot be sealed for the requesting worker.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker { worker: String, reason: String },
-    /// Its use could not be recorded, which it must be.
+    /// The audit is required, and the use could not be recorded.
     #[error("the use of a secret could not be recorded, so it is not given")]
     Unrecorded(#[source] StoreError),
-    /// That it is changed could not be recorded, which it must be.
+    /// The audit is required, and the change could not be recorded.
     #[error("the change could not be recorded, so it is not made")]
     ChangeUnrecorded(#[source] StoreError),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The credential service. Cheap to clone.
+/// Credential service. Cheap to clone.
 #[derive(Clone)]
 pub struct Credentials {
     store: Arc<dyn Store>,
@@ -122,8 +122,8 @@ impl Credentials {
         Self { store, ids, key, redaction, uses, placeholders, grants }
     }
 
-    /// Returns what the owner of a credential should know: which values are too short to be found
-    /// where they should not be.
+    /// Returns warnings for the owner of a credential: the fields too short to be recognized and
+    /// redacted.
     pub fn warnings(kind: &str, data: &Value) -> Vec<String> {
         let say = |field: String| {
             format!(
@@ -134,7 +134,7 @@ impl Credentials {
         short_fields(Some(kind), data).into_iter().map(say).collect()
     }
 
-    /// Keeps a credential. One that has the name is replaced, all of it but its id.
+    /// Stores a credential. An existing one of the same name is replaced, except its ID.
     pub async fn put(
         &self,
         tenant: &Tenant,
@@ -144,7 +144,8 @@ impl Credentials {
         let at = SealedAt::Credential { tenant, name: &request.name };
         self.follow_binding().await?;
         let sealed = self.seal(&at, &request.name, &request.data)?;
-        // Known from here on: it may come back before it is used.
+        // Registered for redaction before it is stored, because it may appear in a report before
+        // its first use.
         self.redaction.note(tenant, &request.name, Some(&request.kind), &request.data);
         self.ids.leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
@@ -160,7 +161,7 @@ impl Credentials {
         self.store.put_credential(tenant, new).await.map_err(CredentialError::Store)
     }
 
-    /// Refuses what cannot be kept.
+    /// Validates the names and size of a credential.
     pub(crate) fn check(request: &CredentialRequest) -> Result<(), CredentialError> {
         for (text, what) in [(&request.name, "name"), (&request.kind, "type")] {
             if text.trim().is_empty() {
@@ -176,7 +177,7 @@ impl Credentials {
         Self::check_size(&request.data)
     }
 
-    /// Refuses data that is too large to be searched for in everything that steps report.
+    /// Rejects data that is too large for redaction.
     pub(crate) fn check_size(data: &Value) -> Result<(), CredentialError> {
         match data.to_string().len() {
             ..=DATA_MAX => Ok(()),
@@ -184,7 +185,7 @@ impl Credentials {
         }
     }
 
-    /// The credential of this id or, if there is none, of this name. What it holds stays sealed.
+    /// Returns the credential with this ID or, if none, this name. Its data stays encrypted.
     pub async fn get(
         &self,
         tenant: &Tenant,
@@ -201,8 +202,8 @@ impl Credentials {
         found.ok_or_else(|| CredentialError::NotFound(identifier.to_owned()))
     }
 
-    /// The credential of this id or name, with what it holds. It is recorded who was given it, and
-    /// for what, before it is.
+    /// Returns the credential with this ID or name, and its decrypted data. Records the caller and
+    /// purpose in the audit before it returns.
     pub async fn reveal(
         &self,
         tenant: &Tenant,
@@ -228,7 +229,7 @@ impl Credentials {
         let version = key_version(&found.kept.sealed);
         self.record(tenant, asking, &found.kept.name, given, version).await?;
         let data = opened?;
-        // A runtime that asks for itself names the execution 0.
+        // A runtime that requests a credential for itself sends execution 0.
         if let Some(execution) = asking.execution.filter(|id| id.get() > 0) {
             let granted = self.placeholders.grant(execution, &found.kept.name).await;
             granted.map_err(CredentialError::Store)?;
@@ -236,7 +237,7 @@ impl Credentials {
         Ok((found, data))
     }
 
-    /// Records that a secret was asked for.
+    /// Records a request for a secret in the audit.
     pub async fn record(
         &self,
         tenant: &Tenant,
@@ -249,7 +250,7 @@ impl Credentials {
         recorded.map_err(CredentialError::Unrecorded)
     }
 
-    /// Seals an answer for a worker, by the key it registered.
+    /// Seals a response for a worker with the public key it registered.
     pub async fn seal_for(
         &self,
         tenant: &Tenant,
@@ -263,7 +264,7 @@ impl Credentials {
         })
     }
 
-    /// The public key a worker registered.
+    /// Returns the public key that a worker registered.
     pub async fn worker_key(
         &self,
         tenant: &Tenant,
@@ -286,7 +287,7 @@ impl Credentials {
         key.map(str::to_owned).ok_or_else(|| refused("it registered no public key"))
     }
 
-    /// Follows the markers of bound values that other processes wrote.
+    /// Adopts the envelope version that other processes have switched to.
     pub(crate) async fn follow_binding(&self) -> Result<(), CredentialError> {
         let Some(key) = &self.key else { return Ok(()) };
         binding::follow(&*self.store, key).await.map_err(CredentialError::Store)
@@ -303,8 +304,7 @@ impl Credentials {
         sealed.map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })
     }
 
-    /// Decrypts the value of a location. From here on its secrets are known in this process by
-    /// value, and replaced wherever they turn up.
+    /// Decrypts the value at a location. Registers its secrets for redaction in this process.
     pub(crate) fn unseal(
         &self,
         tenant: &Tenant,
@@ -326,7 +326,7 @@ impl Credentials {
         self.unseal(tenant, &at, (name, Some(kind)), &credential.kept.sealed)
     }
 
-    /// The credentials a filter takes, by name.
+    /// Returns the credentials that match a filter, by name.
     pub async fn list(
         &self,
         tenant: &Tenant,
@@ -335,7 +335,7 @@ impl Credentials {
         self.store.credentials(tenant, filter).await.map_err(CredentialError::Store)
     }
 
-    /// Removes the credential of this id or name.
+    /// Deletes the credential with this ID or name, and returns its ID.
     pub async fn delete(
         &self,
         tenant: &Tenant,

@@ -1,7 +1,8 @@
-//! Messages that cannot become executions: kept, with the reason, so that nothing is lost.
+//! Dead letters: messages that could not start an execution, stored with the reason so none is
+//! lost.
 //!
-//! The body is an object of its own, and the log of the subscription says that it is there. The body
-//! comes first: an event that names it is never alone.
+//! The body is stored as an object, and an event in the subscription's log refers to it. The body
+//! is stored first, so the event never refers to a missing object.
 
 use noetl_model::{Map, SubscriptionId, Tenant, Value};
 use noetl_store::BlobRef;
@@ -10,43 +11,43 @@ use crate::objects::{DEAD_LETTERS, ObjectError, Objects};
 use crate::reports::{Report, ReportError, Reports};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
 
-/// The event that tells of one.
+/// Type of the event that records a dead letter.
 const EVENT: &str = "subscription.message.dead_lettered";
 
-/// How much of an id, a reason or a header is told.
+/// Length limit of an ID, reason, or header in the event, in characters.
 const TEXT_MAX: usize = 2000;
 
-/// One that could not be dispatched.
+/// Message that could not be dispatched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeadLetter {
     pub message: String,
-    /// What kind of reason it was, in a word.
+    /// Reason as a machine-readable code.
     pub code: String,
-    /// Why, in a sentence.
+    /// Reason as a sentence for people.
     pub reason: String,
-    /// How often it was tried.
+    /// Number of delivery attempts.
     pub attempts: u64,
     pub headers: Map,
-    /// Where it came from.
+    /// Origin of the message.
     pub metadata: Map,
     pub body: Vec<u8>,
 }
 
-/// Why one was not kept.
+/// Errors returned by [`DeadLetters::keep`].
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
-    /// There is no such subscription.
+    /// The subscription does not exist.
     #[error(transparent)]
     Subscription(SubscriptionError),
-    /// Its body was not kept.
+    /// Storing the body failed.
     #[error(transparent)]
     Object(ObjectError),
-    /// The log did not take it.
+    /// Recording the event failed.
     #[error(transparent)]
     Report(ReportError),
 }
 
-/// The service of dead letters. Cheap to clone.
+/// Dead-letter service. Cheap to clone.
 #[derive(Clone)]
 pub struct DeadLetters {
     objects: Objects,
@@ -59,8 +60,8 @@ impl DeadLetters {
         Self { objects, reports, subscriptions }
     }
 
-    /// Keeps one, and answers with the key of the object that holds its body. The same message again
-    /// has the same object.
+    /// Stores a dead letter and returns the key of the object with its body. A message that is
+    /// stored twice has the same key.
     pub async fn keep(
         &self,
         tenant: &Tenant,
@@ -104,7 +105,8 @@ impl DeadLetters {
     }
 }
 
-/// Texts of a map without what is too long to be told, or cannot be written.
+/// Returns up to 100 entries of a map. Truncates long strings, removes NUL characters, and replaces
+/// nested values with null.
 fn shortened(map: Map) -> Value {
     let told = map.into_iter().take(100).map(|(name, value)| match value {
         Value::String(text) => (cut(&name), Value::from(cut(&text))),

@@ -1,7 +1,8 @@
-//! Slots of the worker in this process, and the commands that wait for one.
+//! Assigns pending commands to the slots of the local worker.
 //!
-//! A command is claimed in the transaction that issues it when a slot is free and nothing older
-//! waits; otherwise it waits here, oldest first. Only references wait; the store has the rest.
+//! The writer claims a command in the transaction that issues it if a slot is free and no older
+//! command is pending. Otherwise the command is enqueued here, oldest first. The queue contains
+//! only IDs; the store has the rest.
 
 pub(crate) mod calls;
 pub(crate) mod served;
@@ -19,13 +20,15 @@ use self::served::Served;
 use crate::announcing::Announcements;
 use crate::journal::shard_of;
 
-/// References kept in memory; beyond it they are read back from the store when the rest is done.
+/// Pending commands queued in memory per shard. Further ones are reloaded from the store once the
+/// queue is empty.
 const WAITING_MAX: usize = 100_000;
 
-/// How often it is looked whether workers elsewhere are still there: they are missed much later.
+/// Interval at which the local worker checks whether remote workers still serve their pools. Much
+/// shorter than the time after which a worker counts as gone.
 const TAKE_BACK_EVERY: Duration = Duration::from_secs(5);
 
-/// A command that waits for a slot.
+/// Command that waits for a slot of the local worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) execution: ExecutionId,
@@ -36,46 +39,48 @@ pub(crate) struct Waiting {
 struct State {
     free: usize,
     waiting: Vec<VecDeque<Waiting>>,
-    /// Whether a command found no room in `waiting`; it is read back from the store.
+    /// Whether a command did not fit into `waiting`, by shard. Such commands are reloaded from the
+    /// store.
     overflowed: Vec<bool>,
-    /// By shard: whether its store does not answer, so that its commands cannot be claimed.
+    /// Whether the shard's store is unavailable, so its commands cannot be claimed.
     away: Vec<bool>,
     running: HashMap<CommandId, Running>,
-    /// Slots whose command was handed to the worker; the other taken ones are of claims under way.
+    /// Slots whose command was sent to the worker. The other occupied slots belong to claims in
+    /// flight.
     assigned: usize,
     closed: bool,
 }
 
-/// A command that runs here.
+/// Command that the local worker runs.
 struct Running {
     execution: ExecutionId,
     token: CancellationToken,
-    /// Whether its tool may not run twice.
+    /// Whether the command's tool is not idempotent, so it must not run twice.
     once: bool,
 }
 
-/// Slots and the commands that wait for them. Cheap to clone.
+/// Slots of the local worker and the commands that wait for them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Dispatch {
     slots: usize,
     state: Arc<Mutex<State>>,
     freed: Arc<[Notify]>,
-    /// Workers elsewhere that wait.
+    /// Long polls of remote workers.
     calls: Calls,
-    /// Those whose pools are left to them.
+    /// Pools that are left to remote workers.
     served: Served,
-    /// Those that listen on a bus.
+    /// Commands to announce to workers on a bus.
     announcements: Announcements,
 }
 
-/// The right to run one command. Dropping it frees the slot.
+/// Permit to run one command. Dropping it frees the slot.
 pub(crate) struct Slot {
     dispatch: Dispatch,
     is_assigned: bool,
 }
 
 impl Slot {
-    /// Notes that its command is claimed for good and on its way to the worker.
+    /// Records that the slot's command is durably claimed and on its way to the worker.
     pub(crate) fn assign(&mut self) {
         self.is_assigned = true;
         self.dispatch.lock().assigned += 1;
@@ -97,8 +102,9 @@ impl Drop for Slot {
 }
 
 impl State {
-    /// The shard whose turn it is: the one whose oldest command is the oldest of all. One that is
-    /// away keeps nobody waiting; it looks by itself whether it can be read again.
+    /// Returns the shard that gets the next free slot: the one whose oldest pending command is the
+    /// oldest of all. Skips shards whose store is unavailable, so they do not block others; their
+    /// writers probe the store themselves.
     fn next_shard(&self) -> Option<usize> {
         let fronts = self.waiting.iter().enumerate();
         let oldest = fronts
@@ -131,23 +137,23 @@ impl Dispatch {
         }
     }
 
-    /// What is left to be announced on a bus.
+    /// Returns the queue of commands to announce on a bus.
     pub(crate) fn announcements(&self) -> &Announcements {
         &self.announcements
     }
 
-    /// Workers elsewhere that wait.
+    /// Returns the long polls of remote workers.
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// Which pools workers elsewhere serve.
+    /// Returns the pools that remote workers serve.
     pub(crate) fn served(&self) -> &Served {
         &self.served
     }
 
-    /// Has commands read back from the store that were left to workers elsewhere and that they did not
-    /// take, until the control plane closes.
+    /// Schedules a reload of commands that were left to remote workers which have since gone. Runs
+    /// until the control plane shuts down.
     pub(crate) async fn take_back(self, closing: CancellationToken) {
         while self.has_worker() {
             tokio::select! {
@@ -165,17 +171,18 @@ impl Dispatch {
         shard_of(execution, self.freed.len())
     }
 
-    /// Whether somebody else than the worker in this process may take what it leaves.
+    /// Returns `true` if any worker other than the local one may claim commands.
     pub(crate) fn is_for_others(&self) -> bool {
         !self.has_worker() || self.calls.is_used() || self.announcements.is_on()
     }
 
-    /// Whether a worker in this process takes commands at all.
+    /// Returns `true` if this process has a local worker.
     pub(crate) fn has_worker(&self) -> bool {
         self.slots > 0
     }
 
-    /// A slot for a command that was just issued: only if nothing older waits for one.
+    /// Reserves a slot for a newly issued command. Returns `None` if no slot is free or an older
+    /// command is pending.
     pub(crate) fn reserve(&self) -> Option<Slot> {
         let mut state = self.lock();
         if state.closed || state.free == 0 || state.next_shard().is_some() {
@@ -185,7 +192,7 @@ impl Dispatch {
         Some(self.slot())
     }
 
-    /// The oldest waiting command of a shard, with a slot for it.
+    /// Removes the oldest pending command of a shard from the queue and returns it with a slot.
     pub(crate) fn next(&self, shard: usize) -> Option<(Waiting, Slot)> {
         let mut state = self.lock();
         if state.closed || state.free == 0 {
@@ -200,7 +207,7 @@ impl Dispatch {
         Slot { dispatch: self.clone(), is_assigned: false }
     }
 
-    /// Lets a command wait for a slot.
+    /// Enqueues a command until a slot is free.
     pub(crate) fn wait(&self, waiting: Waiting) {
         if !self.has_worker() {
             return;
@@ -214,12 +221,13 @@ impl Dispatch {
         state.waiting[shard].push_back(waiting);
     }
 
-    /// The command of a shard that has waited longest.
+    /// Returns the oldest pending command of a shard, and leaves it in the queue.
     pub(crate) fn oldest(&self, shard: usize) -> Option<Waiting> {
         self.lock().waiting[shard].front().copied()
     }
 
-    /// Notes whether the store of a shard answers. Whoever waited behind it is woken.
+    /// Records whether the store of a shard is unavailable. On a change, wakes the shard that gets
+    /// the next free slot.
     pub(crate) fn set_away(&self, shard: usize, is_away: bool) {
         let next = {
             let mut state = self.lock();
@@ -233,18 +241,19 @@ impl Dispatch {
         }
     }
 
-    /// Notes that commands wait in the store that are not known here.
+    /// Records that the store has pending commands of a shard that are not in the queue.
     pub(crate) fn overflow(&self, shard: usize) {
         self.lock().overflowed[shard] = true;
     }
 
-    /// The commands that wait here.
+    /// Returns the commands in the queue, of all shards.
     pub(crate) fn waiting(&self) -> HashSet<CommandId> {
         let state = self.lock();
         state.waiting.iter().flatten().map(|waiting| waiting.command).collect()
     }
 
-    /// Whether commands wait in the store that did not fit here, and nothing else does.
+    /// Returns `true`, and clears the overflow flag, if the store has pending commands of a shard
+    /// that did not fit and the queue is empty.
     pub(crate) fn take_overflow(&self, shard: usize) -> bool {
         let mut state = self.lock();
         let is_due = state.overflowed[shard] && state.waiting[shard].is_empty();
@@ -254,24 +263,24 @@ impl Dispatch {
         is_due
     }
 
-    /// Hands out no slot from here on: commands stay in the store for the next start.
+    /// Stops handing out slots. Pending commands stay in the store for the next start.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
     }
 
-    /// Resolves when a slot was freed while commands of this shard wait.
+    /// Waits until a slot is freed for pending commands of this shard.
     pub(crate) async fn freed(&self, shard: usize) {
         self.freed[shard].notified().await;
     }
 
-    /// Wakes whoever waits for [`Dispatch::freed`].
+    /// Wakes every waiter of [`Dispatch::freed`].
     pub(crate) fn wake(&self) {
         for freed in &*self.freed {
             freed.notify_one();
         }
     }
 
-    /// Remembers how to stop a command that runs here.
+    /// Registers a command as running on the local worker and returns the token that cancels it.
     pub(crate) fn runs(&self, command: Waiting, once: bool) -> CancellationToken {
         let token = CancellationToken::new();
         let running = Running { execution: command.execution, token: token.clone(), once };
@@ -279,7 +288,8 @@ impl Dispatch {
         token
     }
 
-    /// What this process has claimed and not seen the end of; `None` while a claim is under way.
+    /// Returns the commands this process has claimed and not finished, or `None` while a claim is
+    /// in flight.
     pub(crate) fn held(&self) -> Option<Vec<Waiting>> {
         let state = self.lock();
         let held = state.running.iter();
@@ -287,15 +297,15 @@ impl Dispatch {
         (self.slots - state.free == state.assigned).then(|| held.collect())
     }
 
-    /// How many commands run here that may not run twice, but for those of one execution; `None`
-    /// while a claim is under way.
+    /// Returns the number of running commands with tools that must not run twice, except those of
+    /// `execution`. Returns `None` while a claim is in flight.
     pub(crate) fn once_beside(&self, execution: ExecutionId) -> Option<usize> {
         let state = self.lock();
         let once = state.running.values().filter(|of| of.once && of.execution != execution);
         (self.slots - state.free == state.assigned).then(|| once.count())
     }
 
-    /// Tells commands of an execution that run here to stop, but for those that `keep` names.
+    /// Cancels the local commands of an execution, except those for which `keep` returns `true`.
     pub(crate) fn stop_others(&self, execution: ExecutionId, keep: impl Fn(CommandId) -> bool) {
         for (command, running) in &self.lock().running {
             if running.execution == execution && !keep(*command) {
@@ -304,17 +314,18 @@ impl Dispatch {
         }
     }
 
-    /// Whether a command runs here.
+    /// Returns `true` if the local worker runs the command.
     pub(crate) fn is_running(&self, command: CommandId) -> bool {
         self.lock().running.contains_key(&command)
     }
 
-    /// Forgets a command that ran here.
+    /// Removes a command from the running commands.
     pub(crate) fn ended(&self, command: CommandId) {
         self.lock().running.remove(&command);
     }
 
-    /// Tells whoever runs a command to stop: at once here, with its next word elsewhere.
+    /// Stops a command: cancels it at once on the local worker, or records the stop for the next
+    /// report of the remote worker that runs it.
     pub(crate) fn stop(&self, command: CommandId) {
         match self.lock().running.get(&command) {
             Some(running) => running.token.cancel(),
@@ -323,7 +334,7 @@ impl Dispatch {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Every critical section is a few assignments that cannot panic half-way.
+        // Every critical section is a few assignments that cannot panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,7 @@
-//! Delivers what is due: timers, and what one execution asks of another. Rows were written in the
-//! transaction that decided them; whichever process takes one delivers it, at least once.
+//! Fires timers: wakeups, timeouts, notifications, and messages from one execution to another.
+//!
+//! Timers are written in the transaction that decided them. Any process on the database may claim
+//! one and fires it at least once.
 
 mod deliver;
 
@@ -17,31 +19,32 @@ use crate::executions::Executions;
 use crate::journal::Journal;
 use crate::notices::Notices;
 
-/// A failing execution gives up on commands it told to stop.
+/// Kind of the timer after which a failing execution abandons the commands it stopped.
 pub(crate) const ABANDON: &str = "abandon";
 
-/// Rows delivered at a time.
+/// Timers claimed at a time.
 const PAGE: usize = 100;
 
-/// How long a row is lent to whoever delivers it.
+/// Duration of the lease on a claimed timer. A timer that fails to fire is retried after that.
 const LENT_FOR: Duration = Duration::from_secs(30);
 
-/// The slow look: what another process wrote, and was not there to deliver, is found by it.
+/// Interval between reads of the timer table while nothing is due. Finds timers written by a
+/// process that has died.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// How long a row rests that could not be delivered.
+/// Pause after a store error while timers were read, claimed, or deleted.
 const REST: Duration = Duration::from_secs(10);
 
-/// How far the clock of a process may be ahead of the database's without delaying what is to be done at
-/// once. Timers that are overdue by more come first all the same.
+/// Clock skew between a process and the database that does not delay immediate timers. Timers that
+/// are overdue by more fire first.
 const AHEAD_MAX: Duration = Duration::from_secs(600);
 
-/// The row that ends a failing execution's patience.
+/// Returns the timer that makes a failing execution abandon the commands it stopped.
 pub(crate) fn abandon(id: DueId, execution: ExecutionId, at: Timestamp) -> NewDue {
     NewDue { id, kind: ABANDON.to_owned(), target: execution, at, payload: Value::Null }
 }
 
-/// The row of something the engine asks for.
+/// Returns the row for a timer that the engine requests.
 pub(crate) fn row(id: DueId, due: Due) -> NewDue {
     let Due { target, at, kind } = due;
     let payload = serde_json::to_value(&kind).expect("maps with text keys always have a JSON form");
@@ -49,8 +52,9 @@ pub(crate) fn row(id: DueId, due: Due) -> NewDue {
     NewDue { id, kind: name(&kind).to_owned(), target, at, payload }
 }
 
-/// Whether it waits for no time, only to be delivered: its time is that of the process that decided it.
-/// A notice says when what it tells of was, by that very time.
+/// Returns `true` if the timer is due now, as a message to another execution. Its time is the clock
+/// of the process that decided it. A notification is not included, because it reports that time as
+/// the time of its event.
 fn is_at_once(kind: &DueKind) -> bool {
     match kind {
         DueKind::StartChild { .. } | DueKind::ChildEnded { .. } | DueKind::CancelChild { .. } => {
@@ -64,7 +68,7 @@ fn is_at_once(kind: &DueKind) -> bool {
     }
 }
 
-/// The name of a row, for people who look at the table.
+/// Returns the stored discriminator of a timer, for operators who read the table.
 fn name(kind: &DueKind) -> &'static str {
     match kind {
         DueKind::Wake { .. } => "wake",
@@ -78,16 +82,16 @@ fn name(kind: &DueKind) -> &'static str {
     }
 }
 
-/// Delivers the due rows of one database.
+/// Fires the timers of one database.
 pub(crate) struct Deliverer {
     pub(crate) store: Arc<dyn Store>,
-    /// Where every execution is found, whatever its shard.
+    /// Store that finds executions on any shard.
     pub(crate) everywhere: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) executions: Executions,
     pub(crate) notices: Notices,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Told when this process writes a row.
+    /// Notified when this process writes a timer.
     pub(crate) written: Arc<Notify>,
     pub(crate) closing: CancellationToken,
 }
@@ -98,7 +102,7 @@ impl Deliverer {
             let pause = match self.deliver().await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    warn!(%error, "due rows are not read yet");
+                    warn!(%error, "failed to process timers, retrying");
                     REST
                 }
             };
@@ -110,7 +114,7 @@ impl Deliverer {
         }
     }
 
-    /// Delivers what is ready; answers how long there is nothing to do.
+    /// Fires the timers that are due and returns the time until the next check.
     async fn deliver(&self) -> Result<Duration, StoreError> {
         let Some(next) = self.store.next_due().await? else { return Ok(LOOK_EVERY) };
         let wait = next.since(self.clock.now());
@@ -119,7 +123,7 @@ impl Deliverer {
         }
         let rows = self.store.take_due(PAGE, LENT_FOR).await?;
         if rows.is_empty() {
-            // The store's clock is behind ours, or somebody else took them.
+            // The store's clock is behind this process, or another process claimed the timers.
             return Ok(Duration::from_secs(1));
         }
         let delivered = rows.iter().map(|row| self.deliver_one(row));

@@ -1,4 +1,4 @@
-//! Starting, following and stopping executions.
+//! Starts, watches, and stops executions.
 
 mod clean;
 mod fork;
@@ -34,39 +34,39 @@ pub use request::StartRequest;
 pub(crate) use request::{ChildOf, Fixed, Ready};
 pub use steer::CLEANED_MAX;
 
-/// How often a start is tried: when its id is taken, which is already a sign of two processes with
-/// one machine number, and when it is not known whether it was kept.
+/// Attempts to start an execution: if its ID is taken, which already indicates two processes with
+/// the same machine ID, and if the outcome of the commit is unknown.
 const TRIES_MAX: usize = 8;
 
-/// How often whoever waits for an end looks whether another process brought it about.
+/// Interval at which [`finished`](Executions::finished) checks for an end by another process.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct Started {
     pub execution: ExecutionId,
-    /// How many commands its first step led to.
+    /// Number of commands issued by its first step.
     pub commands: usize,
 }
 
-/// Why nothing was started.
+/// Errors of starting an execution.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Neither `path` nor `catalog_id` was given.
     #[error("name the playbook by path or catalog_id")]
     Unnamed,
-    /// There is no such playbook.
+    /// No playbook has this path, version, or catalog ID.
     #[error("{0}")]
     NotFound(String),
-    /// It cannot be used.
+    /// The playbook is missing or does not compile.
     #[error("the playbook is not usable")]
     Playbook(#[source] PlaybookError),
-    /// The journal did not take it.
+    /// The journal did not accept the start.
     #[error("the execution was not started")]
     Submit(#[source] SubmitError),
-    /// It is more than the tenant may have.
+    /// The start would exceed a quota of the tenant.
     #[error(transparent)]
     Quota(OverQuota),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
@@ -75,7 +75,7 @@ fn is_issue(event: &Event) -> bool {
     matches!(event.fact, Fact::CommandIssued(_))
 }
 
-/// The execution service. Cheap to clone.
+/// Execution service. Cheap to clone.
 #[derive(Clone)]
 pub struct Executions {
     pub(crate) store: Arc<dyn Store>,
@@ -89,22 +89,22 @@ pub struct Executions {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traces: Traces,
     pub(crate) quotas: Quotas,
-    /// Whether a worker in this process takes commands.
+    /// Whether this process has a local worker.
     pub(crate) has_worker: bool,
     pub(crate) lost: LostReports,
-    /// Caller that events name as the one who asked.
+    /// Caller recorded as the actor in events.
     pub(crate) actor: Option<Arc<str>>,
 }
 
 impl Executions {
-    /// Returns the service for one caller: what it starts, cancels, finalizes, or answers names the
-    /// caller in the event that records it, in the same commit.
+    /// Returns the service for one caller. Events that record its starts, cancellations,
+    /// finalizations, and answers name the caller, in the same commit.
     #[must_use]
     pub fn by(&self, actor: Option<Arc<str>>) -> Self {
         Self { actor, ..self.clone() }
     }
 
-    /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
+    /// Starts an execution. On `Ok`, the start is durable and the execution will continue.
     pub async fn start(
         &self,
         tenant: &Tenant,
@@ -115,7 +115,8 @@ impl Executions {
         self.begin(tenant, &ready.playbook, &input, None).await
     }
 
-    /// Begins an execution under a new ID. Placeholders of `origin` in the input become its own.
+    /// Starts an execution under a new ID. Placeholders of `origin` in the input are replaced with
+    /// its own.
     async fn begin(
         &self,
         tenant: &Tenant,
@@ -144,7 +145,7 @@ impl Executions {
         Err(StartError::Submit(SubmitError::Taken))
     }
 
-    /// Whether a tenant may start one more.
+    /// Checks whether the tenant's quotas allow one more start.
     pub(crate) async fn admit(&self, tenant: &Tenant) -> Result<(), StartError> {
         let admitted = self.quotas.start(&*self.store, tenant, self.clock.now()).await;
         admitted.map_err(|error| match error {
@@ -153,7 +154,7 @@ impl Executions {
         })
     }
 
-    /// Finds what is asked for, and makes it ready. Nothing is written.
+    /// Redacts the payload, then finds and compiles the playbook. Writes nothing.
     pub(crate) async fn prepare(
         &self,
         tenant: &Tenant,
@@ -163,7 +164,7 @@ impl Executions {
         self.find_and_compile(tenant, request).await
     }
 
-    /// Finds the playbook of a start whose payload is clean.
+    /// Finds and compiles the playbook of a start whose payload is already redacted.
     async fn find_and_compile(
         &self,
         tenant: &Tenant,
@@ -192,7 +193,7 @@ impl Executions {
         Ok(Ready { start, playbook })
     }
 
-    /// The span an execution is below.
+    /// Returns the trace context that becomes the parent of an execution's span.
     pub(crate) async fn trace_of(
         &self,
         tenant: &Tenant,
@@ -202,7 +203,7 @@ impl Executions {
         if let TraceOf::Said(context) = said {
             return Ok(Some(context));
         }
-        // An execution of another tenant is as good as none: nothing of it may be learnt by naming it.
+        // An execution of another tenant counts as missing, so its ID reveals nothing about it.
         let parent = match parent {
             Some(parent) if self.store.tenant_of(parent).await?.as_ref() == Some(tenant) => {
                 Some(parent)
@@ -216,15 +217,15 @@ impl Executions {
             }
         }
         Ok(match said {
-            // Without a collector, nobody ever sees the spans of a trace that begins here, so what the
-            // execution calls isn't told of it.
+            // Without a collector, spans of a new trace are never exported, so the execution does
+            // not pass it on to services it calls.
             TraceOf::Made(context) => self.traces.is_recording().then_some(context),
             _ => self.traces.is_recording().then(|| self.traces.begin()),
         })
     }
 
-    /// Starts this very execution, unless it was started with the same key, which is
-    /// [`Refusal::AlreadyStarted`] here.
+    /// Starts an execution with a preassigned ID. If it was already started with the same key,
+    /// fails with [`Refusal::AlreadyStarted`].
     pub(crate) async fn start_as(
         &self,
         tenant: &Tenant,
@@ -252,7 +253,8 @@ impl Executions {
                     };
                     return Ok(Started { execution, commands });
                 }
-                // It may have been kept. Asking again with the same key does not start it twice.
+                // The commit may have succeeded. A retry with the same key does not start the
+                // execution twice.
                 Err(SubmitError::Store(error))
                     if matches!(error.failure(), StoreError::Unknown(_)) && tries < TRIES_MAX => {}
                 Err(error) => return Err(StartError::Submit(error)),
@@ -280,7 +282,7 @@ impl Executions {
         found.map_err(StartError::Store)?.ok_or(StartError::NotFound(missing))
     }
 
-    /// The compiled playbook of a catalog entry.
+    /// Returns the compiled playbook of a catalog entry.
     pub(crate) async fn playbook(
         &self,
         tenant: &Tenant,
@@ -291,7 +293,7 @@ impl Executions {
         self.catalog.compile(entry).await.map_err(StartError::Playbook)
     }
 
-    /// Gives a command the answer it waits for, by the token it was parked with.
+    /// Answers a parked command, authorized by its callback token.
     pub async fn answer(
         &self,
         id: ExecutionId,
@@ -312,7 +314,8 @@ impl Executions {
         self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
     }
 
-    /// Ends an execution as an operator says, whatever is outstanding.
+    /// Ends an execution by decision of an operator, whatever is outstanding. The execution fails
+    /// if `error` is given, else it completes.
     pub async fn finalize(
         &self,
         tenant: &Tenant,
@@ -327,7 +330,7 @@ impl Executions {
         self.journal.submit(id, Input::Finalize(finalize)).await.map(|_| ())
     }
 
-    /// The row of one execution.
+    /// Returns the row of an execution.
     pub async fn get(
         &self,
         tenant: &Tenant,
@@ -336,7 +339,7 @@ impl Executions {
         self.store.execution(tenant, id).await
     }
 
-    /// Executions, newest start first.
+    /// Returns the executions that match a filter, newest start first.
     pub async fn list(
         &self,
         tenant: &Tenant,
@@ -345,7 +348,7 @@ impl Executions {
         self.store.executions(tenant, filter).await
     }
 
-    /// Up to `limit` events after a place in the log, oldest first.
+    /// Returns up to `limit` events after a sequence number, oldest first.
     pub async fn events(
         &self,
         id: ExecutionId,
@@ -355,7 +358,7 @@ impl Executions {
         self.store.read(id, after, limit).await
     }
 
-    /// The place of an event in an execution's log.
+    /// Returns the sequence number of an event in an execution's log.
     pub async fn place_of(
         &self,
         id: ExecutionId,
@@ -364,14 +367,15 @@ impl Executions {
         self.store.find_event(id, event).await
     }
 
-    /// Waits until an execution has ended, and answers with its row.
+    /// Waits until an execution has ended and returns its row, or `None` if it does not exist. On
+    /// shutdown, returns the row as it is.
     pub async fn finished(
         &self,
         tenant: &Tenant,
         id: ExecutionId,
     ) -> Result<Option<ExecutionRow>, StoreError> {
         loop {
-            // Listening before looking: an end between the two is not missed.
+            // Subscribe before the read, so an end between the two is not missed.
             let end = self.watch.end_of(id);
             match self.get(tenant, id).await? {
                 Some(row) if !row.status.is_final() => {}
@@ -382,11 +386,11 @@ impl Executions {
                 }
             }
             if !self.store.is_shared() {
-                // The only other way to resolve is the control plane closing.
+                // Otherwise resolves only when the control plane shuts down.
                 let _ = end.await;
                 return self.get(tenant, id).await;
             }
-            // Another process may be the one that ends it.
+            // Another process may end the execution.
             if let Ok(Err(_)) = tokio::time::timeout(LOOK_EVERY, end).await {
                 return self.get(tenant, id).await;
             }

@@ -1,9 +1,9 @@
 //! Grants: paths on which callers may act, and credentials that playbooks may use.
 //!
-//! A role without a path grant in its tenant acts on every path, and a credential without a grant is
-//! for every playbook: both are unlimited until the first grant. From then on callers with that role
-//! need a grant that covers the path, and playbooks need one for the credential by their own path,
-//! regardless of the caller that starts them. Admins are never limited.
+//! Without a path grant for a role, callers with that role may act on every path of the tenant.
+//! Without a grant for a credential, every playbook may use it. After the first grant, callers with
+//! that role need a grant that covers the path, and playbooks need a grant for the credential that
+//! covers their own path, regardless of the caller that starts them. Admins are never limited.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,56 +15,57 @@ use noetl_store::{Digest, Grant, GrantKind, NewGrant, Store, StoreError};
 
 use crate::tokens::{Role, random_text};
 
-/// Time for which grants that were read count: one that another server removed counts so long.
+/// Time for which a tenant's grants are cached. A grant removed by another server stays effective
+/// for this long.
 const CACHED_FOR: Duration = Duration::from_secs(5);
 
-/// Tenants whose grants are cached; past this all are read again.
+/// Tenants whose grants are cached. At the limit, the whole cache is cleared.
 const TENANTS_MAX: usize = 1024;
 
-/// Longest prefix and longest name of a credential or a caller, in characters.
+/// Length limit of a prefix and of the name of a credential or caller, in characters.
 const TEXT_MAX: usize = 500;
 
-/// A grant to make.
+/// Request to create a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantRequest {
     /// Lets callers with a role act below a prefix.
     Path {
-        /// Role to limit: `author` or `operator`. Other roles are [`GrantError::Role`].
+        /// Role to limit: `author` or `operator`. Other roles fail with [`GrantError::Role`].
         role: Role,
-        /// Caller, as the audit names it; every caller with the role when `None`.
+        /// Caller, as named in the audit. `None` applies to every caller with the role.
         subject: Option<String>,
-        /// Prefix of catalog paths; empty for all.
+        /// Prefix of catalog paths. Empty covers all.
         prefix: String,
     },
     /// Lets playbooks below a prefix use a credential.
     Credential {
         /// Name of the credential. It need not exist yet.
         credential: String,
-        /// Prefix of catalog paths; empty for all.
+        /// Prefix of catalog paths. Empty covers all.
         prefix: String,
     },
 }
 
-/// Reason why a grant was not made.
+/// Errors of creating and removing grants.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The role cannot be limited to paths.
     #[error("a path grant is for role author or operator, not {0}")]
     Role(Role),
-    /// A text is empty, too long, or not a path.
+    /// A value is empty, too long, or contains a NUL character.
     #[error("{0} of a grant has at most {TEXT_MAX} characters and no NUL, and names are not empty")]
     Text(&'static str),
-    /// The change could not be recorded, which it must be.
+    /// The audit is required, and the change could not be recorded.
     #[error("the change could not be recorded, so it is not made")]
     Unrecorded(#[source] StoreError),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
 type Cached = HashMap<Tenant, (Arc<Vec<Grant>>, Instant)>;
 
-/// The grant service. Cheap to clone.
+/// Grant service. Cheap to clone.
 #[derive(Clone)]
 pub struct Grants {
     store: Arc<dyn Store>,
@@ -82,7 +83,7 @@ impl Grants {
         Self { store, cached: Arc::default() }
     }
 
-    /// Checks a request and gives it an ID.
+    /// Validates a request and assigns it an ID.
     pub(crate) fn minted(request: GrantRequest) -> Result<NewGrant, GrantError> {
         let is_text = |text: &str| text.chars().count() <= TEXT_MAX && !text.contains('\0');
         let is_name = |text: &str| !text.trim().is_empty() && is_text(text);
@@ -164,8 +165,8 @@ impl Grants {
         Ok((!prefixes.is_empty()).then_some(prefixes))
     }
 
-    /// Returns the path of the playbook of an execution, if it needs a grant for the credential and
-    /// has none. Admins and listeners ask for no execution and need no grant.
+    /// Returns the path of an execution's playbook if it needs a grant for the credential and has
+    /// none. Requests without an execution, from admins and listeners, need no grant.
     pub(crate) async fn lacking(
         &self,
         tenant: &Tenant,
@@ -197,12 +198,12 @@ impl Grants {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cached> {
-        // Every critical section is one call that cannot panic half-way.
+        // Every critical section is one call that cannot panic halfway.
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns `true` if one of the prefixes covers a path: whole segments of it count.
+/// Returns `true` if one of the prefixes covers a path, compared by whole segments.
 pub fn covers(prefixes: &[String], path: &str) -> bool {
     let path = path.trim_matches('/');
     prefixes.iter().any(|prefix| {

@@ -1,5 +1,5 @@
-//! Who this process is among those that share a store: a machine number that nobody else has, and
-//! the name its worker claims under. Both are leased; a process that lost its lease stops minting.
+//! Identity of this process among those that share a store: its machine ID, and the name its local
+//! worker claims under. Both depend on a lease. A process that lost its lease mints no IDs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,35 +13,35 @@ use tracing::{info, warn};
 use crate::ids::{self, Ids};
 use crate::local::LOCAL_WORKER;
 
-/// The names of the leases, before the number.
+/// Prefix of lease names, followed by the machine ID.
 pub(crate) const LEASES: &str = "machine/";
 
-/// How often a lease is renewed while it lasts once: a process may be cut off from its store for all
-/// but one of these parts of it.
+/// Renewals per lease duration. A process tolerates an unavailable store for all but one of these
+/// parts of the lease.
 const RENEWALS: u32 = 3;
 
-/// How soon a renewal is tried again that the store did not answer, in parts of the lease.
+/// Retry interval of a failed renewal, as a fraction of the lease duration (1/45).
 const RETRIES: u32 = 45;
 
-/// Why a process has no number.
+/// Errors of acquiring a machine ID.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// The number that was asked for is another's.
+    /// Another process holds the requested machine ID.
     #[error("machine number {number} is in use by {holder}")]
     Taken { number: MachineId, holder: String },
     #[error("all {} machine numbers are in use", u32::from(MachineId::MAX) + 1)]
     None,
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// This process's number and name. Cheap to clone.
+/// Machine ID and worker name of this process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Identity {
     store: Arc<dyn Store>,
     holder: Arc<str>,
-    /// How long a lease lasts.
+    /// Duration of a lease between renewals.
     ttl: Duration,
     state: Arc<Mutex<State>>,
 }
@@ -50,12 +50,12 @@ struct State {
     lease: Lease,
     machine: MachineId,
     worker: Arc<str>,
-    /// Until when the lease certainly holds, by this process's own clock, which cannot be set.
+    /// Time until which the lease is certainly held, by the monotonic clock of this process.
     until: Instant,
 }
 
 impl Identity {
-    /// Leases the number that is wanted, or any.
+    /// Acquires a lease on the requested machine ID, or on any if `wanted` is `None`.
     pub(crate) async fn take(
         store: Arc<dyn Store>,
         wanted: Option<MachineId>,
@@ -70,7 +70,7 @@ impl Identity {
         self.lock().machine
     }
 
-    /// The name under which the worker in this process claims.
+    /// Returns the name under which the local worker claims commands.
     pub(crate) fn worker(&self) -> Arc<str> {
         self.lock().worker.clone()
     }
@@ -82,13 +82,13 @@ impl Identity {
         Ok(live)
     }
 
-    /// Whether the number is certainly still this process's.
+    /// Returns `true` if this process certainly still holds its machine ID.
     pub(crate) fn is_held(&self) -> bool {
         Instant::now() < self.lock().until
     }
 
-    /// Renews the lease until the control plane closes, then gives it back. A lost number is
-    /// replaced by another.
+    /// Renews the lease until the control plane shuts down, then releases it. Acquires another
+    /// machine ID if the lease was lost.
     pub(crate) async fn keep(self, ids: Ids, closing: CancellationToken) {
         let renew_after = self.ttl / RENEWALS;
         let mut pause = renew_after;
@@ -100,13 +100,13 @@ impl Identity {
             pause = match self.renew(&ids).await {
                 Ok(()) => renew_after,
                 Err(error) => {
-                    warn!(%error, "the machine number's lease was not renewed");
+                    warn!(%error, "failed to renew machine ID lease, retrying");
                     self.ttl / RETRIES
                 }
             };
         }
         let lease = self.lock().lease.clone();
-        // Without an answer it ends by itself.
+        // If the release fails, the lease expires by itself.
         let _ = self.store.release(&lease).await;
     }
 
@@ -116,10 +116,11 @@ impl Identity {
             self.lock().until = asked + self.ttl;
             return Ok(());
         }
-        // Others may have acted on its end, so this is a new beginning under another name.
+        // Other processes may have acted on the expired lease, so this process continues under a
+        // new machine ID and worker name.
         let state = self::lease(&*self.store, &self.holder, None, self.ttl).await?;
-        info!(machine = %state.machine, "another machine number was leased");
-        // Whoever had the number before may have minted by a clock that is ahead of this one.
+        info!(machine = %state.machine, "acquired new machine ID");
+        // The previous holder may have minted IDs by a clock that is ahead of this one.
         if let Some(newest) = self.store.newest_id().await.map_err(IdentityError::Store)? {
             ids.go_past(newest);
         }
@@ -129,7 +130,7 @@ impl Identity {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Every critical section is a few assignments that cannot panic half-way.
+        // Every critical section is a few assignments that cannot panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,19 +164,20 @@ async fn lease(
     Ok(State { machine, worker: worker.into(), lease, until: asked + ttl })
 }
 
-/// `local:<lease>:<epoch>`: whoever reads it can find out whether that process is still there.
+/// Returns the worker name `local:<lease>:<epoch>`, by which other processes check whether this one
+/// is alive.
 fn shared_name(lease: &Lease) -> String {
     format!("{LOCAL_WORKER}:{}:{}", lease.name, lease.epoch)
 }
 
-/// Until when a worker of this name is certainly there, if it is one in a process. `live` holds the
-/// live leases.
+/// Returns the time until which a local worker of another process is certainly alive, or `None` if
+/// `worker` has no lease in `live`.
 pub(crate) fn lease_of(worker: &str, live: &[Lease]) -> Option<Timestamp> {
     live.iter().find(|lease| shared_name(lease) == worker).map(|lease| lease.until)
 }
 
-/// The live leases, asked for after these commands were read: a process that began in between, and
-/// claimed one of them, is among those that are there.
+/// Returns the live leases, read after the commands `read`. A process that started in between and
+/// claimed one of the commands is then included.
 pub(crate) async fn alive_after(
     store: &dyn Store,
     read: &[CommandRow],
@@ -186,7 +188,7 @@ pub(crate) async fn alive_after(
     }
 }
 
-/// Whether a worker of this name was one in a process that is gone. `live` holds the live leases.
+/// Returns `true` if `worker` is the local worker of a process whose lease is not in `live`.
 pub(crate) fn is_gone(worker: &str, live: &[Lease]) -> bool {
     let is_ours = worker.starts_with(&format!("{LOCAL_WORKER}:{LEASES}"));
     is_ours && !live.iter().any(|lease| shared_name(lease) == worker)

@@ -1,4 +1,4 @@
-//! Mints ids for this process.
+//! Mints the IDs of this process.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,20 +10,21 @@ use noetl_model::{
 };
 use noetl_store::StoreError;
 
-/// How far another machine's clock may be ahead of this one's.
+/// Clock skew by which another machine may be ahead of this one.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
-/// The one source of new ids in a process. Cheap to clone.
+/// Generator of all IDs in this process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Ids {
     clock: Arc<dyn Clock>,
     snowflakes: Arc<Mutex<Snowflakes>>,
-    /// Whether the machine number is certainly this process's.
+    /// Returns `true` while this process certainly holds its machine ID.
     is_held: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Ids {
-    /// Ids with this machine number, for as long as `is_held` says so.
+    /// Creates a generator for this machine ID. `is_held` returns `true` while the machine ID is
+    /// leased.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         machine: MachineId,
@@ -33,8 +34,8 @@ impl Ids {
         Self { clock, snowflakes, is_held: Arc::new(is_held) }
     }
 
-    /// Refuses when an id minted now could be another process's. The journal asks for a whole batch
-    /// at a time; whoever else mints asks here first.
+    /// Fails if the machine-ID lease lapsed, because a new ID could collide. The journal checks
+    /// once per batch; every other caller checks here before it mints.
     pub(crate) fn leased(&self) -> Result<(), StoreError> {
         if (self.is_held)() {
             return Ok(());
@@ -86,8 +87,8 @@ impl Ids {
         ResultId::new(self.mint())
     }
 
-    /// Whether an id from elsewhere may stand in the log: positive, and not from a clock that is
-    /// far ahead, which would drag every later id along.
+    /// Returns `true` if an external ID is acceptable in the log: positive, and not from a clock
+    /// that is far ahead, because all later IDs would have to follow it.
     pub(crate) fn is_plausible(&self, id: EventId) -> bool {
         let latest = self.clock.now().plus(AHEAD_MAX);
         id.get() > 0 && Snowflakes::time_of(id.get()) <= latest
@@ -103,12 +104,12 @@ impl Ids {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Snowflakes> {
-        // Minting cannot panic half-way, so a poisoned lock still guards a sound source.
+        // Minting cannot panic halfway, so a poisoned lock still guards a consistent generator.
         self.snowflakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A number nobody can foretell well: start keys and `uuid4()` are made from it.
+/// Returns a number that is hard to predict, the source of start keys and `uuid4()`.
 pub(crate) fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }

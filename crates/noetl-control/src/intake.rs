@@ -1,8 +1,8 @@
-//! Rows that system pools hand in: kept as they are when their execution is another's, taken as
-//! reports when it was started here.
+//! Imports event rows from system pools. Rows of an execution from another control plane are stored
+//! as they are; rows of an execution started here are recorded as reports.
 //!
-//! Nothing handed in can drive an execution: what would only be decided is refused as a report, and
-//! an execution from elsewhere is nobody's to drive.
+//! An import cannot drive an execution. Event types that only a decision may produce are rejected
+//! as reports, and imported executions are never decided.
 
 mod envelope;
 
@@ -21,33 +21,33 @@ use crate::reports::{Repeated, Report, ReportError, Reports, derived_status};
 
 pub use envelope::{WrongRow, check_depth, check_type, read_row};
 
-/// Rows that go into one transaction.
+/// Maximum number of rows per transaction.
 const CHUNK: usize = 1000;
 
-/// A rough size of the rows of one transaction; a single row may be larger.
+/// Approximate bytes per transaction. A single row may be larger.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
-/// Executions whose reports are taken at a time. Those of one go in order.
+/// Executions whose reports are recorded concurrently. Reports of one execution stay in order.
 const AT_A_TIME: usize = 32;
 
-/// What is said of a row that the database does not take.
+/// Reason given for a row that the database rejects.
 const REFUSED: &str = "the database does not take this row";
 
-/// A row with its place in what was handed in.
+/// Row with its index in the request.
 type Placed = (usize, Import);
 
-/// What became of rows that were handed in.
+/// Result of an import.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// How many were kept.
+    /// Number of rows stored.
     pub kept: usize,
-    /// How many were there before.
+    /// Number of rows that were already stored.
     pub duplicates: usize,
-    /// The places of the rest, and why.
+    /// The index of each rejected row, and the reason.
     pub rejected: Vec<(usize, String)>,
 }
 
-/// Takes rows. Cheap to clone.
+/// Imports event rows. Cheap to clone.
 #[derive(Clone)]
 pub struct Intake {
     store: Arc<dyn Store>,
@@ -60,8 +60,8 @@ impl Intake {
         Self { store, reports, ids }
     }
 
-    /// Takes rows, each with its place in what was handed in. An error means that the store did not
-    /// answer; what was kept by then is a duplicate when all are handed in again.
+    /// Imports rows, each with its index in the request. On an error, some rows may be stored; they
+    /// count as duplicates when the request is repeated.
     pub async fn take(&self, mut rows: Vec<Placed>) -> Result<Taken, StoreError> {
         rows.iter_mut().for_each(|(_, import)| without_placeholders(&mut import.row));
         let mut taken = Taken::default();
@@ -72,10 +72,10 @@ impl Intake {
             let outcomes = match self.store.import(imports).await {
                 Ok(outcomes) => outcomes,
                 Err(error) if matches!(error.failure(), StoreError::Refused(_)) => {
-                    // One row that cannot be kept must not keep the others from it.
+                    // One rejected row must not prevent the others from being stored.
                     match <[Placed; 1]>::try_from(chunk) {
                         Ok([(place, _)]) => {
-                            tracing::warn!(%error, "a row that was handed in cannot be kept");
+                            tracing::warn!(%error, "database rejected imported row");
                             taken.rejected.push((place, REFUSED.to_owned()));
                         }
                         Err(mut chunk) => {
@@ -114,18 +114,18 @@ impl Intake {
         Ok(taken)
     }
 
-    /// Refuses when events that come without an id could not be given one of their own.
+    /// Fails if the machine-ID lease lapsed, so events without an ID cannot be given one.
     pub fn ready(&self) -> Result<(), StoreError> {
         self.ids.leased()
     }
 
-    /// When a row happened that does not say so.
+    /// Returns the time for a row without a timestamp.
     pub fn now(&self) -> Timestamp {
         self.ids.now()
     }
 
-    /// Returns a report as a row, for an execution that was not started here. A report with a
-    /// reference has no context.
+    /// Returns a report as an import row, for an execution that was not started here. A report with
+    /// a reference has no context.
     pub fn import_of(&self, tenant: &Tenant, report: Report, at: Option<Timestamp>) -> Import {
         let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
         let mut result = Map::from_iter([("status".to_owned(), Value::from(status.as_str()))]);
@@ -157,7 +157,7 @@ impl Intake {
         }
     }
 
-    /// Takes rows about one execution of this server, in order.
+    /// Records rows of one execution of this server as reports, in order.
     async fn report_all(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
         let mut taken = Taken::default();
         let Some((_, first)) = rows.first() else { return Ok(taken) };
@@ -187,7 +187,7 @@ impl Intake {
     }
 }
 
-/// Removes the tags of placeholders, so that no imported row resolves.
+/// Removes the tags of placeholders, so no placeholder in an imported row resolves.
 fn without_placeholders(row: &mut Imported) {
     for part in [&mut row.context, &mut row.result, &mut row.meta].into_iter().flatten() {
         remove_tags(part);
@@ -198,8 +198,8 @@ fn without_placeholders(row: &mut Imported) {
     remove_tags_in(&mut row.more);
 }
 
-/// The last chunk first, so that they are taken in order from the end. A chunk is a transaction: it
-/// is bounded in bytes too, so that a database with a limit to the time of a statement takes each.
+/// Splits rows into chunks, the last chunk first, so popping from the end keeps their order. A
+/// chunk is one transaction. Its size is bounded, so it fits the statement timeout of a database.
 fn into_chunks(rows: Vec<Placed>) -> Vec<Vec<Placed>> {
     let mut chunks: Vec<Vec<Placed>> = Vec::new();
     let mut bytes = 0;
@@ -220,7 +220,7 @@ fn into_chunks(rows: Vec<Placed>) -> Vec<Vec<Placed>> {
     chunks
 }
 
-/// A rough size of what a row holds.
+/// Returns the approximate size of a row in bytes.
 fn size_of(row: &Import) -> usize {
     let row = &row.row;
     let parts = [&row.context, &row.result, &row.meta].into_iter().flatten();
@@ -238,11 +238,11 @@ fn size_of_value(value: &Value) -> usize {
     }
 }
 
-/// Further columns of a row that the control plane knows of its own executions.
+/// Columns that the control plane sets itself for its own executions.
 const OWN: [&str; 5] =
     ["catalog_id", "prev_event_id", "organization_id", "ingest_time", "idempotency_key"];
 
-/// Returns a row about an execution that was started here as a report, with every column.
+/// Returns a row of an execution that was started here as a report, with every column.
 fn report_of(import: Import) -> Report {
     let mut row = import.row;
     let (mut payload, mut reference) = (None, None);

@@ -1,10 +1,10 @@
-//! The only writer of the log.
+//! Serializes all writes to the event log through one writer per shard.
 //!
-//! Inputs queue up while a batch commits; the writer then takes what is there, never waits for
-//! more, decides each against its execution's state and commits the batch in one transaction.
-//! Whoever submitted is answered once the commit is durable. A decision and everything that
-//! follows from it (events, command rows, the execution's row, a claim by a free local slot) are in
-//! the same transaction.
+//! Inputs queue while a batch commits. The writer then takes every queued input, up to the batch
+//! limit, without waiting for more. It decides each input against the state of its execution and
+//! commits the batch in one transaction. Callers receive the outcome once the commit is durable.
+//! The transaction covers a decision and all its consequences: events, command rows, the execution
+//! row, and the claim of a new command for a free local slot.
 
 mod again;
 mod batch;
@@ -34,59 +34,60 @@ use crate::dispatch::Slot;
 pub use elsewhere::Elsewhere;
 pub(crate) use writer::{Writer, WriterParts};
 
-/// Inputs that may queue while a batch commits: a few batches' worth, so that a burst is taken up
-/// and a flood is felt by whoever sends it.
+/// Capacity of a shard's input queue. Holds a few batches, so it absorbs a burst and applies
+/// backpressure to callers under sustained overload.
 const QUEUE_MAX: usize = 4096;
 
-/// How long a report waits for room in the queue before it is told to come again.
+/// Time an input waits for room in the queue before it fails with [`SubmitError::Busy`].
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// First and longest pause before an input is tried again when the store does not take it.
+/// First and longest backoff before an input is retried after a transient failure.
 pub(crate) const RETRY_MIN: Duration = Duration::from_millis(50);
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// Where inputs are submitted. Cheap to clone.
+/// Handle for submitting inputs to the writers. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    /// One queue per shard.
+    /// Sending end of each shard's queue, by shard index.
     jobs: Arc<[mpsc::Sender<Job>]>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Accepted {
-    /// The events this input led to; none when it was known already.
+    /// Events the input led to. Empty if the input was already applied.
     pub events: Vec<Arc<Event>>,
-    /// The command among them that was claimed for the worker whose report this was.
+    /// Command among `events` that was claimed for the reporting worker.
     pub handed: Option<CommandId>,
 }
 
-/// Why an input was not accepted.
+/// Errors returned by [`Journal::submit`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SubmitError {
-    /// The engine refuses it.
+    /// The engine rejected the input. Retrying cannot succeed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The execution id is taken. Mint again.
+    /// Another start uses this execution ID. Mint a new ID and retry.
     #[error("the execution id is taken")]
     Taken,
-    /// The execution's playbook cannot be read.
+    /// The playbook version is missing or does not compile.
     #[error("the execution's playbook is not usable")]
     Playbook(#[source] Arc<PlaybookError>),
-    /// The store did not take it. Come again.
+    /// The read or commit failed. Safe to retry: inputs are idempotent.
     #[error("the store did not take it")]
     Store(#[source] Arc<StoreError>),
-    /// This process's machine number may be another's by now. Come again.
+    /// The machine-ID lease lapsed, so new IDs could collide. Retry once it is renewed.
     #[error("this process has no machine number for now")]
     Unleased,
-    /// Too much is queued. Come again.
+    /// The queue stayed full for 20 s, or the input met too many commit conflicts. Retry with
+    /// backoff.
     #[error("too many inputs are queued")]
     Busy,
-    /// The control plane is stopping.
+    /// The control plane is shutting down.
     #[error("the control plane is stopping")]
     Stopped,
 }
 
-/// What only the first input of an execution carries.
+/// Data that only the first input of an execution carries.
 #[derive(Clone)]
 pub(crate) struct StartOf {
     pub(crate) key: u64,
@@ -94,7 +95,7 @@ pub(crate) struct StartOf {
     pub(crate) playbook: Arc<Playbook>,
 }
 
-/// The shard of an execution among this many.
+/// Returns the index of the shard that stores `execution`, out of `shards`.
 pub(crate) fn shard_of(execution: ExecutionId, shards: usize) -> usize {
     let shards = u32::try_from(shards).unwrap_or(u32::MAX);
     usize::try_from(noetl_model::shard_for(execution, shards)).unwrap_or_default()
@@ -104,25 +105,27 @@ pub(crate) struct Job {
     pub(crate) execution: ExecutionId,
     pub(crate) input: Input,
     pub(crate) start: Option<StartOf>,
-    /// The id the report came with, for the first event it leads to.
+    /// ID for the first resulting event, taken from the report so a resent report is recognized as
+    /// a duplicate.
     pub(crate) first_id: Option<EventId>,
-    /// The slot of the command this input ends: free for what the input leads to.
+    /// Slot of the command this input ends. The writer frees it before it decides, so commands
+    /// issued by this input can use it.
     pub(crate) slot: Option<Slot>,
-    /// The worker elsewhere that says it, if that names what it holds.
+    /// Reporting remote worker, if it renews its leases by command ID.
     pub(crate) elsewhere: Option<Elsewhere>,
-    /// How often it was decided and not kept.
+    /// Number of times the input was decided but not committed.
     pub(crate) tries: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
-/// Where what became of an input is told.
+/// Receives the outcome of a queued input.
 type Answer = oneshot::Receiver<Result<Accepted, SubmitError>>;
 
-/// An input in the queue.
+/// Input that is queued and not committed yet.
 pub(crate) struct Queued(Answer);
 
 impl Queued {
-    /// Waits until the input is kept, or refused.
+    /// Waits until the input is committed or rejected.
     pub(crate) async fn done(self) -> Result<Accepted, SubmitError> {
         self.0.await.unwrap_or(Err(SubmitError::Stopped))
     }
@@ -137,7 +140,8 @@ impl Job {
 }
 
 impl Journal {
-    /// A journal for this many shards, and the queue of each.
+    /// Creates a journal for `shards` shards, at least one. Returns it with the receiving end of
+    /// each queue.
     pub(crate) fn new(shards: usize) -> (Self, Vec<mpsc::Receiver<Job>>) {
         let (jobs, queues): (Vec<_>, Vec<_>) =
             (0..shards.max(1)).map(|_| mpsc::channel(QUEUE_MAX)).unzip();
@@ -148,7 +152,7 @@ impl Journal {
         &self.jobs[shard_of(execution, self.jobs.len())]
     }
 
-    /// Submits an input and waits until what follows from it is durable.
+    /// Submits an input and waits until all its consequences are durable.
     pub async fn submit(
         &self,
         execution: ExecutionId,
@@ -158,9 +162,9 @@ impl Journal {
         self.send(job, answer).await
     }
 
-    /// Puts an input into the queue, and answers as soon as it is there: inputs that are queued one
-    /// after the other are decided in that order. The first event of a report that came with an ID
-    /// has that ID. [`Queued::done`] is what became of it.
+    /// Queues an input and returns once it is in the queue. Inputs of one execution that are queued
+    /// one after the other are decided in that order. The first resulting event gets `first_id`, if
+    /// given. [`Queued::done`] returns the outcome.
     pub(crate) async fn queue(
         &self,
         execution: ExecutionId,
@@ -172,7 +176,8 @@ impl Journal {
         Ok(Queued(answer))
     }
 
-    /// The same for what a worker elsewhere says that names what it holds.
+    /// Like [`submit`](Self::submit), but for a report of a remote worker that renews its leases by
+    /// command ID. The writer leases the commands it claims for that worker.
     pub(crate) async fn submit_for(
         &self,
         execution: ExecutionId,
@@ -193,9 +198,13 @@ impl Journal {
         self.send(Job { start: Some(start), ..job }, answer).await
     }
 
-    /// Submits an input again and again until the store takes it, the engine refuses it, or the
-    /// control plane closes: what a worker found out is not lost because a disk was full for a
-    /// while. Returns the refusal of a state that no retry will mend.
+    /// Submits an input and retries transient failures until it is committed.
+    ///
+    /// Retries store errors, a full queue, and a lapsed machine-ID lease with exponential backoff
+    /// from [`RETRY_MIN`] to [`RETRY_MAX`], so a worker's result survives a full disk or a database
+    /// outage. Passes `slot` on with the first attempt only.
+    ///
+    /// Returns any other [`SubmitError`] unchanged, and [`SubmitError::Stopped`] on shutdown.
     pub(crate) async fn submit_surely(
         &self,
         execution: ExecutionId,

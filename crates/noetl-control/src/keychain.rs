@@ -1,4 +1,5 @@
-//! Secrets and tokens that were resolved for playbooks, and what a playbook's own `keychain` says.
+//! Keychain: cached secrets and tokens of playbooks, and the entries that a playbook's `keychain`
+//! declares.
 
 mod declared;
 pub mod settings;
@@ -17,19 +18,19 @@ use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
 use crate::sealing::{SealedAt, key_version};
 use crate::variables::NAME_MAX;
 
-/// Where an entry of the keychain is.
+/// Address of a keychain entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeychainPlace {
     pub catalog: CatalogId,
-    /// The name the playbook gives it.
+    /// Entry name in the playbook.
     pub name: String,
     pub scope: KeychainScope,
-    /// The execution it is for.
+    /// Execution the entry belongs to.
     pub execution: Option<ExecutionId>,
 }
 
 impl KeychainPlace {
-    /// What the entry is found by.
+    /// Returns the key under which the entry is stored.
     pub fn cache_key(&self) -> String {
         let Self { catalog, name, scope, execution } = self;
         match (scope, execution) {
@@ -44,45 +45,45 @@ impl KeychainPlace {
     }
 }
 
-/// What to keep in the keychain.
+/// Keychain entry to store.
 #[derive(Clone)]
 pub struct KeychainRequest {
-    /// What is secret.
+    /// Secret data, encrypted before it is stored.
     pub data: Value,
-    /// The type of the credential behind it.
+    /// Type of the underlying credential.
     pub kind: Option<String>,
     pub cache: CacheKind,
-    /// When it ends to be good; never when absent.
+    /// Expiration time. `None` means it never expires.
     pub expires_at: Option<Timestamp>,
-    /// Whether it is to be renewed before that.
+    /// Whether the entry is to be renewed before it expires.
     pub auto_renew: bool,
-    /// How to renew it.
+    /// Settings for the renewal.
     pub renew_config: Option<Value>,
 }
 
-/// What was found under a name.
+/// Outcome of a keychain lookup.
 #[derive(Clone)]
 pub enum KeychainFound {
-    /// An entry that is good, with what it holds.
+    /// Valid entry with its decrypted data.
     Found(KeychainEntry, Value),
-    /// One that is not good any more.
+    /// Entry that has expired.
     Expired(KeychainEntry),
     NotFound,
 }
 
-/// A secret by the name a step uses for it.
+/// Secret resolved by the name a step uses.
 #[derive(Clone)]
 pub enum Revealed {
     Stored(Box<Credential>, Value),
-    /// What the keychain of an execution's playbook says.
+    /// Secret from the keychain of the execution's playbook.
     Keychain {
-        /// When the execution was started.
+        /// Start time of the execution.
         since: Timestamp,
         data: Value,
     },
 }
 
-/// The keychain service. Cheap to clone.
+/// Keychain service. Cheap to clone.
 #[derive(Clone)]
 pub struct Keychains {
     store: Arc<dyn Store>,
@@ -101,8 +102,8 @@ impl Keychains {
         Self { store, clock, credentials, playbooks }
     }
 
-    /// A secret by the name a step uses for it: a credential, else what is kept in the keychain for
-    /// the execution that asks, else what its playbook declares under that name.
+    /// Returns a secret by the name a step uses: a credential, else a stored keychain entry for the
+    /// requesting execution, else the entry its playbook declares.
     pub async fn reveal(
         &self,
         tenant: &Tenant,
@@ -114,7 +115,7 @@ impl Keychains {
             Err(error @ CredentialError::NotFound(_)) => error,
             Err(error) => return Err(error),
         };
-        // A runtime that asks for itself names the execution 0.
+        // A runtime that requests a secret for itself sends execution 0.
         let Some(execution) = asking.execution.filter(|id| id.get() > 0) else {
             return Err(missing);
         };
@@ -132,7 +133,8 @@ impl Keychains {
         }
     }
 
-    /// What is kept in the keychain for an execution: its own, what it shares, what all share.
+    /// Returns the stored entry for an execution. Searches local, shared, and global scope in this
+    /// order.
     async fn kept_for(
         &self,
         tenant: &Tenant,
@@ -157,7 +159,7 @@ impl Keychains {
         Ok(None)
     }
 
-    /// The entry at a place, to use it: the use is counted and recorded.
+    /// Returns the entry at `place` for use. Counts the use and records it in the audit.
     pub async fn get(
         &self,
         tenant: &Tenant,
@@ -181,7 +183,7 @@ impl Keychains {
         Ok(KeychainFound::Found(entry, opened?))
     }
 
-    /// Keeps an entry in the place of any that is there.
+    /// Stores an entry. Replaces an existing one with the same key.
     pub async fn put(
         &self,
         tenant: &Tenant,
@@ -217,7 +219,7 @@ impl Keychains {
         self.store.put_keychain_entry(tenant, new).await.map_err(CredentialError::Store)
     }
 
-    /// Removes an entry. Whether there was one.
+    /// Deletes an entry. Returns `false` if there was none.
     pub async fn delete(
         &self,
         tenant: &Tenant,
@@ -227,7 +229,8 @@ impl Keychains {
         removed.map_err(CredentialError::Store)
     }
 
-    /// The entries of a playbook, expired ones too, and the time now. What they hold stays sealed.
+    /// Returns the entries of a playbook, including expired ones, and the current time. Their data
+    /// stays encrypted.
     pub async fn list(
         &self,
         tenant: &Tenant,

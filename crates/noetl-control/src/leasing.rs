@@ -1,9 +1,9 @@
-//! Commands for workers elsewhere that renew what they hold.
+//! Leases commands to remote workers that renew their leases.
 //!
-//! A worker asks for commands and waits until there are some; a claim is an input of the journal like
-//! any other. While it runs them, one call in a while names all it holds: that renews their leases and
-//! tells it which are not wanted any more. What is claimed for a caller that has vanished comes back
-//! when its lease ends.
+//! A worker long-polls for commands. Each claim is a journal input like any other. While commands
+//! run, the worker periodically sends one request that lists all of them: the request renews their
+//! leases, and the response names the commands to stop. A command claimed for a client that has
+//! disconnected becomes available once its lease expires.
 
 mod fair;
 mod handed;
@@ -36,53 +36,53 @@ use crate::journal::{Elsewhere, Journal, SubmitError};
 use crate::metrics::Metrics;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
 
-/// How long a lease lasts that its holder renews when nothing else is said: so long that several
-/// renewals may be lost.
+/// Default duration of a renewable lease. Long enough to survive several lost renewals.
 pub const LEASE: Duration = Duration::from_secs(45);
 
-/// The longest a caller waits. Proxies give up on calls of a minute.
+/// Maximum duration of a long poll. Proxies close requests that take a minute.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The most commands of one answer, and of one renewal.
+/// Maximum number of commands in one lease response, and in one renewal.
 pub const BATCH_MAX: usize = 1000;
 
-/// How often a caller that waits looks by itself. It is called when there is something; this is for
-/// calls that were lost, and for what other processes leave.
+/// Interval at which a long poll reads the store without a notification. Covers lost notifications
+/// and commands released by other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
-/// Commands looked at a time: enough to take turns between executions.
+/// Pending commands read at a time: enough to alternate between executions.
 const PAGE: usize = 256;
 
-/// Pools whose last turn is remembered; whoever starts an execution can name another.
+/// Maximum number of pools whose last execution is remembered. Bounded because a start request can
+/// name any pool.
 const POOLS_MAX: usize = 1000;
 
-/// How often a look that lost every command to others is made again at once.
+/// Maximum number of immediate retries when other workers claimed every command of a page.
 const LOOKS_MAX: usize = 4;
 
-/// Why a worker got no answer.
+/// Errors returned by [`Leasing`].
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// It cannot be such a worker.
+    /// The worker was rejected; see [`WorkerError`].
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// Too much is asked for at a time.
+    /// A count is outside its range.
     #[error("{what} must be from {least} to {BATCH_MAX}, not {found}")]
     Amount {
-        /// What is too much or too little.
+        /// Name of the parameter.
         what: &'static str,
         least: usize,
-        /// What was asked for.
+        /// Value in the request.
         found: usize,
     },
-    /// The journal did not take a claim.
+    /// The journal did not commit a claim.
     #[error("no command was claimed")]
     Submit(#[source] SubmitError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The leasing service. Cheap to clone.
+/// Leases commands to remote workers and renews the leases. Cheap to clone.
 #[derive(Clone)]
 pub struct Leasing {
     pub(crate) store: Arc<dyn Store>,
@@ -91,21 +91,22 @@ pub struct Leasing {
     pub(crate) calls: Calls,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
-    /// How long a lease lasts that its holder renews.
+    /// Duration of a renewable lease.
     pub(crate) lease: Duration,
-    /// Executions whose commands were handed out before.
+    /// Executions whose commands were leased before.
     pub(crate) known: Known,
-    /// By pool: whose command was handed out last.
+    /// Execution of the last command leased, by pool.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
 
 impl Leasing {
-    /// How long a worker holds what it does not name again.
+    /// Returns the duration of a lease that the worker does not renew.
     pub const fn duration(&self) -> Duration {
         self.lease
     }
 
-    /// Hands out commands, as soon as there are some; none when the wait is over.
+    /// Waits for matching commands and leases up to `max` of them to the worker. Returns an empty
+    /// list if none appear within `wait` (at most [`WAIT_MAX`]) or the control plane drains.
     pub async fn lease(
         &self,
         tenant: &Tenant,
@@ -139,8 +140,8 @@ impl Leasing {
         }
     }
 
-    /// A worker that takes something of this pool, with these tools, for every command it says has
-    /// ended.
+    /// Returns a lease holder that accepts the next command of this pool and these tool kinds with
+    /// each completion response.
     pub fn takes_next(
         &self,
         scope: &Scope,
@@ -158,7 +159,8 @@ impl Leasing {
         Elsewhere { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
-    /// Renews the leases of what a worker says it holds, and tells it what it need not run any more.
+    /// Renews the leases of the listed commands, and returns the commands that the worker must stop
+    /// or has lost.
     pub async fn renew(
         &self,
         tenant: &Tenant,
@@ -169,11 +171,11 @@ impl Leasing {
         amount("the number of commands", 0, commands.len())?;
         let kind = noetl_store::RuntimeKind::WorkerPool;
         check_name(worker)?;
-        // First, and whatever becomes of the sign of life: a database that is away must not end the
-        // leases in those that are there.
+        // Leases are renewed first, and independently of the heartbeat: one unavailable database
+        // must not expire leases in the others.
         let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
         if let Err(error) = self.workers.heartbeat(tenant, scope, kind, worker).await {
-            warn!(worker, %error, "a worker's sign of life is not noted");
+            warn!(worker, %error, "failed to record worker heartbeat");
         }
         let held = held.map_err(LeaseError::Store)?;
         if !held.is_empty() {
@@ -190,7 +192,8 @@ impl Leasing {
             }
             match self.store.command(*command).await.map_err(LeaseError::Store)? {
                 Some(row) if row.state == CommandState::Cancelled => renewed.cancel.push(*command),
-                // It waits for an answer from elsewhere, or is being changed just now.
+                // The command is parked, or another transaction is changing it: neither cancelled
+                // nor lost.
                 Some(row) if !row.state.is_terminal() && row.worker.as_deref() == Some(worker) => {}
                 Some(_) | None => renewed.lost.push(*command),
             }
@@ -198,7 +201,7 @@ impl Leasing {
         Ok(renewed)
     }
 
-    /// Deals with leases that have ended by now, rather than at the next look. How many.
+    /// Expires overdue leases now instead of at the next scan. Returns their number.
     pub async fn end_overdue(&self) -> Result<usize, StoreError> {
         let look = LeaseLook {
             store: self.store.clone(),
@@ -232,7 +235,8 @@ impl Leasing {
         Ok(Vec::new())
     }
 
-    /// Commands to be claimed, in the order of their turns, and whether these are all there are.
+    /// Returns pending commands in round-robin order by execution, and whether the list is
+    /// complete.
     async fn waiting(
         &self,
         wanted: &Wanted,
@@ -246,7 +250,7 @@ impl Leasing {
             && !is_all
             && found.iter().all(|row| row.execution == first)
         {
-            // Those of others are behind it, however many it has.
+            // Commands of other executions are behind this one, however many commands it has.
             let others = Wanted { not_of: Some(first), ..wanted.clone() };
             let others = self.store.pending_commands(&others, page).await;
             found.extend(others.map_err(LeaseError::Store)?);
@@ -255,7 +259,7 @@ impl Leasing {
         Ok((in_turn(found, last), is_all))
     }
 
-    /// Claims up to as many as are asked for. What others were quicker to take is passed over.
+    /// Claims up to `request.max` commands. Skips commands that other workers claimed first.
     async fn claim(
         &self,
         waiting: Vec<CommandRow>,
@@ -284,16 +288,17 @@ impl Leasing {
             match failed {
                 None => {}
                 Some(error) if taken.is_empty() => return Err(error),
-                // What was claimed is handed out; the rest stays where it is.
+                // Claimed commands have to be returned to the worker; the rest stay pending.
                 Some(error) => {
-                    warn!(%error, "fewer commands were handed out than wait");
+                    warn!(%error, "leased fewer commands than are pending");
                     return Ok(taken);
                 }
             }
         }
     }
 
-    /// The executions of these commands; those that are gone take their commands along.
+    /// Returns the executions of these commands. Executions that no longer exist are left out, and
+    /// so are their commands.
     async fn executions_of(
         &self,
         rows: &[CommandRow],
@@ -305,8 +310,9 @@ impl Leasing {
         Ok(read.into_iter().flatten().map(|of| (of.1.id, of)).collect())
     }
 
-    /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
-    /// it is claimed, it has to be handed out.
+    /// Claims a command. Returns `None` if another worker claimed it or it has ended. Reads the
+    /// `command.issued` event before the claim, because a claimed command has to be returned to the
+    /// worker.
     async fn claim_one(
         &self,
         row: CommandRow,
@@ -328,7 +334,7 @@ impl Leasing {
         let execution = row.execution;
         let Some(leased) = Leased::new(row, event, of) else { return Ok(None) };
         match self.journal.submit_for(execution, input, worker).await {
-            // Without an event another call of this worker has it.
+            // No event: another request of this worker has claimed it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
             Ok(_) => Ok(Some(leased)),
             Err(SubmitError::Refused(_)) => Ok(None),
@@ -336,7 +342,8 @@ impl Leasing {
         }
     }
 
-    /// Whoever asks next for this pool begins with the executions behind this one.
+    /// Records the execution as the last one served in its pool, so the next poll of the pool
+    /// starts with other executions.
     fn had_its_turn(&self, row: &CommandRow) {
         let mut turns = self.lock();
         if turns.len() >= POOLS_MAX {
@@ -346,7 +353,7 @@ impl Leasing {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ExecutionId>> {
-        // Every critical section is one call that cannot panic half-way.
+        // Each critical section is one call that cannot panic midway.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
-//! The services of the control plane, over the store's traits.
+//! Services of the control plane, built on the traits of `noetl-store`.
 //!
-//! The [`journal`] is the only writer of the log: it decides inputs in batches and commits each
-//! batch in one transaction. [`Executions`] and [`Catalog`] are what programs call; [`local`]
-//! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
+//! The [`journal`] is the only writer of event logs: it decides inputs in batches and commits each
+//! batch in one transaction. Programs call [`Executions`] and [`Catalog`]; [`local`] assigns
+//! commands to the worker in this process. No module depends on a particular database, bus, or HTTP
+//! route.
 
 mod administration;
 mod announcing;

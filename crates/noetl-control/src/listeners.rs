@@ -1,8 +1,8 @@
-//! Which subscription a gateway's listener is, and what the gateway has to know of it.
+//! Resolves the listener name of a push subscription to its subscription and settings.
 //!
-//! Documents are looked at as they are: one that cannot be read is passed over, one that lacks
-//! something is refused when it is asked for, because both may have been in the catalog before there
-//! was a check. A document never changes, so each is read once.
+//! Documents may predate validation. A document that does not parse is skipped; one that lacks a
+//! required field fails when its listener is requested. A document version never changes, so each
+//! is parsed once.
 
 mod directives;
 mod documents;
@@ -28,47 +28,47 @@ pub use message::{Message, MessageError};
 pub use receive::{Ingress, ReceiveError, TakenIn};
 pub use settings::{Dedup, Listener, ListenerVerify};
 
-/// Fields of a credential that may hold its secret, the first that does.
+/// Fields of a credential that may contain its secret, in order of precedence.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "value", "key", "password"];
 
-/// How long a secret is used for what comes in without being read again. Whoever changes one has
-/// it refused everywhere this much later; whoever sends a thousand messages has it read once.
+/// Time a secret is cached for incoming messages. A replaced secret is rejected everywhere after at
+/// most this time, and a burst of messages reads it once.
 const SECRET_KEPT: Duration = Duration::from_secs(10);
 
-/// Secrets that are kept so.
+/// Maximum number of cached secrets.
 const SECRETS_MAX: usize = 1024;
 
-/// Why a listener cannot be served.
+/// Errors returned by [`Listeners`].
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
-    /// No subscription has it.
+    /// No subscription has this listener.
     #[error("No push subscription for ingress listener '{0}'")]
     Unknown(String),
-    /// Its document lacks something.
+    /// A required field of the subscription's document is missing or invalid.
     #[error("Subscription '{path}' has no usable '{field}'")]
     Incomplete {
-        /// The path of the document.
+        /// Path of the document.
         path: String,
         field: &'static str,
     },
-    /// The credential it names holds no secret.
+    /// The listener's credential contains no secret text.
     #[error("Credential '{0}' holds no secret text")]
     NoSecret(String),
-    /// The credential it names cannot be used.
+    /// The listener's credential cannot be read.
     #[error(transparent)]
     Credential(CredentialError),
-    /// It could not be registered.
+    /// The subscription could not be registered.
     #[error(transparent)]
     Subscription(SubscriptionError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// Secrets by tenant and the name of their credential, and when they were read.
+/// Secrets and the time each was read, by tenant and credential name.
 type Secrets = LruCache<(Tenant, String), (zeroize::Zeroizing<String>, Instant)>;
 
-/// Listeners by name. Cheap to clone.
+/// Looks up listeners by name. Cheap to clone.
 #[derive(Clone)]
 pub struct Listeners {
     store: Arc<dyn Store>,
@@ -90,8 +90,8 @@ impl Listeners {
         Self { store, subscriptions, credentials, read, secrets }
     }
 
-    /// What a gateway has to know of a listener. Its subscription is registered if it was not; its
-    /// state is not looked at, because a gateway asks for that itself.
+    /// Returns the settings of a listener, for a gateway. Registers the subscription if necessary.
+    /// Does not check its state, which a gateway requests separately.
     pub async fn get(
         &self,
         tenant: &Tenant,
@@ -106,9 +106,9 @@ impl Listeners {
         Ok((listener, row.id))
     }
 
-    /// What this server itself has to know to serve a listener. Nothing is registered: whoever asks
-    /// has not shown yet who they are. A subscription that fetches its messages has no listener
-    /// here.
+    /// Returns the settings of a listener that this server serves itself. Registers nothing,
+    /// because the sender is not authenticated yet. Returns [`ListenerError::Unknown`] for a
+    /// subscription that pulls its messages.
     pub async fn open(&self, tenant: &Tenant, name: &str) -> Result<Listener, ListenerError> {
         let (mut listener, alias) = self.listener(tenant, name).await?;
         if !listener.is_push {
@@ -147,7 +147,7 @@ impl Listeners {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The paths of other subscriptions whose newest version has this listener.
+    /// Returns the paths of other subscriptions whose latest version has this listener.
     pub(crate) async fn others(
         &self,
         tenant: &Tenant,
@@ -167,7 +167,7 @@ impl Listeners {
         Ok(others)
     }
 
-    /// The first subscription, in the order of paths, whose newest version has this listener.
+    /// Returns the first subscription, by path, whose latest version has this listener.
     async fn find(
         &self,
         tenant: &Tenant,
@@ -182,20 +182,20 @@ impl Listeners {
         Ok(None)
     }
 
-    /// What a document says. Its text is asked for only when it is not remembered.
+    /// Returns the parsed document. Reads its text only if the document is not cached.
     async fn read(&self, tenant: &Tenant, id: CatalogId) -> Result<Option<Arc<Read>>, StoreError> {
         if let Some(known) = self.lock().get(id) {
             return Ok(known);
         }
         let Some(entry) = self.store.entry(tenant, id).await? else { return Ok(None) };
         let bytes = entry.content.len();
-        // One that somebody made large takes long to read; others are served meanwhile.
+        // Parsing a large document takes long and must not block other requests.
         let read = tokio::task::spawn_blocking(move || read(&entry.content)).await.ok().flatten();
         self.lock().put(id, read.clone(), bytes);
         Ok(read)
     }
 
-    /// The secret text a credential holds.
+    /// Returns the secret text of a credential.
     async fn secret(
         &self,
         tenant: &Tenant,
@@ -219,7 +219,8 @@ impl Listeners {
     }
 }
 
-/// A text, or the first field that holds one. An empty one would let everybody in.
+/// Returns the value if it is text, or else the first secret field that is. Skips empty text, which
+/// would accept every sender.
 fn secret_in(data: &Value) -> Option<String> {
     let fields = SECRET_FIELDS.iter().filter_map(|field| data.get(field));
     let mut texts = std::iter::once(data).chain(fields).filter_map(Value::as_str);

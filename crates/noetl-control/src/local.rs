@@ -1,4 +1,4 @@
-//! Commands for a worker in this process.
+//! Assigns commands to the worker in this process and commits its reports.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,58 +19,58 @@ use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
 use crate::logs::LogLines;
 use crate::results::{ResultError, Results};
 
-/// The name under which the worker in this process claims. At a start, whatever is still claimed
-/// under it belonged to a process that is gone.
+/// Worker name under which this process claims commands. At startup, any command still claimed
+/// under it belonged to a process that has died.
 pub use noetl_model::command::LOCAL_WORKER;
 
-/// One claimed command, to be run and reported.
+/// A claimed command, to be run and reported.
 pub struct Assignment {
     pub execution: ExecutionId,
     pub command: CommandId,
     /// Tenant of the execution.
     pub tenant: Tenant,
     pub issued: Arc<Issued>,
-    /// Fires when it is not wanted any more.
+    /// Fires when the command must stop.
     pub cancel: CancellationToken,
     pub(crate) slot: Slot,
 }
 
-/// How a command ended.
+/// Outcome of a command, with the variables it set.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its result, or why it failed.
+    /// Result of the command, or the failure.
     pub outcome: Result<Value, Failure>,
-    /// Variables of the execution it set: dotted path to value, in the order they are to be
-    /// written. They count also when it failed.
+    /// Execution variables set by the command: dotted path to value, in write order. Applied even
+    /// if the command failed.
     pub ctx: Map,
-    /// What it set for its step's visit alone, likewise.
+    /// Variables set for the step run only, in the same form.
     pub step: Map,
 }
 
 impl From<Result<Value, Failure>> for Ended {
-    /// The end of a command that set nothing.
+    /// Creates the outcome of a command that set no variables.
     fn from(outcome: Result<Value, Failure>) -> Self {
         Self { outcome, ctx: Map::new(), step: Map::new() }
     }
 }
 
-/// Why a value that is kept beside the log was not read.
+/// Error of reading a blob.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct LoadError {
-    /// Whether another try may be answered.
+    /// Whether a retry may succeed.
     pub is_passing: bool,
     source: ResultError,
 }
 
-/// Where a worker in this process gets its commands and reports them. Cheap to clone.
+/// Source of commands, and sink of reports, for a worker in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalCommands {
     parts: LocalParts,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
 }
 
-/// What it is made of.
+/// Constructor arguments of [`LocalCommands`].
 #[derive(Clone)]
 pub(crate) struct LocalParts {
     pub(crate) journal: Journal,
@@ -88,12 +88,13 @@ impl LocalCommands {
         Self { parts, assignments: Arc::new(Mutex::new(assignments)) }
     }
 
-    /// The clock of the control plane.
+    /// Returns the control plane's clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.parts.clock.clone()
     }
 
-    /// Where a command prints. Never waits.
+    /// Returns a function that records output of a command. It never blocks: output is dropped if
+    /// the queue is full.
     pub fn printer(
         &self,
         execution: ExecutionId,
@@ -102,7 +103,7 @@ impl LocalCommands {
         self.parts.logs.printer(execution, command)
     }
 
-    /// The next claimed command; `None` once the control plane drains.
+    /// Waits for the next claimed command. Returns `None` once the control plane drains.
     pub async fn next(&self) -> Option<Assignment> {
         let mut assignments = self.assignments.lock().await;
         tokio::select! {
@@ -112,7 +113,8 @@ impl LocalCommands {
         }
     }
 
-    /// Commands that were claimed for the worker and not taken by it. They are its no more.
+    /// Removes and returns commands that were claimed for the worker but not received by it. The
+    /// caller has to release them.
     pub(crate) async fn untaken(&self) -> Vec<CommandId> {
         let mut assignments = self.assignments.lock().await;
         let mut untaken = Vec::new();
@@ -122,13 +124,13 @@ impl LocalCommands {
         untaken
     }
 
-    /// The bytes of a value that is kept beside the log.
+    /// Returns the bytes of a blob.
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         let read = self.parts.results.read(reference).await;
         read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
     }
 
-    /// The credential of an alias, opened for a command of an execution.
+    /// Returns the credential of an alias, decrypted for a command of an execution.
     pub async fn credential(
         &self,
         execution: ExecutionId,
@@ -137,8 +139,8 @@ impl LocalCommands {
         self.parts.secrets.credential(execution, alias).await
     }
 
-    /// Notes a secret that a command of an execution found by itself, so that it is replaced
-    /// wherever it turns up.
+    /// Registers a secret that a command of an execution obtained by itself, so redaction replaces
+    /// it in all output.
     pub async fn note_secret(
         &self,
         execution: ExecutionId,
@@ -157,7 +159,7 @@ impl LocalCommands {
         self.parts.secrets.resolve(execution, text).await
     }
 
-    /// The value a reference stands for.
+    /// Returns the value of a result reference.
     pub async fn artifact(&self, reference: &str) -> Result<Value, Failure> {
         let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
         let blob = blob_of_ref(reference)
@@ -172,7 +174,7 @@ impl LocalCommands {
         })
     }
 
-    /// Keeps a value beside the log; answers with what stands for it.
+    /// Stores a value as a blob and returns a reference object for it.
     pub async fn keep_artifact(
         &self,
         execution: ExecutionId,
@@ -198,18 +200,20 @@ impl LocalCommands {
         }))
     }
 
-    /// Reports how a command ended, without the secrets in it. Comes again until the store takes it.
+    /// Reports the outcome of a command with secrets redacted. Retries until the report is
+    /// committed or the control plane closes.
     pub async fn report(&self, assignment: Assignment, mut ended: Ended) {
         let Assignment { execution, command, slot, issued, .. } = assignment;
         if !self.redact(execution, &mut ended).await {
-            // Closing: it stays claimed, and is handed back or found again at the next start.
+            // Closing: the command stays claimed, and is released on shutdown or recovered at the
+            // next start.
             return;
         }
         self.parts.logs.flush_of(command).await;
         if let Err(failure) = &ended.outcome {
             let failure = failure.to_string();
             let failure = without_tags(&failure);
-            debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
+            debug!(execution.id = %execution, step = %issued.step, %failure, "command failed");
         }
         let Ended { outcome, ctx, step } = ended;
         let input = match outcome {
@@ -240,13 +244,14 @@ impl LocalCommands {
             Ok(()) | Err(SubmitError::Refused(_)) => {}
             // Closing, as above.
             Err(SubmitError::Stopped) => return,
-            Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
+            Err(error) => warn!(execution.id = %execution, %error, "failed to commit report"),
         }
-        // Only now: until its report is taken, nobody else may run it.
+        // Not earlier: until the report is committed, no other worker may run the command.
         self.parts.dispatch.ended(command);
     }
 
-    /// Replaces secrets by placeholders. Returns `true` if that was done before this closes.
+    /// Replaces secrets by placeholders. Returns `false` if the control plane closes before that is
+    /// done.
     async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
         if self.parts.secrets.redaction.is_empty() {
             return true;
@@ -260,7 +265,7 @@ impl LocalCommands {
                     self.parts.secrets.redaction.ended(&tenant, ended, Some(&mint));
                     return true;
                 }
-                Err(error) => warn!(%error, "an execution's tenant is not known yet"),
+                Err(error) => warn!(%error, "failed to read execution's tenant, retrying"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -270,13 +275,14 @@ impl LocalCommands {
         }
     }
 
-    /// Moves a large result out of the log's way; comes again until its place takes it.
+    /// Stores a large result as a blob. Retries until it is stored; returns `None` if the control
+    /// plane closes before.
     async fn keep(&self, mut data: Value) -> Option<(Value, Option<Arc<BlobRef>>)> {
         let mut pause = RETRY_MIN;
         loop {
             match self.parts.results.keep(&mut data).await {
                 Ok(reference) => return Some((data, reference)),
-                Err(error) => warn!(%error, "a large result is not kept yet"),
+                Err(error) => warn!(%error, "failed to store large result, retrying"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}

@@ -1,9 +1,8 @@
-//! What steps print, on its way to the store and from it.
+//! Step logs: output that steps print.
 //!
-//! Whoever prints never waits: texts go into a bounded queue, and a task of the control plane writes
-//! them in batches. When more is printed than the store takes, texts are dropped and counted, because
-//! a line is worth less than the step that prints it. Known secrets are taken out before anything is
-//! kept.
+//! Printing never blocks: text enters a bounded queue, and a background task writes it in batches.
+//! If steps print faster than the store can write, text is dropped and counted, because output
+//! matters less than the step that prints it. Known secrets are redacted before anything is stored.
 
 mod lost;
 mod texts;
@@ -25,40 +24,42 @@ use self::texts::{join, split};
 use crate::redaction::Redaction;
 use crate::watch::Watch;
 
-/// Texts that may wait to be written. A text is a few lines, at most what one read of a pipe gives.
+/// Maximum number of queued texts. A text is a few lines: at most one read from a pipe.
 const QUEUE_MAX: usize = 4096;
 
-/// Texts written at a time.
+/// Maximum number of texts written at a time.
 const BATCH_MAX: usize = 256;
 
-/// How often a batch is tried that the store does not take, and the pause before each further try.
+/// Delays before each retry of a batch that failed to be written. After the last, the batch is
+/// lost.
 const TRIES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5)];
 
-/// How long lines may take to be written once the control plane closes, all of them together.
+/// Maximum total time to write queued lines once the control plane closes.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// How long the end of a command waits for what it printed: its report counts for more.
+/// Maximum time a command's completion waits for its output to be written. The completion takes
+/// precedence over its output.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// Lines that one call may hand in.
+/// Maximum number of lines in one request.
 pub const LINES_MAX: usize = 1000;
 
-/// Why lines were not kept.
+/// Errors of appending step logs.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// There is no such execution.
+    /// The execution does not exist.
     #[error("Execution not found: {0}")]
     NotFound(ExecutionId),
     /// The execution has no such command.
     #[error("execution {execution} has no command {command}")]
     NoCommand { execution: ExecutionId, command: CommandId },
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[from] StoreError),
 }
 
-/// Something that was printed.
+/// Text printed by a command.
 struct Printed {
     execution: ExecutionId,
     command: CommandId,
@@ -69,11 +70,11 @@ struct Printed {
 
 enum Work {
     Print(Printed),
-    /// Somebody waits until everything before this is written.
+    /// Resolves the sender once all earlier work is written.
     Flush(oneshot::Sender<()>),
 }
 
-/// Lines of steps. Cheap to clone.
+/// Step logs of all executions. Cheap to clone.
 #[derive(Clone)]
 pub struct LogLines {
     store: Arc<dyn Store>,
@@ -83,12 +84,12 @@ pub struct LogLines {
     queue: mpsc::Sender<Work>,
     dropped: Arc<AtomicU64>,
     lost: Lost,
-    /// Commands in this process that printed and have not ended.
+    /// Commands in this process that have printed and not ended. Used with a shared store only.
     printing: Arc<Mutex<HashSet<CommandId>>>,
 }
 
 impl LogLines {
-    /// Lines in this store, and the task that writes what is printed until the control plane closes.
+    /// Returns the service, and the task that writes printed text until the control plane closes.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         redaction: Redaction,
@@ -104,7 +105,8 @@ impl LogLines {
         (lines, writer)
     }
 
-    /// Where a command in this process prints. Never waits.
+    /// Returns a function that queues output of a command in this process. It never blocks: text is
+    /// dropped and counted if the queue is full.
     pub fn printer(
         &self,
         execution: ExecutionId,
@@ -112,7 +114,7 @@ impl LogLines {
     ) -> impl Fn(LogStream, &str) + Send + Sync + 'static {
         let (queue, clock) = (self.queue.clone(), self.clock.clone());
         let (dropped, lost) = (self.dropped.clone(), self.lost.clone());
-        // Others read the lines through processes of their own only if they share the store.
+        // Other processes can read the lines only if the store is shared.
         let printing = self.store.is_shared().then(|| self.printing.clone());
         let has_printed = AtomicBool::new(false);
         move |stream, text| {
@@ -131,30 +133,31 @@ impl LogLines {
         }
     }
 
-    /// How many texts were dropped because too much was printed.
+    /// Returns the number of texts dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was printed in this process before this call is written, or was
-    /// given up.
+    /// Waits until everything printed in this process before the call is written or lost.
     pub async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
         if self.queue.send(Work::Flush(done)).await.is_ok() {
-            // A writer that stopped has nothing left to write.
+            // A stopped writer has nothing left to write.
             let _ = is_done.await;
         }
     }
 
-    /// Waits a while until what a command of this process printed is written, if it printed anything:
-    /// whoever reads through another process takes the end of an execution for the end of its lines.
+    /// Waits up to [`FLUSH_MAX`] until the output of a command of this process is written, if it
+    /// printed any. Clients of other processes take the end of an execution as the end of its step
+    /// logs.
     pub(crate) async fn flush_of(&self, command: CommandId) {
         if lock(&self.printing).remove(&command) {
             let _ = tokio::time::timeout(FLUSH_MAX, self.flush()).await;
         }
     }
 
-    /// Keeps lines that a worker elsewhere hands in. The number of the last.
+    /// Appends lines sent by a remote worker, with secrets redacted. Returns the number of the last
+    /// line.
     pub async fn append(
         &self,
         tenant: &Tenant,
@@ -185,12 +188,12 @@ impl LogLines {
         last.ok_or(LogError::NotFound(execution))
     }
 
-    /// The present, for lines that come without a time.
+    /// Returns the current time, for lines without a timestamp.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Lines of an execution, in order. Whose it is, the caller has looked.
+    /// Returns lines of an execution in order. Does not check the tenant; callers do.
     pub async fn read(
         &self,
         execution: ExecutionId,
@@ -199,7 +202,7 @@ impl LogLines {
         self.store.lines(execution, query).await
     }
 
-    /// What went of an execution's lines.
+    /// Returns the gaps in an execution's step logs, where lines were lost or dropped.
     pub async fn gaps(
         &self,
         execution: ExecutionId,
@@ -218,7 +221,8 @@ impl LogLines {
         }
     }
 
-    /// Writes what is printed until the control plane closes, and then for a while what is left.
+    /// Writes printed text until the control plane closes, and remaining text for up to
+    /// [`CLOSING_MAX`] after that.
     async fn write(self, work: mpsc::Receiver<Work>, closing: CancellationToken) {
         let too_long = async {
             closing.cancelled().await;
@@ -226,7 +230,7 @@ impl LogLines {
         };
         tokio::select! {
             () = self.write_all(work, &closing) => {}
-            () = too_long => warn!("the last lines of steps are lost: the store does not take them"),
+            () = too_long => warn!("shutdown timeout reached, remaining step logs lost"),
         }
     }
 
@@ -238,20 +242,20 @@ impl LogLines {
                 biased;
                 taken = work.recv_many(&mut batch, BATCH_MAX) => if taken == 0 { return },
                 () = closing.cancelled() => {
-                    // What was printed until now is still written.
+                    // Text printed up to now is still written.
                     while let Ok(one) = work.try_recv() {
                         batch.push(one);
                     }
                     self.write_batch(std::mem::take(&mut batch)).await;
                     return;
                 }
-                // There may be nothing left to write that would bring it along.
+                // Losses have to be counted even if no further text is written.
                 () = self.lost.noted() => {}
             }
             self.write_batch(std::mem::take(&mut batch)).await;
             let dropped = self.dropped();
             if dropped > told {
-                warn!(texts = dropped - told, "more was printed than could be kept");
+                warn!(texts = dropped - told, "step log queue full, text dropped");
                 told = dropped;
             }
         }
@@ -277,7 +281,7 @@ impl LogLines {
             let lines = match self.lines_of(execution, texts).await {
                 Ok(lines) => lines,
                 Err((error, texts)) => {
-                    warn!(execution.id = %execution, %error, "lines of steps are lost");
+                    warn!(execution.id = %execution, %error, "failed to prepare step logs, lines lost");
                     for printed in texts {
                         self.lost.text(execution, printed.command, &printed.text);
                     }
@@ -285,7 +289,7 @@ impl LogLines {
                 }
             };
             if let Err(error) = self.keep(execution, &lines).await {
-                warn!(execution.id = %execution, %error, "lines of steps are lost");
+                warn!(execution.id = %execution, %error, "failed to write step logs, lines lost");
                 for line in lines {
                     let (command, bytes) = (line.command, line.cost());
                     self.lost.add(execution, PassedOver { command, lines: 1, bytes });
@@ -295,30 +299,31 @@ impl LogLines {
         }
         self.count_lost().await;
         for waiter in waiters {
-            // Whoever waited may have gone.
+            // The receiver may have been dropped.
             let _ = waiter.send(());
         }
     }
 
-    /// Counts what was lost where readers are told of it. What cannot be counted now is counted with
-    /// what is written next.
+    /// Records lost lines as gaps in the store. Losses that cannot be recorded now are recorded
+    /// with the next batch.
     async fn count_lost(&self) {
         for (execution, lost) in self.lost.take() {
             match self.store.pass_over_lines(execution, lost.clone()).await {
                 Ok(_) => {}
                 Err(error) if matches!(error.failure(), StoreError::Unknown(_)) => {
-                    // It may have been counted; twice would be wrong, and so may this be.
-                    warn!(execution.id = %execution, %error, "lost lines may not be counted");
+                    // The gap may have been recorded. Recording it twice would be as wrong as not
+                    // recording it.
+                    warn!(execution.id = %execution, %error, "lost step log lines may be uncounted");
                 }
                 Err(error) => {
-                    warn!(execution.id = %execution, %error, "lost lines are not counted yet");
+                    warn!(execution.id = %execution, %error, "failed to count lost step log lines, retrying");
                     self.lost.put_back(execution, lost);
                 }
             }
         }
     }
 
-    /// What was printed, as lines without secrets.
+    /// Returns printed text as lines with secrets redacted.
     async fn lines_of(
         &self,
         execution: ExecutionId,
@@ -347,7 +352,7 @@ impl LogLines {
         loop {
             match self.store.append_lines(execution, lines.to_vec()).await {
                 Ok(_) => return Ok(()),
-                // It may have been kept; a line twice is worse than one that is lost.
+                // The lines may have been written. A duplicated line is worse than a lost one.
                 Err(error) if matches!(error.failure(), StoreError::Unknown(_)) => {
                     return Err(error);
                 }

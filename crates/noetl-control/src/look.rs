@@ -1,7 +1,8 @@
-//! The slow look at what other processes left behind in a shared database.
+//! Recovers commands orphaned by other processes on a shared database.
 //!
-//! Work is handed on where it arises, and this process is told when another leaves some. What is
-//! told can be lost, and a process can die with what it held: one look in a while finds both.
+//! Processes notify each other when they release work. A notification can be lost, and a process
+//! can die while it holds commands. A periodic scan covers both: it enqueues pending commands
+//! unknown to this process and expires commands whose process lease has ended.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,52 +20,53 @@ use crate::identity;
 use crate::journal::Journal;
 use crate::recovery;
 
-/// The same while work is pending and nothing is heard from others.
+/// Scan interval while work is pending and the store delivers no notifications of other processes.
 const LOOK_DEAF: Duration = Duration::from_millis(250);
 
-/// Commands looked at a time.
+/// Commands read at a time.
 const PAGE: usize = 1000;
 
 pub(crate) struct Look {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatch,
-    /// Wakes whoever delivers what is due.
+    /// Wakes the timer service.
     pub(crate) due: Arc<Notify>,
-    /// How often to look.
+    /// Scan interval while no notification arrives.
     pub(crate) every: Duration,
     pub(crate) closing: CancellationToken,
 }
 
 impl Look {
-    /// Looks now and then until the control plane closes.
+    /// Scans periodically, and on notifications of other processes, until the control plane closes.
     pub(crate) async fn run(self) {
         let mut pause = self.every;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // Not at every word: others may say it with every commit.
+                // Not on every notification: other processes may send one with every commit.
                 () = async {
                     tokio::time::sleep(LOOK_DEAF.min(pause)).await;
                     self.store.others_left_work().await;
-                    // One that ends leaves its timers too.
+                    // A process that shuts down releases its timers too.
                     self.due.notify_one();
                 } => {}
                 () = self.closing.cancelled() => return,
             }
             pause = match self.look().await {
-                // Work is pending, and nobody would say that there is more.
+                // Work is pending, and no notification would announce more.
                 Ok(found) if found > 0 && !self.store.hears_others() => LOOK_DEAF,
                 Ok(_) => self.every,
                 Err(error) => {
-                    warn!(%error, "what other processes left is not read yet");
+                    warn!(%error, "orphan scan failed, retrying at next interval");
                     self.every
                 }
             };
         }
     }
 
-    /// Takes up commands nobody holds, and those whose process is gone.
+    /// Enqueues pending commands unknown to this process and expires commands of dead processes.
+    /// Returns their number.
     pub(crate) async fn look(&self) -> Result<usize, StoreError> {
         let mut after = CommandId::new(i64::MIN);
         let mut found = 0;
@@ -94,10 +96,10 @@ impl Look {
 
     async fn expire(&self, row: &CommandRow) {
         let input: Input = recovery::expire(row.id, "the process that ran it is gone");
-        info!(execution.id = %row.execution, command.id = %row.id, "a command's process is gone");
-        // What fails now is found at the next look.
+        info!(execution.id = %row.execution, command.id = %row.id, "command's process is gone, expiring command");
+        // A command that cannot be expired now is found at the next scan.
         if let Err(error) = self.journal.submit(row.execution, input).await {
-            warn!(execution.id = %row.execution, %error, "a command is still held by nobody");
+            warn!(execution.id = %row.execution, %error, "failed to expire orphaned command, retrying at next scan");
         }
     }
 }

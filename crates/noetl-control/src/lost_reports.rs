@@ -1,10 +1,12 @@
-//! Commands whose reports may be lost, because their workers couldn't reach a server for a while.
+//! Limits the leases of commands whose reports may be lost, because their workers couldn't reach a
+//! server.
 //!
-//! A published worker tries to send a report four times and then drops it. Its heartbeats go on and don't
-//! name commands, so they would renew the lease of a command that isn't running until its limit is over:
-//! an hour if its tool has no timeout. When the server restarted, or there was a gap in the worker's
-//! heartbeats, the leases of that time get an earlier limit. A command that is still running then may run
-//! twice if its tool allows it, so this never happens without such a cause.
+//! A published worker tries to send a report four times and then drops it. Its heartbeats continue
+//! and don't name commands, so they would renew the lease of a command that isn't running until its
+//! limit is over: an hour if its tool has no timeout. When the server restarted, or there was a gap
+//! in the worker's heartbeats, the leases of that time get an earlier limit. A command that is
+//! still running then may run twice if its tool allows it, so a lease is never shortened without
+//! such a cause.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +20,20 @@ use tracing::{info, warn};
 use crate::identity::LEASES;
 use crate::workers::Scope;
 
-/// The number of limits whose causes are remembered.
+/// Maximum number of limits whose causes are remembered.
 const REMEMBERED_MAX: usize = 1000;
 
-/// The pause before the store is asked again after an error.
+/// Delay before retrying a failed store operation.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Limits the leases of workers that couldn't reach a server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct LostReports {
     store: Arc<dyn Store>,
-    /// Longest time between the cause and the end of a lease.
+    /// Maximum time between the cause and the expiration of a lease.
     within: Duration,
-    /// The cause of each limit. A limit is a time of the store in microseconds, so it identifies its
-    /// cause; other processes don't know the cause, only the limit.
+    /// Cause of each limit. A limit is a store time in microseconds, so it identifies its cause.
+    /// Other processes know only the limit, not the cause.
     causes: Arc<Mutex<BTreeMap<Timestamp, String>>>,
 }
 
@@ -59,11 +61,11 @@ impl LostReports {
         Ok(())
     }
 
-    /// Limits the leases of commands that workers held when this process started, unless another server
-    /// was there all the time.
+    /// Limits the leases of commands that workers held when this process started, unless another
+    /// server ran all the time.
     ///
-    /// `others` are the leases of other processes at the start, which was `at`. A process that was
-    /// killed leaves a lease behind, so one that isn't renewed doesn't count.
+    /// `others` are the leases of other processes at the start, which was `at`. A killed process
+    /// leaves its lease behind, so a lease counts only if it is renewed.
     pub(crate) async fn after_restart(
         self,
         at: Timestamp,
@@ -86,7 +88,7 @@ impl LostReports {
             match self.limit_unless_renewed(&held, &others, at, waits).await {
                 Ok(()) => return,
                 Err(error) => {
-                    warn!(%error, "leases from before the start of this server have no limit yet");
+                    warn!(%error, "failed to limit leases from before the restart, retrying");
                 }
             }
             pause = RETRY_AFTER;
@@ -120,7 +122,7 @@ impl LostReports {
 
     fn remember(&self, limits: Vec<HeldLimit>, cause: &str) {
         for HeldLimit { at_most, commands } in limits {
-            info!(commands, %at_most, cause, "leases end earlier because reports may be lost");
+            info!(commands, %at_most, cause, "leases limited because reports may be lost");
             let mut causes = self.lock();
             if causes.len() >= REMEMBERED_MAX {
                 causes.pop_first();
@@ -130,7 +132,7 @@ impl LostReports {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Timestamp, String>> {
-        // Every critical section is one call that cannot panic half-way.
+        // Each critical section is one call that cannot panic midway.
         self.causes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

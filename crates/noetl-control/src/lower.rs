@@ -1,10 +1,9 @@
-//! Commands in the words of published workers, and their answers in ours.
+//! Translates commands for published workers, and their results back.
 //!
-//! The worker that is published renders every setting of a tool once more before it runs it, knows
-//! other names for some settings, has fewer tools, and tells its answers in another shape. A command
-//! is put into its words when it claims it, and never stored so: the log has what was decided. All of
-//! this is plain computation; what has to be looked up (secrets, large values) is looked up by the
-//! caller.
+//! A published worker renders every tool setting once more before it runs the tool, uses other
+//! names for some settings, supports fewer tools, and returns results in another shape. A command
+//! is translated when such a worker claims it and never stored in that form: the event log contains
+//! the original decision. This module does no I/O; callers look up secrets and large values.
 
 mod names;
 mod pipeline;
@@ -20,46 +19,46 @@ use self::text::Texts;
 
 pub use self::raise::{raised, raised_failure};
 
-/// The words a command can be put into.
+/// Command format of a published worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Of the worker published as 5.52.
+    /// Format of published worker 5.52.
     Worker552,
 }
 
-/// Tools that a published worker has, of those a playbook here can name.
+/// Tool kinds that published workers support, among those a playbook can name.
 const KINDS: [&str; 8] =
     ["noop", "shell", "http", "python", "postgres", "duckdb", "nats", "artifact"];
 
-/// The tool that stands for a pipeline of tasks.
+/// Tool kind of a pipeline of tasks.
 const PIPELINE: &str = "task_sequence";
 
-/// A command as a published worker gets it.
+/// A command in the format of published workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lowered {
     pub action: String,
-    /// The tool's settings: a map, or a list of labelled tasks.
+    /// Settings of the tool: a map, or a list of labeled tasks.
     pub tool_config: Value,
     pub args: Map,
-    /// What templates may name, its own and those that texts are kept from rendering with.
+    /// Names available to templates, including literal texts that must not be rendered.
     pub render_context: Map,
 }
 
-/// What was looked up for a command.
+/// Values looked up for a command.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Found {
-    /// The values its scope says are kept elsewhere, in the scope's order.
+    /// Values of the scope's blobs, in the scope's order.
     pub blobs: Vec<Value>,
-    /// The entries of the keychain its templates name, with their values.
+    /// Keychain entries that the command's templates name, with their values.
     pub keychain: Map,
 }
 
-/// Whether published workers have a tool of this kind, or run pipelines of such.
+/// Returns `true` if published workers support this tool kind, or it is a pipeline.
 pub fn has_kind(kind: &str) -> bool {
     kind == PIPELINE || KINDS.contains(&kind)
 }
 
-/// Why a published worker cannot run a command; `None` when it can.
+/// Returns the reason why a published worker cannot run a command, or `None` if it can.
 pub fn lacking(issued: &Issued) -> Option<String> {
     if issued.item.as_ref().is_some_and(|item| item.claims) {
         return Some("published workers do not hand back the rows that a claim returns".to_owned());
@@ -75,7 +74,7 @@ pub fn lacking(issued: &Issued) -> Option<String> {
     lacking.or_else(|| split::lacking(issued))
 }
 
-/// Puts a command into the words of published workers; why not, when they cannot run it.
+/// Translates a command for published workers. Returns the reason if they cannot run it.
 pub fn lower(
     execution: ExecutionId,
     issued: &Issued,

@@ -1,7 +1,7 @@
-//! What the control plane counts, under the names dashboards of NoETL know.
+//! Prometheus metrics of the control plane, under the names that NoETL dashboards use.
 //!
-//! A label never takes a value that a caller can choose freely: an event type that is not one of
-//! ours counts as `other`, so that nobody can grow the list of series.
+//! A label never has a value that a caller can choose freely: an unknown event type counts as
+//! `other`, so callers cannot add series.
 
 mod maker;
 
@@ -16,10 +16,10 @@ use prometheus::{
 use self::maker::Maker;
 use crate::subscription_metrics::SubscriptionMetrics;
 
-/// The content type of what [`Metrics::text`] returns.
+/// Content type of the text that [`Metrics::text`] returns.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Event types that have a series of their own.
+/// Event types with their own series.
 const TYPES: [&str; 43] = [
     "playbook_started",
     "playbook.completed",
@@ -66,93 +66,93 @@ const TYPES: [&str; 43] = [
     "note",
 ];
 
-/// Pools that have a series of their own.
+/// Maximum number of pools with their own series.
 const POOLS_MAX: usize = 64;
 
-/// The label of an event type.
+/// Returns the label value of an event type: the type itself if it is known, else `other`.
 pub fn type_label(event_type: Option<&str>) -> &'static str {
     let named = event_type.and_then(|named| TYPES.into_iter().find(|known| *known == named));
     named.unwrap_or("other")
 }
 
-/// Everything that is counted. One per control plane.
+/// All metrics of a control plane.
 pub struct Metrics {
     registry: Registry,
-    /// Batches the journal committed, failed ones too: how many, and how long each took.
+    /// Duration of journal commits in seconds, including failed ones.
     pub commit_seconds: Histogram,
-    /// Events the journal appended.
+    /// Events appended by the journal.
     pub events_appended: IntCounter,
-    /// Appends that met another process's and were decided again.
+    /// Appends that conflicted with another process and were decided again.
     pub conflicts: IntCounter,
-    /// Executions that ended here, by status.
+    /// Executions that ended in this process, by status.
     pub executions_finished: IntCounterVec,
-    /// Leases of workers elsewhere that ended without an answer.
+    /// Leases of remote workers that expired without a completion.
     pub leases_ended: IntCounter,
-    /// Events that came from workers and clients, by type and `ok`, `rejected` or `error`.
+    /// Events reported by workers and clients, by type and `ok`, `rejected`, or `error`.
     pub events_ingested: IntCounterVec,
-    /// How long each took.
+    /// Time to process a reported event in seconds, by type.
     pub event_ingest_seconds: HistogramVec,
-    /// Rows that `events/project` kept.
+    /// Rows stored by `events/project`.
     pub events_projected: IntCounter,
-    /// Events that `events/materialize` kept.
+    /// Events stored by `events/materialize`.
     pub events_materialized: IntCounter,
-    /// Rows that neither kept, by route.
+    /// Rows rejected by `events/project` and `events/materialize`, by route.
     pub events_rejected: IntCounterVec,
-    /// Snapshots that `projection/advance` brought up to date.
+    /// Snapshots advanced by `projection/advance`.
     pub projections_advanced: IntCounter,
-    /// What a purge removed, by table.
+    /// Rows deleted by a purge, by table.
     pub rows_purged: IntCounterVec,
-    /// Starts, by entry and outcome.
+    /// Requests to start an execution, by entry and outcome.
     pub execute_outcomes: IntCounterVec,
-    /// Messages to listeners that repeated a signature.
+    /// Messages to listeners that repeated a signature and started nothing.
     pub webhook_replays: IntCounter,
-    /// Starts asked for in one request.
+    /// Number of starts in one request.
     pub execute_batch_size: Histogram,
-    /// Results handed in apart from reports, by `ok` or `error`.
+    /// Results stored independently of reports, by `ok` or `error`.
     pub results_put: IntCounterVec,
-    /// References followed, by `ok`, `not_found` or `error`.
+    /// Result references resolved, by `ok`, `not_found`, or `error`.
     pub results_resolved: IntCounterVec,
-    /// Credentials asked for sealed, by `ok` or `error`.
+    /// Requests for sealed credentials, by `ok` or `error`.
     pub credentials_sealed: IntCounterVec,
-    /// Requests that write, by endpoint and status.
+    /// Write requests, by endpoint and status.
     pub write_requests: IntCounterVec,
-    /// How long each took.
+    /// Duration of write requests in seconds, by endpoint.
     pub write_request_seconds: HistogramVec,
-    /// Rows the event stream took, by type.
+    /// Rows published to the event stream, by type.
     pub stream_published: IntCounterVec,
-    /// Rows it did not take and never will, by type.
+    /// Rows that the event stream permanently rejects, by type.
     pub stream_skipped: IntCounterVec,
-    /// Rows that went there by reference because of their size, by type.
+    /// Rows published by reference because of their size, by type.
     pub stream_referenced: IntCounterVec,
-    /// How far the tailer is, by database and lane.
+    /// Position of the tailer, by database and commit lane.
     pub stream_cursor: IntGaugeVec,
-    /// The age of the oldest row that is not published, in seconds.
+    /// Age of the oldest unpublished row, in seconds.
     pub stream_lag_seconds: Gauge,
-    /// Rows the relay published from the outbox.
+    /// Outbox rows published by the relay.
     pub outbox_published: IntCounter,
-    /// Rows of the outbox that can be claimed.
+    /// Outbox rows that can be claimed.
     pub outbox_pending: IntGauge,
-    /// Answers of containers, by how they ended.
+    /// Container callbacks, by final state.
     pub container_callbacks: IntCounterVec,
-    /// Those of them that nothing waited for.
+    /// Container callbacks for which no command waited, by final state.
     pub container_callbacks_stale: IntCounterVec,
-    /// Announcements of commands that the bus took.
+    /// Command announcements accepted by the bus.
     pub commands_announced: IntCounter,
-    /// Commands that were announced again because nothing was left of an announcement.
+    /// Commands announced again because their announcement was lost.
     pub commands_announced_again: IntCounter,
-    /// Commands that wait for a worker, by pool.
+    /// Commands waiting for a worker, by pool.
     pub commands_pending: IntGaugeVec,
-    /// Subscriptions by state.
+    /// Number of subscriptions, by state.
     pub subscription_state: IntGaugeVec,
-    /// Runs of schedules that came due, by what became of them.
+    /// Scheduled runs that came due, by outcome.
     pub schedule_runs: IntCounterVec,
-    /// How late a run of a schedule was started.
+    /// Delay between the due time and the start of a scheduled run, in seconds.
     pub schedule_delay_seconds: Histogram,
-    /// Spans of traces, by what became of them.
+    /// Trace spans, by outcome.
     pub spans: IntCounterVec,
-    /// What those say who act on subscriptions.
+    /// Metrics reported by the processes that run subscriptions.
     pub subscriptions: SubscriptionMetrics,
-    /// Times a reading for this page failed.
+    /// Store reads for the metrics page that failed.
     pub scrape_errors: IntCounter,
 }
 
@@ -163,7 +163,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Everything at zero.
+    /// Creates all metrics with a value of zero.
     pub fn new() -> Self {
         let made = Maker { registry: Registry::new() };
         Self {
@@ -334,7 +334,7 @@ impl Metrics {
         }
     }
 
-    /// Counts the end of an execution.
+    /// Counts the end of an execution. Ignores a status that is not final.
     pub(crate) fn count_end(&self, status: Status) {
         let status = match status {
             Status::Completed => "COMPLETED",
@@ -345,8 +345,8 @@ impl Metrics {
         self.executions_finished.with_label_values(&[status]).inc();
     }
 
-    /// Notes how many commands wait in each pool. Whoever starts an execution names its pool, so only
-    /// so many have a series of their own.
+    /// Sets the number of pending commands by pool. A start request can name any pool, so pools
+    /// beyond the first 64 are added up as `other`.
     pub fn set_pending(&self, pools: &[(std::sync::Arc<str>, u64)]) {
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.commands_pending.reset();
@@ -361,7 +361,7 @@ impl Metrics {
         }
     }
 
-    /// Notes what became of spans.
+    /// Sets the numbers of exported, dropped, and failed spans.
     pub fn set_spans(&self, counts: SpanCounts) {
         let SpanCounts { exported, dropped, failed } = counts;
         for (outcome, count) in [("exported", exported), ("dropped", dropped), ("failed", failed)] {
@@ -370,11 +370,11 @@ impl Metrics {
         }
     }
 
-    /// The page, in the text format of Prometheus.
+    /// Returns the metrics page in the Prometheus text format.
     pub fn text(&self) -> String {
         self.subscriptions.forget_old();
         let mut page = Vec::new();
-        // Writing to memory does not fail, and every family was checked when it was made.
+        // Writing to memory cannot fail, and each family was validated when it was created.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut page);
         String::from_utf8(page).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Telling people of executions: a playbook's own webhook, and one for the whole server.
+//! Sends notifications about executions: to the playbook's webhook, and to one for the whole
+//! server.
 
 use std::sync::Arc;
 
@@ -7,10 +8,11 @@ use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Timestamp, TraceContext, Value};
 use noetl_playbook::Playbook;
 
-/// Sends a notice somewhere.
+/// Transport that delivers notifications to webhooks.
 #[async_trait]
 pub trait Notifier: Send + Sync {
-    /// Posts `body` to `url`, as part of a trace if it is of one. An error is tried again.
+    /// Posts `body` to `url`, with the trace context if there is one. The caller retries on an
+    /// error.
     async fn post(
         &self,
         url: &str,
@@ -19,14 +21,14 @@ pub trait Notifier: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// How people are told. Cheap to clone.
+/// Sends notifications. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Notices {
     notifier: Option<Arc<dyn Notifier>>,
     webhook: Option<Arc<str>>,
 }
 
-/// What a notice says.
+/// Content of a notification.
 pub(crate) struct Notice<'a> {
     pub(crate) execution: ExecutionId,
     pub(crate) path: &'a str,
@@ -34,17 +36,18 @@ pub(crate) struct Notice<'a> {
     pub(crate) step: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
     pub(crate) at: Timestamp,
-    /// The span of the execution.
+    /// Span of the execution.
     pub(crate) trace: Option<&'a TraceContext>,
 }
 
 impl Notices {
-    /// Through `notifier`: to what playbooks name, and to `webhook` for every execution.
+    /// Creates a service that sends through `notifier`: to the webhooks of playbooks, and to
+    /// `webhook` for failures and waits of every execution.
     pub fn new(notifier: Arc<dyn Notifier>, webhook: Option<Arc<str>>) -> Self {
         Self { notifier: Some(notifier), webhook }
     }
 
-    /// Whether anybody wants to hear of this.
+    /// Returns `true` if any webhook is subscribed to this event of the playbook.
     pub(crate) fn wants(&self, playbook: &Playbook, what: &str) -> bool {
         self.notifier.is_some() && !self.urls(playbook, what).is_empty()
     }
@@ -61,7 +64,7 @@ impl Notices {
         own.into_iter().chain(all).collect()
     }
 
-    /// Tells everybody who wants to hear of it. An error means that it should be tried again.
+    /// Sends a notification to every subscribed webhook. On an error, the caller should retry.
     pub(crate) async fn tell(
         &self,
         playbook: &Playbook,

@@ -1,4 +1,4 @@
-//! Objects and modules that workers keep for each other, and suites of tests of playbooks.
+//! Objects and plugin modules shared by workers, and test suites of playbooks.
 
 use std::sync::Arc;
 
@@ -6,61 +6,61 @@ use noetl_model::{Clock, Tenant, Timestamp, Value};
 use noetl_store::{Digest, Object, ObjectSummary, Plugin, PluginSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// Keys that are ours: callers neither read nor write them by their own.
+/// Reserved key prefix. Callers can neither read nor write keys below it directly.
 const RESERVED: &str = ".noetl/";
 
-/// Keys of dead letters, which name their tenant next.
+/// Key prefix of dead letters. The tenant follows.
 pub(crate) const DEAD_LETTERS: &str = "dead-letters/";
 
-/// The longest key or path.
+/// Maximum length of a key or path, in bytes.
 const KEY_MAX: usize = 1024;
 
-/// Why an object or module was not kept or found.
+/// Errors returned by [`Objects`].
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// There is none at this place.
+    /// No object, module, or suite has this key.
     #[error("there is no {what} '{key}'")]
     NotFound {
         what: &'static str,
-        /// Its key or path.
+        /// Key or path of the requested item.
         key: String,
     },
-    /// It is not the one that was asked for.
+    /// The module's digest differs from the requested one.
     #[error("module '{path}' has the digest {found}, not {asked}")]
     Digest {
         path: String,
-        /// The digest it has.
+        /// Digest of the stored module.
         found: Digest,
-        /// The one that was asked for.
+        /// Digest in the request.
         asked: String,
     },
-    /// The key says that it is another tenant's.
+    /// The key belongs to another tenant.
     #[error("'{0}' is another tenant's")]
     Foreign(String),
-    /// Nothing can be kept there.
+    /// The key is empty, too long, or reserved.
     #[error("a key has 1 to {KEY_MAX} bytes and does not begin with '{RESERVED}'")]
     Key,
-    /// What is kept there is damaged.
+    /// The stored content cannot be parsed.
     #[error("the {what} '{key}' cannot be read")]
     Damaged { what: &'static str, key: String },
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// Tests of a playbook that people keep with it.
+/// Test suite of a playbook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suite {
-    /// The playbook they are about.
+    /// Path of the tested playbook.
     pub playbook_path: String,
     pub tests: Vec<Value>,
-    /// Whatever their author notes.
+    /// Free-form metadata from the author.
     pub metadata: Value,
-    /// When they were last put.
+    /// Time of the last update, set by the server.
     pub updated_at: Timestamp,
 }
 
-/// The service of objects. Cheap to clone.
+/// Stores objects, modules, and suites. Cheap to clone.
 #[derive(Clone)]
 pub struct Objects {
     store: Arc<dyn Store>,
@@ -72,8 +72,8 @@ impl Objects {
         Self { store, clock }
     }
 
-    /// Stores an object in the place of any with its key among those of its tenant. With a tenant,
-    /// only if the key does not name another.
+    /// Stores an object, replacing any with the same key and tenant. With a tenant, fails if the
+    /// key names another one.
     pub async fn put(
         &self,
         whose: Option<&Tenant>,
@@ -88,14 +88,14 @@ impl Objects {
         Ok(ObjectSummary { key: key.to_owned(), ..summary })
     }
 
-    /// Returns the object with this key among those of its tenant. With a tenant, only if the key
-    /// does not name another.
+    /// Returns the tenant's object with this key. With a tenant, fails if the key names another
+    /// one.
     pub async fn get(&self, whose: Option<&Tenant>, key: &str) -> Result<Object, ObjectError> {
         check(key)?;
         check_owner(whose, key)?;
         let stored = stored_key(whose, key);
         let mut found = self.store.object(&stored).await.map_err(ObjectError::Store)?;
-        // Dead letters of earlier versions name their tenant in another way.
+        // Dead letters of earlier versions contain their tenant in another form.
         if found.is_none() && stored != key && is_dead_letter_of(whose, key) {
             found = self.store.object(key).await.map_err(ObjectError::Store)?;
         }
@@ -105,7 +105,7 @@ impl Objects {
         Ok(Object { summary, ..object })
     }
 
-    /// Keeps a module in the place of any with its path and version.
+    /// Stores a module, replacing any with the same path and version.
     pub async fn put_plugin(
         &self,
         path: &str,
@@ -118,7 +118,8 @@ impl Objects {
         kept.map_err(ObjectError::Store)
     }
 
-    /// The module at a path: the given version or the highest, and only if it has the digest.
+    /// Returns the module at a path: the given version or else the highest. Fails if `digest` is
+    /// given and differs.
     pub async fn plugin(
         &self,
         path: &str,
@@ -138,7 +139,7 @@ impl Objects {
         }
     }
 
-    /// Keeps a suite in the place of any with its id.
+    /// Stores a suite, replacing any with the same ID.
     pub async fn put_suite(
         &self,
         tenant: &Tenant,
@@ -153,7 +154,7 @@ impl Objects {
         put.map(|_| suite).map_err(ObjectError::Store)
     }
 
-    /// A suite by its id.
+    /// Returns a suite by ID.
     pub async fn suite(&self, tenant: &Tenant, id: &str) -> Result<Suite, ObjectError> {
         let found = self.store.object(&suite_key(tenant, id)).await.map_err(ObjectError::Store)?;
         let missing = || ObjectError::NotFound { what: "suite", key: id.to_owned() };
@@ -162,7 +163,7 @@ impl Objects {
         serde_json::from_slice(&bytes).map_err(damaged)
     }
 
-    /// Removes a suite.
+    /// Deletes a suite. Fails if it does not exist.
     pub async fn delete_suite(&self, tenant: &Tenant, id: &str) -> Result<(), ObjectError> {
         let removed = self.store.delete_object(&suite_key(tenant, id)).await;
         match removed.map_err(ObjectError::Store)? {
@@ -184,7 +185,7 @@ fn check_owner(whose: Option<&Tenant>, key: &str) -> Result<(), ObjectError> {
     }
 }
 
-/// Returns `true` if a tenant may use a key: one that names a tenant belongs to that one only.
+/// Returns `true` if a tenant may use a key. A key that names a tenant belongs to that tenant only.
 fn is_of(key: &str, tenant: &Tenant) -> bool {
     let tenant = tenant.as_str();
     let letter = key.strip_prefix(DEAD_LETTERS);
@@ -194,7 +195,7 @@ fn is_of(key: &str, tenant: &Tenant) -> bool {
         && letter.is_none_or(is_own)
 }
 
-/// Returns `true` if the store has an object of a tenant under this key.
+/// Returns `true` if this is a stored key of the tenant.
 pub(crate) fn is_stored_for(key: &str, tenant: &Tenant) -> bool {
     match owner(key) {
         _ if key.starts_with(RESERVED) => key.starts_with(&scope(tenant)),
@@ -203,14 +204,15 @@ pub(crate) fn is_stored_for(key: &str, tenant: &Tenant) -> bool {
     }
 }
 
-/// Returns the tenant that a key names.
+/// Returns the tenant named in a key.
 pub(crate) fn owner(key: &str) -> Option<&str> {
     key.split('/').find_map(|part| part.strip_prefix("tenant="))
 }
 
-/// Returns the key under which the store has an object. A key that names its tenant is unique, and
-/// so are those of the default tenant; those of other tenants are made so. System pools and admins
-/// of the default tenant address what a key names, else the default tenant's.
+/// Returns the key under which the store has an object. Keys that name their tenant, and keys of
+/// the default tenant, are used as they are; keys of other tenants get a prefix that makes them
+/// unique. System pools and admins of the default tenant address the tenant that a key names, or
+/// else the default tenant.
 fn stored_key(whose: Option<&Tenant>, key: &str) -> String {
     match whose {
         Some(tenant) if owner(key).is_none() && *tenant != Tenant::default() => {
@@ -227,8 +229,8 @@ fn scope(tenant: &Tenant) -> String {
     format!("{RESERVED}objects/{}:{tenant}/", tenant.len())
 }
 
-/// Returns `true` if a key is one that dead letters of this tenant had before keys were scoped:
-/// `dead-letters/<tenant>/<subscription>/<digest>`, with nothing more between.
+/// Returns `true` if a key has the form that dead letters of this tenant had before keys were
+/// scoped: exactly `dead-letters/<tenant>/<subscription>/<digest>`.
 fn is_dead_letter_of(whose: Option<&Tenant>, key: &str) -> bool {
     let rest = whose.and_then(|tenant| {
         key.strip_prefix(DEAD_LETTERS)?.strip_prefix(tenant.as_str())?.strip_prefix('/')
@@ -237,8 +239,8 @@ fn is_dead_letter_of(whose: Option<&Tenant>, key: &str) -> bool {
     parts.is_some_and(|(id, digest)| id.parse::<i64>().is_ok() && !digest.contains('/'))
 }
 
-/// Returns the key of a suite, which names its tenant. A name may hold anything; its length keeps
-/// two of them apart.
+/// Returns the key of a suite, which contains its tenant. The length in it keeps keys unambiguous,
+/// because a tenant's name may contain any character.
 fn suite_key(tenant: &Tenant, id: &str) -> String {
     let tenant = tenant.as_str();
     format!("{RESERVED}suites/{}:{tenant}/{id}.json", tenant.len())

@@ -1,9 +1,9 @@
-//! Starting an execution once for a key, however often it is asked for within a window.
+//! Starts at most one execution per dedup key within a window.
 //!
-//! What is asked for is found and compiled before anything is noted, so a request that cannot be
-//! started leaves no trace. The note names the execution, and the start follows it: whoever meets a
-//! note without its execution, because a process died in between, starts that very execution. So a
-//! message is never lost, and never becomes two executions.
+//! The playbook is found and compiled before the key is reserved, so a request that cannot start
+//! leaves no reservation. The reservation names the execution ID, and the start follows it. A
+//! request that finds a reservation without its execution, because a process died in between,
+//! starts that very execution. So a message is never lost, and never starts two executions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,34 +19,34 @@ use crate::ids::Ids;
 use crate::journal::SubmitError;
 use crate::subscriptions::Subscriptions;
 
-/// The longest window: as long as notes are kept when nothing else is said.
+/// Maximum window: the default retention of dedup keys.
 pub const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long after a note its execution may still be started. Far longer than a start takes, and
-/// shorter than anything is kept that was started.
+/// Time after its reservation during which an execution may still be started. Much longer than a
+/// start takes, and shorter than any retention of executions.
 const MADE_GOOD_MAX: Duration = Duration::from_secs(12 * 3600);
 
-/// What tells one message from another, and for how long.
+/// Dedup key of a start, with its scope and window.
 #[derive(Debug, Clone)]
 pub struct Once {
-    /// What the key is unique in: a subscription or another execution; 0 for nothing.
+    /// Scope in which the key is unique: a subscription or another execution; 0 for none.
     pub scope: SubscriptionId,
     pub key: String,
-    /// For how long a repeat is one.
+    /// Time during which an equal key counts as a duplicate.
     pub window: Duration,
-    /// Whether the log of the subscription says of each repeat that it was left out.
+    /// Whether each duplicate is recorded in the subscription's event log.
     pub is_noted: bool,
 }
 
-/// What became of a start.
+/// Outcome of a deduplicated start.
 #[derive(Debug, Clone)]
 pub enum StartedOnce {
     New(Started),
-    /// It had been, as this execution.
+    /// The key was already used, by this execution.
     Duplicate(ExecutionId),
 }
 
-/// Starts executions once. Cheap to clone.
+/// Starts deduplicated executions. Cheap to clone.
 #[derive(Clone)]
 pub struct Starts {
     store: Arc<dyn Store>,
@@ -92,7 +92,7 @@ impl Starts {
         if known.is_some() || self.is_old(execution) {
             return Ok(self.was_started(tenant, &once, mine, execution).await);
         }
-        // Whoever starts it does so with the same key.
+        // Every process that starts it uses the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
         match self.executions.start_as(tenant, &ready, fixed).await {
             Ok(started) if is_mine => Ok(StartedOnce::New(started)),
@@ -111,9 +111,9 @@ impl Starts {
         }
     }
 
-    /// What one hears whose execution was started, by whomever: the one who noted it, that it is new, were
-    /// it another that met the note and was faster, or its own answer that was lost on the way. So among
-    /// all that ask, one at most hears that.
+    /// Returns the outcome for an execution that has been started, by whichever process. The
+    /// request that made the reservation gets [`StartedOnce::New`], even if another request started
+    /// the execution first or an earlier response was lost. So at most one of all requests gets it.
     async fn was_started(
         &self,
         tenant: &Tenant,
@@ -127,13 +127,13 @@ impl Starts {
         }
     }
 
-    /// Whether a note is so old that its execution is not about to start any more: it was started,
-    /// and retention has removed it since, which takes at least a day.
+    /// Returns `true` if a reservation is so old that its execution will not start anymore: it was
+    /// started, and retention, which takes at least a day, has purged it.
     fn is_old(&self, execution: ExecutionId) -> bool {
         self.ids.now().since(Snowflakes::time_of(execution.get())) > MADE_GOOD_MAX
     }
 
-    /// Says in the subscription's log that a repeat was left out, as far as that can be said.
+    /// Records a duplicate in the subscription's event log, on a best-effort basis, and returns it.
     async fn repeated(
         &self,
         tenant: &Tenant,
@@ -163,22 +163,23 @@ impl Starts {
             && once.scope.get() != 0
             && let Err(error) = self.subscriptions.note(tenant, once.scope, said, None).await
         {
-            warn!(%error, "a repeat is not noted");
+            warn!(%error, "failed to record duplicate message");
         }
         StartedOnce::Duplicate(original)
     }
 
-    /// So that the next try need not start what was refused.
+    /// Removes the reservation, so the next request need not start an execution that was rejected.
     async fn give_back(&self, tenant: &Tenant, once: &Once, execution: ExecutionId) {
         let given = self.store.unreserve(tenant, once.scope, &once.key, execution).await;
         if let Err(error) = given {
-            warn!(%error, execution.id = %execution, "a message is still noted as started");
+            warn!(%error, execution.id = %execution, "failed to remove dedup reservation");
         }
     }
 }
 
-/// Whether it was refused for what it is, so that nobody starts it under this note. After any other
-/// failure the note stays: the next try starts that very execution.
+/// Returns `true` if the start itself was rejected, so no request can start it under this
+/// reservation. After any other failure the reservation stays: the next request starts that very
+/// execution.
 fn is_final(error: &StartError) -> bool {
     matches!(error, StartError::Submit(SubmitError::Refused(_) | SubmitError::Playbook(_)))
 }

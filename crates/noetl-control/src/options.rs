@@ -1,4 +1,4 @@
-//! What a control plane can be told.
+//! Settings of a control plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,47 +14,51 @@ use crate::quotas::QuotaSettings;
 use crate::sealing::EncryptionKey;
 use crate::traces::Traces;
 
-/// Settings of one control plane.
+/// Settings of a control plane.
 #[derive(Clone)]
 pub struct Options {
-    /// How many commands a worker in this process runs at a time; 0 for none.
+    /// Number of commands that the worker in this process runs at a time; 0 for no worker. Default:
+    /// 16.
     pub slots: usize,
-    /// This process's number in the ids it mints; any that is free when `None`.
+    /// Machine ID in minted IDs; any free one if `None`.
     pub machine: Option<MachineId>,
-    /// How many bytes of execution state are kept in memory. Evicted state is read back.
+    /// Maximum size of cached execution state, in bytes. Evicted state is read from the store.
+    /// Default: 256 MiB.
     pub cache_bytes: usize,
-    /// Where large results are kept; in the database when `None`.
+    /// Store of large results; the database if `None`.
     pub blobs: Option<Arc<dyn Blobs>>,
-    /// What templates see as `env`.
+    /// Variables that templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
-    /// How long others wait for a process that fell silent before they take up what it held. A
-    /// process that is cut off from its store for longer stops until it has a new name.
+    /// Duration of the process lease. Other processes take over the work of a process that has not
+    /// renewed its lease for this long. A process that cannot reach its store for longer stops
+    /// until it has a new name. Default: 90 s.
     pub lease: Duration,
-    /// How long a worker elsewhere that names what it holds may be silent before others are given it.
+    /// Duration of a lease of a remote worker that names its commands in renewals. Default:
+    /// [`LEASE`].
     pub worker_lease: Duration,
     /// Time after which a command of a worker that doesn't name its commands is reissued, counted from
     /// a restart of the server or a gap in the worker's heartbeats. Default: 5 minutes.
     pub lost_reports: Duration,
-    /// Whether unfinished executions found at the start go on.
+    /// Whether unfinished executions resume at startup. Default: `true`.
     pub resume: bool,
-    /// Whether what is due by the clock is started by this process.
+    /// Whether this process starts scheduled runs. Default: `true`.
     pub schedules: bool,
-    /// What credentials are encrypted with; without it there are none.
+    /// Encryption key of credentials. Without it, credentials cannot be stored or read.
     pub encryption_key: Option<EncryptionKey>,
-    /// Whether no secret is given whose use cannot be recorded.
+    /// Whether a secret is withheld if its use cannot be recorded. Default: `false`.
     pub audit_required: bool,
-    /// What one execution may ask for.
+    /// Limits of a single execution.
     pub caps: Caps,
-    /// How much each tenant may take up. Default: as much as it likes.
+    /// Quotas of each tenant. Default: unlimited.
     pub quotas: QuotaSettings,
     /// Dedup window of webhook signatures, for listeners without `dedup` and without a signed time.
     /// Zero turns it off. Default: 5 minutes.
     pub replay_window: Duration,
-    /// How people are told of executions; nobody is when `None`.
+    /// Notifications about executions. Default: none.
     pub notices: Notices,
-    /// How long what is kept, applied once a day; everything stays when `None`.
+    /// Retention policy, applied once a day; nothing is purged if `None`.
     pub retention: Option<Policy>,
-    /// Where spans go; nowhere by default.
+    /// Export of trace spans. Default: none.
     pub traces: Traces,
 }
 

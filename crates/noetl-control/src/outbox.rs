@@ -1,17 +1,17 @@
-//! The outbox as publishers outside see it.
+//! The outbox, for external publishers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_store::{OutboxRow, Store, StoreError};
 
-/// The most rows one claim takes.
+/// Maximum number of rows per claim.
 const CLAIM_MAX: i64 = 1000;
 
-/// The delay doubles with every try up to this power of two: 256 seconds.
+/// The retry delay doubles with each attempt up to this power of two: 256 seconds.
 const DOUBLINGS_MAX: i32 = 8;
 
-/// The outbox service. Cheap to clone.
+/// Claims and settles outbox rows. Cheap to clone.
 #[derive(Clone)]
 pub struct Outgoing {
     store: Arc<dyn Store>,
@@ -22,19 +22,19 @@ impl Outgoing {
         Self { store }
     }
 
-    /// Claims rows for a publisher: 1 to 1000, and the nearer of them when `limit` is outside.
+    /// Claims rows for a publisher. `limit` is clamped to the range 1 to 1000.
     pub async fn claim(&self, limit: i64) -> Result<Vec<OutboxRow>, StoreError> {
         let limit = usize::try_from(limit.clamp(1, CLAIM_MAX)).unwrap_or(1);
         self.store.claim(limit).await
     }
 
-    /// Says that rows are published. How many were not before.
+    /// Marks rows as published. Returns how many were not marked before.
     pub async fn published(&self, ids: &[i64]) -> Result<usize, StoreError> {
         self.store.mark_published(ids).await
     }
 
-    /// Says that publishing failed for the time given. Whether that row waits now, and for how
-    /// long.
+    /// Records that the given attempt to publish failed. Returns whether the row was rescheduled,
+    /// and the delay.
     pub async fn failed(
         &self,
         id: i64,
@@ -47,14 +47,14 @@ impl Outgoing {
         Ok((marked, delay))
     }
 
-    /// How many rows could be claimed.
+    /// Returns the number of rows that can be claimed.
     pub async fn pending(&self) -> Result<u64, StoreError> {
         self.store.pending().await
     }
 }
 
-/// How long a row waits that failed so many times: longer every time, at most `most` seconds, and
-/// never less than one.
+/// Returns the retry delay after this number of attempts: doubling, at most `most` seconds, and at
+/// least one.
 pub fn delay(attempts: i32, most: i32) -> Duration {
     let doublings = attempts.saturating_sub(1).clamp(0, DOUBLINGS_MAX);
     let most = u64::try_from(most.max(1)).unwrap_or(1);

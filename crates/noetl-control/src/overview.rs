@@ -1,7 +1,7 @@
-//! The numbers of a whole control plane, for dashboards.
+//! Aggregate numbers of a control plane, for dashboards.
 //!
-//! Nothing here reads a log: executions are counted in the index of their rows by status, which costs
-//! about as much as reading one small index entry per execution that is kept.
+//! No event log is read: executions are counted by status in the index of their rows, which costs
+//! about one small index entry per stored execution.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use noetl_store::{
     SqlError, Started, Store, StoreError, Stretches,
 };
 
-/// How many executions are listed as recent.
+/// Number of recent executions returned.
 const RECENT: usize = 10;
 
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Executions under way.
+    /// Number of running executions.
     pub running: u64,
-    /// Those that ended well.
+    /// Number of executions that succeeded.
     pub completed: u64,
-    /// Those that ended badly.
+    /// Number of executions that failed.
     pub failed: u64,
-    /// Those that were stopped.
+    /// Number of executions that were cancelled.
     pub cancelled: u64,
-    /// Playbooks, each path once.
+    /// Number of playbooks, each path counted once.
     pub playbooks: u64,
-    /// Workers elsewhere that were heard of lately.
+    /// Number of remote workers with a heartbeat within `SILENCE_MAX`.
     pub workers: u64,
-    /// The newest executions.
+    /// Most recent executions, at most 10.
     pub recent: Vec<ExecutionRow>,
 }
 
@@ -39,14 +39,14 @@ impl Stats {
     }
 }
 
-/// The overview service. Cheap to clone.
+/// Reads aggregate numbers. Cheap to clone.
 #[derive(Clone)]
 pub struct Overview {
     pub(crate) store: Arc<dyn Store>,
 }
 
 impl Overview {
-    /// How things stand for a tenant.
+    /// Returns the numbers of a tenant.
     pub async fn stats(&self, tenant: &Tenant, now: Timestamp) -> Result<Stats, StoreError> {
         let mut stats = Stats::default();
         for (status, count) in self.store.executions_by_status(tenant).await? {
@@ -68,7 +68,7 @@ impl Overview {
         Ok(stats)
     }
 
-    /// How many executions of a tenant started when, and how they stand now.
+    /// Returns the number of a tenant's executions by start time and current status.
     pub async fn activity(
         &self,
         tenant: &Tenant,
@@ -77,17 +77,17 @@ impl Overview {
         self.store.executions_by_start(tenant, stretch).await
     }
 
-    /// Runs a statement of an operator.
+    /// Runs an SQL statement of an operator.
     pub async fn run_sql(&self, sql: &Sql) -> Result<Vec<Map>, SqlError> {
         self.store.run_sql(sql).await
     }
 
-    /// The names of the store's tables.
+    /// Returns the names of the store's tables.
     pub async fn tables(&self) -> Result<Vec<String>, StoreError> {
         self.store.table_names().await
     }
 
-    /// How many connections the store has.
+    /// Returns the connection counts of the store, if it has a pool.
     pub fn connections(&self) -> Option<Connections> {
         self.store.connections()
     }

@@ -1,9 +1,9 @@
-//! Placeholders that resolve: only the control plane makes and checks them.
+//! Placeholders that resolve. Only the control plane creates and verifies them.
 //!
 //! The tag of a placeholder is a MAC over key ID, tenant, execution, alias, and field. The key is
-//! made once, stored encrypted under the encryption key, and shared by all replicas, so that it
+//! created once, stored encrypted under the encryption key, and shared by all replicas, so it
 //! outlives rotation of the encryption key. A placeholder gets a tag only for an alias that was
-//! handed to the execution: a tag that is good proves that the execution had the secret already.
+//! given to the execution: a valid tag proves that the execution already had the secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -26,37 +26,37 @@ use zeroize::Zeroizing;
 
 use crate::sealing::{EncryptionKey, SealedAt};
 
-/// Name of the stored keys; their ID follows.
+/// Name prefix of the stored keys; the key ID follows.
 const SETTING: &str = "placeholder-key";
 
-/// Key that new placeholders are made with.
+/// ID of the key that signs new placeholders.
 const CURRENT: u32 = 1;
 
-/// Largest key ID that is looked for in the store, so that text in tags causes few reads.
+/// Largest key ID that is read from the store, so arbitrary tags cause few reads.
 const KEY_MAX: u32 = 16;
 
 const KEY_BYTES: usize = 32;
 
-/// Bytes of a MAC in a tag.
+/// Length of the MAC in a tag, in bytes.
 const MAC_BYTES: usize = 16;
 
-/// Executions whose aliases are remembered. One that is forgotten gets placeholders without tags
-/// until it uses a credential again.
+/// Maximum number of executions whose aliases are remembered. An evicted execution gets
+/// placeholders without tags until it uses a credential again.
 const EXECUTIONS_MAX: NonZeroUsize = NonZeroUsize::new(65_536).expect("it is not zero");
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// Makes and checks placeholders. Cheap to clone; clones share keys and grants.
+/// Creates and verifies placeholders. Cheap to clone; clones share keys and grants.
 #[derive(Clone)]
 pub(crate) struct Placeholders {
     store: Arc<dyn Store>,
     encryption: Option<EncryptionKey>,
     keys: Arc<RwLock<BTreeMap<u32, Arc<Key>>>>,
-    /// Aliases handed to each execution in this process.
+    /// Aliases given to each execution by this process.
     grants: Arc<Mutex<LruCache<ExecutionId, Arc<BTreeSet<String>>>>>,
 }
 
-/// Makes placeholders for one execution.
+/// Creates placeholders for one execution.
 pub(crate) struct Minter {
     key: Arc<Key>,
     tenant: Tenant,
@@ -65,7 +65,7 @@ pub(crate) struct Minter {
 }
 
 impl Minter {
-    /// Returns the placeholder of a field, if its alias was handed to the execution.
+    /// Returns the placeholder of a field, if its alias was given to the execution.
     pub(crate) fn mint(&self, alias: &str, field: &str) -> Option<String> {
         let is_granted = self.aliases.contains(alias);
         is_granted.then(|| mint(&self.key, &self.tenant, self.execution, alias, field)).flatten()
@@ -78,8 +78,8 @@ impl Placeholders {
         Self { store, encryption, keys: Arc::default(), grants }
     }
 
-    /// Notes that a secret was handed to an execution under this alias. Its placeholders resolve in
-    /// that execution from now on.
+    /// Records that a secret was given to an execution under this alias. Placeholders of the secret
+    /// resolve in that execution from then on.
     pub(crate) async fn grant(
         &self,
         execution: ExecutionId,
@@ -98,14 +98,15 @@ impl Placeholders {
         }
     }
 
-    /// Returns what makes placeholders for an execution, or `None` if it was handed no secret.
+    /// Returns a minter for an execution, or `None` if the execution was given no secret.
     pub(crate) fn minter(&self, tenant: &Tenant, execution: ExecutionId) -> Option<Minter> {
         let aliases = self.grants().get(&execution).cloned()?;
         let key = self.cached(CURRENT)?;
         Some(Minter { key, tenant: tenant.clone(), execution, aliases })
     }
 
-    /// Returns alias and field of a placeholder that was made for this execution.
+    /// Returns the alias and field of a placeholder, or `None` if it was not created for this
+    /// execution.
     pub(crate) async fn verify(
         &self,
         tenant: &Tenant,
@@ -118,7 +119,8 @@ impl Placeholders {
         Ok(found.map(|(alias, field)| (alias.to_owned(), field.to_owned())))
     }
 
-    /// Replaces the placeholders of one execution in a map by those of another. All others stay.
+    /// Replaces the placeholders of one execution in a map by those of another. Others are
+    /// unchanged.
     pub(crate) async fn reissue_map(
         &self,
         tenant: &Tenant,
@@ -170,14 +172,14 @@ impl Placeholders {
         (at > 0).then(|| made + &text[at..])
     }
 
-    /// Loads all keys there are.
+    /// Returns all cached keys, after loading the current one.
     async fn all(&self) -> Result<BTreeMap<u32, Arc<Key>>, StoreError> {
         self.current().await?;
         Ok(self.keys.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Loads the key that new placeholders are made with, and creates it if none is stored. Does
-    /// nothing without an encryption key.
+    /// Loads the current key, and creates it if none is stored. Does nothing without an encryption
+    /// key.
     async fn current(&self) -> Result<(), StoreError> {
         if self.cached(CURRENT).is_some() {
             return Ok(());
@@ -214,7 +216,7 @@ impl Placeholders {
         let bytes = match opened {
             Ok(value) => value.as_str().and_then(|text| BASE64_STANDARD.decode(text).ok()),
             Err(error) => {
-                warn!(key = id, %error, "placeholder key does not open, placeholders do not resolve");
+                warn!(key = id, %error, "failed to decrypt placeholder key, placeholders do not resolve");
                 return None;
             }
         };
@@ -237,7 +239,7 @@ fn setting(id: u32) -> String {
     format!("{SETTING}/{id}")
 }
 
-/// Returns the alias and field whose MAC a placeholder carries.
+/// Returns the alias and field that the placeholder's MAC authenticates.
 fn verified<'p>(
     key: &Key,
     tenant: &Tenant,
@@ -268,7 +270,8 @@ fn mint(
     tagged(alias, field, &Tag { key: CURRENT, mac })
 }
 
-/// Every part goes in with its length, so that no two lists of parts are the same bytes.
+/// Computes the MAC. Each part is preceded by its length, so different parts never give the same
+/// bytes.
 fn authenticate(
     key: &Key,
     id: u32,

@@ -1,4 +1,4 @@
-//! Snapshots of executions for readers elsewhere, brought up to date when they are asked for.
+//! Advances snapshots of executions for external consumers, on request.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use noetl_store::{Snapshot, Store, StoreError};
 use crate::metrics::Metrics;
 use crate::replay::Replay;
 
-/// What they are kept as.
+/// Aggregate type of the snapshots.
 const TYPE: &str = "orchestrator_workflow_state";
 
-/// How far an execution's snapshot is.
+/// Position of an execution's snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Projected {
     pub execution: ExecutionId,
-    /// The highest event id in it.
+    /// Highest event ID in the snapshot.
     pub version: EventId,
-    /// How many events there are.
+    /// Number of events in the snapshot.
     pub events: u64,
 }
 
-/// Brings snapshots up to date. Cheap to clone.
+/// Advances snapshots. Cheap to clone.
 #[derive(Clone)]
 pub struct Projections {
     store: Arc<dyn Store>,
@@ -34,7 +34,8 @@ impl Projections {
         Self { store, replay, metrics }
     }
 
-    /// Brings one execution's snapshot up to date; none when it has no events. A newer one stays.
+    /// Advances the snapshot of an execution to its latest event. Returns `None` if the execution
+    /// has no events. Does not overwrite a newer snapshot.
     pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Projected>, StoreError> {
         let Some(advanced) = self.replay.advance(execution).await? else { return Ok(None) };
         let tenant = self.store.tenant_of(execution).await?.unwrap_or_default();
@@ -50,8 +51,8 @@ impl Projections {
         Ok(Some(Projected { execution, version: advanced.version, events: advanced.events }))
     }
 
-    /// Keeps a snapshot unless there is a newer one. One that ends at the same event is older when
-    /// it has fewer: events may come late.
+    /// Stores a snapshot unless a newer one exists. Of two that end at the same event, the one with
+    /// fewer events is older, because events may arrive late.
     async fn save(&self, tenant: &Tenant, id: &str, new: Snapshot) -> Result<(), StoreError> {
         if self.store.save(tenant, TYPE, id, new.clone()).await? {
             return Ok(());

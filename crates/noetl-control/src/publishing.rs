@@ -1,8 +1,8 @@
-//! Committed events on their way to the event stream, by the tailer or by the relay.
+//! Publishes committed events to the event stream, by a tailer or a relay.
 //!
-//! Both publish what is committed and never what is not, and both publish again what they are not
-//! sure of: the stream knows a message by its id. The tailer follows the log by position; the relay
-//! empties the outbox. One of them is enough, so there is at most one.
+//! Both publish only committed events, and both publish an event again if its outcome is unknown:
+//! the stream deduplicates messages by ID. The tailer follows the log by position; the relay
+//! empties the outbox. Either suffices, so at most one runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,42 +20,43 @@ use crate::relay::Relay;
 use crate::stream_metrics::StreamMetrics;
 use crate::tailer::Tailer;
 
-/// The stream of events.
+/// Name of the event stream.
 pub(crate) const STREAM: &str = "noetl_events";
 
-/// What it keeps, and what each of its consumers reads.
+/// Subjects of the stream, and filter of its consumers.
 const SUBJECTS: &str = "noetl.events.>";
 
-/// Who brings snapshots up to date.
+/// Consumer that advances snapshots.
 pub(crate) const PROJECTOR: &str = "noetl_projector";
 
-/// Who keeps rows elsewhere.
+/// Consumer that stores published rows, as `events/project` does.
 pub(crate) const MATERIALIZER: &str = "noetl_materializer";
 
-/// Who reads the stream, by the names that system pools look for.
+/// Consumers of the stream, under the names that system pools expect.
 const CONSUMERS: [&str; 3] = [PROJECTOR, MATERIALIZER, "noetl_result_materializer"];
 
-/// How long a consumer may take for a message.
+/// Time a consumer may take to acknowledge a message.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// The most bytes of a payload, whatever the bus takes: what other readers of the stream expect.
+/// Maximum payload size in bytes, whatever the bus allows. Other consumers of the stream rely on
+/// it.
 const PAYLOAD_MAX: usize = 900 * 1024;
 
-/// How events are published.
+/// Settings of a tailer or relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishingOptions {
     /// Rows published at a time. Default: 500.
     pub batch: usize,
-    /// How long to wait for new rows of other processes, or after a failure. Default: 500 ms.
+    /// Poll interval for rows of other processes, and delay after a failure. Default: 500 ms.
     pub poll: Duration,
-    /// Whether a database that was never followed is followed from its first row. Default: no, from
-    /// its newest.
+    /// Whether a database without a cursor is followed from its first row. Default: `false`, from
+    /// its latest.
     pub backfill: bool,
-    /// For how long the stream knows a message's id. Counts when the stream is made. Default: 120 s.
+    /// Dedup window of the stream. Applies when the stream is created. Default: 120 s.
     pub duplicate_window: Duration,
-    /// For how long the stream keeps a message. Counts when the stream is made. Default: a day.
+    /// Maximum age of messages. Applies when the stream is created. Default: 24 hours.
     pub age_max: Duration,
-    /// How long others wait for whoever follows a database before they do. Default: 15 s.
+    /// Duration of the tailer's lease on a database. Default: 15 s.
     pub lease: Duration,
 }
 
@@ -73,7 +74,7 @@ impl Default for PublishingOptions {
 }
 
 impl PublishingOptions {
-    /// The stream as it is made when there is none.
+    /// Returns the settings with which the stream is created if it does not exist.
     pub fn stream(&self) -> StreamSettings {
         let consumer = |name: &str| Consumer {
             name: name.to_owned(),
@@ -90,25 +91,25 @@ impl PublishingOptions {
     }
 }
 
-/// The most bytes a payload may have on this bus.
+/// Returns the maximum payload size on this bus, in bytes.
 pub(crate) fn payload_limit(bus: &dyn EventStream) -> usize {
     bus.payload_max().map_or(PAYLOAD_MAX, |most| most.min(PAYLOAD_MAX))
 }
 
-/// How long to wait after so many failures in a row: from a tenth of a second to five.
+/// Returns the delay after this number of consecutive failures: doubling, from 100 ms to 5 s.
 pub(crate) fn pause(failures: u32) -> Duration {
     Duration::from_millis((50_u64 << failures.min(7)).min(5000))
 }
 
-/// Publishing under way. Close it before the stores.
+/// Running publisher tasks. Close them before the stores.
 pub struct Publishing {
     closing: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Publishing {
-    /// Follows the logs of these databases, each with a name for messages. Each is followed by one
-    /// process at a time. `commits` changes when this process has committed something.
+    /// Starts a tailer for each of these databases. The name identifies the database in messages.
+    /// One process at a time follows a database. `commits` changes when this process has committed.
     pub fn tail(
         options: &PublishingOptions,
         databases: Vec<(String, Arc<dyn Store>)>,
@@ -134,7 +135,7 @@ impl Publishing {
         Self { closing, tasks }
     }
 
-    /// Empties the outbox of this store. Several processes may do so at once.
+    /// Starts a relay for the outbox of this store. Several processes may run one.
     pub fn relay(
         options: &PublishingOptions,
         store: Arc<dyn Store>,
@@ -157,11 +158,11 @@ impl Publishing {
         Self { closing, tasks }
     }
 
-    /// Stops. What is committed and not published is published by the next who follows.
+    /// Stops the tasks. The next publisher continues with committed events that are not published.
     pub async fn close(self) {
         self.closing.cancel();
         for task in self.tasks {
-            // One that panicked has nothing left to do.
+            // A task that panicked needs no cleanup.
             let _ = task.await;
         }
     }

@@ -1,8 +1,8 @@
-//! How much of the control plane one tenant may take up.
+//! Limits each tenant's use of the control plane.
 //!
-//! Counted is what the store has, so all processes of a database see the same; what begins in the
-//! same moment may come to a few more. What a running step calls and what a schedule starts is
-//! counted and not refused: it was let in before.
+//! Usage is counted in the store, so all processes of a database see the same numbers; concurrent
+//! requests may exceed a quota slightly. Child executions and scheduled runs count but are not
+//! rejected, because their parent or schedule was admitted before.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -15,28 +15,28 @@ use noetl_store::{ExecutionFilter, ExecutionStatus, Store, StoreError};
 use crate::catalog::RegisterError;
 use crate::rates::Rates;
 
-/// What one tenant may have; as much as it likes where there is none.
+/// Quota of one tenant. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quota {
-    /// Executions under way.
+    /// Maximum number of running executions.
     pub executions: Option<u64>,
-    /// Starts a second.
+    /// Maximum number of starts per second.
     pub starts: Option<f64>,
-    /// Versions of documents.
+    /// Maximum number of document versions in the catalog.
     pub documents: Option<u64>,
-    /// Bytes of these together.
+    /// Maximum total size of these documents, in bytes.
     pub bytes: Option<u64>,
 }
 
-/// What each tenant may have.
+/// Quotas of all tenants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QuotaSettings {
     every: Quota,
-    /// Those of some, in place of the others'.
+    /// Quotas by tenant name, replacing the default.
     named: BTreeMap<String, Quota>,
 }
 
-/// A text that says no quotas.
+/// Error of parsing [`QuotaSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuotaSettingsError(String);
@@ -44,8 +44,8 @@ pub struct QuotaSettingsError(String);
 impl FromStr for QuotaSettings {
     type Err = QuotaSettingsError;
 
-    /// Reads `executions=100 starts=5; acme: executions=10`: semicolons part tenants, and the part
-    /// without a name is for all that have none of their own.
+    /// Parses `executions=100 starts=5; acme: executions=10`. Semicolons separate tenants; the part
+    /// without a name is the default for tenants that are not named.
     fn from_str(text: &str) -> Result<Self, QuotaSettingsError> {
         let mut settings = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -88,26 +88,26 @@ fn quota(text: &str) -> Result<Quota, QuotaSettingsError> {
     Ok(quota)
 }
 
-/// Something that would be more than a tenant may have.
+/// A request would exceed a tenant's quota.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct OverQuota {
     message: String,
-    /// When to come again.
+    /// Time after which to retry.
     pub after: Duration,
 }
 
-/// When to come again for what has to end or be removed first.
+/// Retry delay for a quota that is freed when executions end or documents are deleted.
 const LATER: Duration = Duration::from_secs(10);
 
-/// Keeps tenants within what they may have. Cheap to clone.
+/// Enforces quotas. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Quotas {
     settings: Arc<QuotaSettings>,
     starts: Arc<Rates<Tenant>>,
 }
 
-/// Why something does not begin.
+/// Reasons a request is not admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuotaError {
     #[error(transparent)]
@@ -134,7 +134,7 @@ impl Quotas {
         *self.settings.named.get(tenant.as_str()).unwrap_or(&self.settings.every)
     }
 
-    /// Whether one more execution may begin.
+    /// Checks that a tenant may start another execution, and counts the start.
     pub(crate) async fn start(
         &self,
         store: &dyn Store,
@@ -161,7 +161,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Whether one more document of so many bytes may be kept.
+    /// Checks that a tenant may store another document of this size.
     pub(crate) async fn keep(
         &self,
         store: &dyn Store,
@@ -190,7 +190,8 @@ impl Quotas {
     }
 }
 
-/// Whether a tenant has so many executions under way. Reads that many entries of an index.
+/// Returns `true` if a tenant has at least `most` running executions. Reads that many index
+/// entries.
 async fn is_reached(store: &dyn Store, tenant: &Tenant, most: u64) -> Result<bool, StoreError> {
     let Some(others) = most.checked_sub(1) else { return Ok(true) };
     let filter = ExecutionFilter {

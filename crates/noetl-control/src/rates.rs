@@ -1,4 +1,4 @@
-//! So many a second, by whoever is counted.
+//! Token-bucket rate limits by key.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;
@@ -8,15 +8,17 @@ use std::time::Duration;
 use lru::LruCache;
 use noetl_model::Timestamp;
 
-/// Who is counted at a time; those that were quiet the longest start afresh, with a full bucket.
+/// Maximum number of keys tracked. The least recently used ones are evicted and start with a full
+/// bucket.
 const COUNTED_MAX: usize = 4096;
 
-/// What may begin now, and when that was so. It holds what a second brings, and at least one.
+/// Available tokens, and the time they were counted. The bucket holds one second's worth, and at
+/// least one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bucket(Option<(f64, Timestamp)>);
 
 impl Bucket {
-    /// Takes one, or says after how long there will be one.
+    /// Removes a token, or returns the time until one is available.
     pub(crate) fn take(&mut self, per_sec: f64, now: Timestamp) -> Result<(), Duration> {
         let room = per_sec.max(1.0);
         let (left, since) = self.0.unwrap_or((room, now));
@@ -30,7 +32,7 @@ impl Bucket {
     }
 }
 
-/// Buckets by key.
+/// Token buckets by key.
 #[derive(Debug)]
 pub struct Rates<K: Hash + Eq>(Mutex<LruCache<K, Bucket>>);
 
@@ -42,9 +44,9 @@ impl<K: Hash + Eq> Default for Rates<K> {
 }
 
 impl<K: Hash + Eq> Rates<K> {
-    /// Counts one more of this key, or says after how long there may be one.
+    /// Removes a token from this key's bucket, or returns the time until one is available.
     pub fn take(&self, key: K, per_sec: f64, now: Timestamp) -> Result<(), Duration> {
-        // Numbers are written whole, so a poisoned lock still guards sound ones.
+        // Numbers are written whole, so a poisoned lock still guards valid ones.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get_or_insert_mut(key, Bucket::default).take(per_sec, now)
     }

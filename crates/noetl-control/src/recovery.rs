@@ -1,8 +1,8 @@
-//! What a start does about executions an earlier process left unfinished.
+//! Resumes unfinished executions at startup.
 //!
-//! An unfinished execution always has an open command, so the open commands are all there is to
-//! look at: what the worker in this process held ends its lease at once and is issued again; what
-//! nobody held waits for a slot.
+//! An unfinished execution always has an open command, so recovery scans the open commands: a
+//! command claimed by a process that no longer runs expires at once and is reissued, and a pending
+//! command waits for a slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::identity;
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
 
-/// How long an input waits that the journal could not take.
+/// Delay before an input is resubmitted to a full journal.
 const BUSY_REST: Duration = Duration::from_millis(20);
 
-/// Commands looked at a time.
+/// Commands read at a time.
 const PAGE: usize = 1000;
 
-/// The commands that a start found open.
+/// Open commands found at startup.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
     /// Number of open commands.
     pub(crate) open: usize,
-    /// Commands that remote and published workers hold.
+    /// Commands leased to remote and published workers.
     pub(crate) remote: Vec<CommandId>,
 }
 
-/// Lets every unfinished execution go on.
+/// Resumes every unfinished execution.
 ///
-/// Only commands up to `newest` are looked at: what is issued in their place meanwhile is larger,
-/// and belongs to this process.
+/// Considers only commands up to `newest`: commands issued during recovery have larger IDs and
+/// belong to this process.
 pub(crate) async fn resume(
     store: &dyn Store,
     journal: &Journal,
@@ -65,7 +65,7 @@ pub(crate) async fn resume(
                 {
                     return Err(SubmitError::Store(error));
                 }
-                // One that cannot be read is no reason to keep all others waiting.
+                // An execution that cannot be read must not block the others.
                 Err(error) => {
                     warn!(execution.id = %row.execution, %error, "an execution is left as it is");
                 }
@@ -73,7 +73,7 @@ pub(crate) async fn resume(
         }
     }
     if found.open > 0 {
-        info!(commands = found.open, "unfinished executions go on");
+        info!(commands = found.open, "resuming unfinished executions");
     }
     dispatch.wake();
     Ok(found)
@@ -86,7 +86,8 @@ async fn resume_one(
     row: &CommandRow,
 ) -> Result<(), SubmitError> {
     let worker = row.worker.as_deref();
-    // In a store of one owner, what a worker in the process held is held by nobody any more.
+    // In a store with one owner, a command claimed by a local worker belongs to a process that has
+    // ended.
     let is_gone = worker == Some(LOCAL_WORKER)
         || worker.is_some_and(|worker| identity::is_gone(worker, live));
     if row.state == CommandState::Pending {
@@ -95,11 +96,11 @@ async fn resume_one(
         let input = expire(row.id, "the process that ran it ended");
         submit(journal, row, input).await?;
     }
-    // What a worker elsewhere holds it may still report.
+    // A remote worker may still report its command.
     Ok(())
 }
 
-/// Submits an input, again while the journal has no room or had to drop what it was decided on.
+/// Submits an input, and retries while the journal is full or has no machine-ID lease.
 async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(), SubmitError> {
     loop {
         match journal.submit(row.execution, input.clone()).await {
@@ -109,18 +110,18 @@ async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(),
     }
 }
 
-/// Ends the lease of a command that a worker in a process of this store held and may have run.
+/// Returns the input that expires a command of a process of this store. The command may have run.
 pub(crate) fn expire(command: CommandId, reason: &str) -> Input {
     Input::Expire(ended(command, reason, true))
 }
 
-/// The same, where it may be known that it did not run.
+/// Like [`expire`], for a command that may be known not to have run.
 pub(crate) fn ended(command: CommandId, reason: &str, may_have_run: bool) -> Expire {
     let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
     Expire { command, reason: reason.to_owned(), attempts_max, may_have_run }
 }
 
-/// Lets every command that nobody holds wait for a slot, oldest first.
+/// Enqueues every pending command for a slot, oldest first.
 pub(crate) async fn wait_for_slots(
     store: &dyn Store,
     dispatch: &Dispatch,

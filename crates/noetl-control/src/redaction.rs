@@ -1,13 +1,13 @@
-//! Secrets found by value in what workers and clients report, before anything is decided on it.
+//! Redacts secrets by value in reports of workers and clients, before the engine sees them.
 //!
-//! Known are the secret fields of the credentials that are stored, and of tokens made from them.
-//! Where such a value turns up, also URL-encoded, in base64, or as JSON or HTML writes it, a
-//! placeholder replaces it: `«secret:alias.field»`. Nothing is guessed from the name of a key or the
-//! look of a text, so other data stays as it is, byte for byte. Values of less than [`LENGTH_MIN`]
-//! bytes are not looked for: they would turn up by chance.
+//! The secret fields of stored credentials, and of tokens derived from them, are known. A
+//! placeholder, `«secret:alias.field»`, replaces each occurrence of such a value, also URL-encoded,
+//! in base64, or escaped for JSON or HTML. Nothing is guessed from the name of a key or the shape
+//! of a text, so other data is unchanged, byte for byte. Values of less than [`LENGTH_MIN`] bytes
+//! are not redacted, because they would match by chance.
 //!
-//! In reports of commands, placeholders can resolve ([`crate::placeholders`]). Anywhere else they
-//! never do.
+//! In reports about commands, placeholders can resolve ([`crate::placeholders`]). In all other text
+//! they never do.
 
 mod fields;
 mod forms;
@@ -28,7 +28,7 @@ pub(crate) use fields::secret_names;
 pub use fields::{LENGTH_MIN, short_fields};
 pub use secrets::{Mint, Secrets};
 
-/// Known secrets by tenant. Cheap to clone; clones share what they know.
+/// Known secrets by tenant. Cheap to clone; clones share the secrets.
 #[derive(Clone, Default)]
 pub struct Redaction {
     known: Arc<Known>,
@@ -36,13 +36,13 @@ pub struct Redaction {
 
 #[derive(Default)]
 struct Known {
-    /// Whether anything was noted. Most processes pass most values without a look.
+    /// Whether any secret is known. Without one, values are not searched.
     any: AtomicBool,
     tenants: Mutex<HashMap<Tenant, Arc<Secrets>>>,
 }
 
 impl Redaction {
-    /// Notes the secret fields of a credential of this type. Without a type every field is secret.
+    /// Adds the secret fields of a credential of this type. Without a type, every field is secret.
     pub fn note(&self, tenant: &Tenant, alias: &str, kind: Option<&str>, data: &Value) {
         let mut tenants = self.tenants();
         let secrets = tenants.entry(tenant.clone()).or_default();
@@ -66,7 +66,7 @@ impl Redaction {
         }
     }
 
-    /// Replaces secrets in named values by placeholders that never resolve.
+    /// Replaces secrets in a map by placeholders that never resolve.
     pub fn map(&self, tenant: &Tenant, map: &mut Map) {
         if let Some(secrets) = self.secrets_of(tenant) {
             secrets.redact_map(map, None);
@@ -80,14 +80,16 @@ impl Redaction {
         }
     }
 
-    /// Replaces secrets in a value by placeholders that `mint` makes, where it does.
+    /// Replaces secrets in a value by placeholders from `mint`, or by ones that never resolve if it
+    /// returns none.
     pub(crate) fn value_with(&self, tenant: &Tenant, value: &mut Value, mint: Mint<'_>) {
         if let Some(secrets) = self.secrets_of(tenant) {
             secrets.redact(value, mint);
         }
     }
 
-    /// Replaces secrets in the outcome of a command by placeholders that `mint` makes, where it does.
+    /// Replaces secrets in the outcome of a command by placeholders from `mint`, or by ones that
+    /// never resolve if it returns none.
     pub fn ended(&self, tenant: &Tenant, ended: &mut Ended, mint: Mint<'_>) {
         let Some(secrets) = self.secrets_of(tenant) else { return };
         match &mut ended.outcome {
@@ -102,7 +104,7 @@ impl Redaction {
         if self.is_empty() {
             return None;
         }
-        // Looked through without the lock: a result may be large.
+        // Searched without holding the lock, because a result may be large.
         self.tenants().get(tenant).cloned()
     }
 

@@ -1,10 +1,10 @@
-//! Publishes what is in the outbox, for whoever keeps one and has no publisher of their own.
+//! Publishes the outbox to the event stream, for deployments without an external publisher.
 //!
-//! A row is claimed for a while, published, and said to be published once the stream has it. Who dies
-//! in between leaves a claim that ends, and the row is published again under the id the stream knows
-//! already. A row that fails comes back later, each time after a longer while, and holds up nobody. One
-//! that the bus refuses for what it is comes back smaller, and is skipped when that does not help: it
-//! would be counted as waiting for ever.
+//! A row is claimed for a limited time, published, and marked as published once the stream has
+//! stored it. If a process dies in between, its claim expires and the row is published again under
+//! the same message ID, which the stream deduplicates. A row that fails is retried with backoff and
+//! does not block others. A row that the bus rejects because of its content is retried by
+//! reference, in a smaller form, and then skipped; otherwise it would count as pending forever.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::outbox::delay;
 use crate::publishing::{PublishingOptions, pause, payload_limit};
 use crate::stream_metrics::StreamMetrics;
 
-/// Rows claimed at a time, at most: their payloads are in memory together.
+/// Maximum number of rows claimed at a time. Their payloads are in memory together.
 const CLAIM_MAX: usize = 200;
 
-/// How often a row that the bus refuses is tried.
+/// Maximum number of attempts for a row that the bus rejects.
 const TRIES_MAX: u32 = 3;
 
-/// Rows whose refusals are remembered; past it all are forgotten, and tried as often again.
+/// Maximum number of rows whose rejections are counted. Beyond it, all counts start over.
 const REFUSED_MAX: usize = 100_000;
 
-/// Bytes that any bus takes.
+/// Payload size in bytes that every bus accepts.
 const SMALL: usize = 64 * 1024;
 
 pub(crate) struct Relay {
@@ -42,13 +42,13 @@ pub(crate) struct Relay {
     pub(crate) options: PublishingOptions,
     pub(crate) metrics: Arc<StreamMetrics>,
     pub(crate) woken: watch::Receiver<()>,
-    /// Rows that the bus refused for what they are, and how often. Other failures do not count: a
-    /// row that waited for a bus that was away has not been refused.
+    /// Number of rejections by row, for rows that the bus rejected because of their content. Other
+    /// failures do not count: a row that waited for an unavailable bus was not rejected.
     pub(crate) refused: HashMap<i64, u32>,
 }
 
 impl Relay {
-    /// Publishes until this is told to close.
+    /// Publishes until `closing` fires.
     pub(crate) async fn run(mut self, closing: CancellationToken) {
         tokio::select! {
             () = self.publish_all() => {}
@@ -60,7 +60,7 @@ impl Relay {
         let mut failures: u32 = 0;
         let mut is_ensured = false;
         loop {
-            // Nothing is claimed for a bus that is not there.
+            // No row is claimed while the bus is unavailable.
             self.bus.connected().await;
             if !is_ensured {
                 match self.bus.ensure(&self.options.stream()).await {
@@ -98,7 +98,7 @@ impl Relay {
         }
     }
 
-    /// Publishes the next rows. What the bus said of the first that came to nothing.
+    /// Publishes the next rows. Returns the first error that is not specific to a row.
     async fn publish_some(&mut self) -> Result<Option<PublishError>, Idle> {
         let rows = self.store.claim(self.options.batch.min(CLAIM_MAX)).await?;
         if rows.is_empty() {
@@ -106,7 +106,7 @@ impl Relay {
         }
         let limit = payload_limit(&*self.bus);
         let (mut sent, mut messages) = (Vec::with_capacity(rows.len()), Vec::new());
-        // Nothing more is done about these.
+        // Rows that are done: published or skipped.
         let mut over = Vec::new();
         for row in rows {
             match self.message(&row, limit) {
@@ -129,7 +129,7 @@ impl Relay {
                     self.metrics.metrics.outbox_published.inc();
                     self.metrics.add_published(type_label(Said::of(row).event_type.as_deref()));
                 }
-                // What is wrong with one row keeps nobody from the next.
+                // An error specific to one row does not block the next.
                 Err(error) if error.is_own_fault() => {
                     if self.is_given_up(row.id) {
                         self.skip(row, &error.to_string());
@@ -148,9 +148,9 @@ impl Relay {
         Ok(first)
     }
 
-    /// Counts a refusal. Whether the row was tried often enough.
+    /// Counts a rejection. Returns `true` if the row has no attempts left.
     fn is_given_up(&mut self, row: i64) -> bool {
-        // Rows that another process published in the end stay here otherwise.
+        // Bounds the map: rows that another process published are never removed individually.
         if self.refused.len() >= REFUSED_MAX {
             self.refused.clear();
         }
@@ -164,7 +164,7 @@ impl Relay {
     }
 
     fn skip(&self, row: &OutboxRow, error: &str) {
-        warn!(outbox.id = row.id, event.id = %row.event, error, "a row of the outbox is skipped");
+        warn!(outbox.id = row.id, event.id = %row.event, error, "skipping outbox row");
         self.metrics.add_skipped(type_label(Said::of(row).event_type.as_deref()));
     }
 
@@ -174,8 +174,8 @@ impl Relay {
         self.store.mark_failed(row.id, error, delay).await.map(drop)
     }
 
-    /// The message of a row: whole where it fits, else by reference. A row that was refused is made
-    /// as small as it can be, because the bus may take less than it says.
+    /// Returns the message of a row: whole if it fits, else by reference. A row that was rejected
+    /// is made as small as possible, because the bus may accept less than it advertises.
     fn message(&self, row: &OutboxRow, limit: usize) -> Option<Message> {
         let said = Said::of(row);
         let whole = without_tags(&row.payload);
@@ -199,7 +199,7 @@ impl Relay {
     }
 }
 
-/// What a payload says of its event; the tailer gives a row the same id.
+/// Fields of a payload that determine the message ID, which equals the one the tailer uses.
 #[derive(Default, serde::Deserialize)]
 struct Said {
     event_type: Option<String>,
@@ -212,10 +212,10 @@ impl Said {
     }
 }
 
-/// The longest a failed row waits.
+/// Maximum retry delay of a row, in seconds.
 const RETRY_MAX_SECONDS: i32 = 300;
 
-/// Why nothing was published.
+/// Reasons no row was published.
 enum Idle {
     Empty,
     Store(StoreError),
@@ -229,6 +229,6 @@ impl From<StoreError> for Idle {
 
 fn complain(failures: u32, error: &dyn std::error::Error) {
     if failures == 1 {
-        warn!(%error, "the outbox is not published; trying again");
+        warn!(%error, "outbox publishing failed, retrying");
     }
 }

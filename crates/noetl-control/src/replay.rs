@@ -1,9 +1,9 @@
-//! Replaying a log: what its events say up to some event, time or number of them.
+//! Replays an event log up to an event, a time, or a number of events.
 //!
-//! Rows are read in pages in the order of their ids and folded one by one, so that a log of any
-//! length costs the memory of its state and of two pages. The fold goes on from a kept state
-//! when there is one that no later row contradicts ([`kept`]); that only ever saves work, and the
-//! answer has the same checksum with and without it.
+//! Rows are read in pages, in order of event ID, and folded one by one, so a log of any length
+//! needs memory for its state and two pages. The fold starts from a snapshot if one exists that no
+//! later row contradicts ([`kept`]). A snapshot only saves work: the checksum is the same with and
+//! without it.
 
 mod kept;
 mod pass;
@@ -25,55 +25,55 @@ use crate::stored_results::StoredResults;
 
 pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Resolution};
 
-/// The organization of rows that name none.
+/// Organization of rows that name none.
 pub const ORGANIZATION: &str = "default";
 
-/// Rows of a page, of which two are in memory at a time: enough that a read costs more than asking
-/// for it. The store ends a page of large rows sooner.
+/// Maximum number of rows in a page. Two pages are in memory at a time. The store ends a page of
+/// large rows earlier.
 const PAGE: usize = 5_000;
 
 #[derive(Debug, Clone)]
 pub struct ReplayRequest {
     pub execution: ExecutionId,
-    /// Whose it has to be; another's has no events.
+    /// Tenant that must own the log. The log of another tenant appears empty.
     pub tenant: Tenant,
-    /// Whose its rows have to be; rows that name none are of [`ORGANIZATION`].
+    /// Organization of the rows to fold. Rows that name none belong to [`ORGANIZATION`].
     pub organization: String,
-    /// Up to where.
+    /// Point at which the replay ends.
     pub until: Until,
-    /// What the caller is interested in; it is noted, and everything is folded.
+    /// Projection the caller asked for. Recorded in the state; everything is folded in any case.
     pub projection: Projection,
-    /// How many events at most, the oldest first; all of them when `None`.
+    /// Maximum number of events, oldest first; all if `None`.
     pub limit: Option<u64>,
-    /// Whether to look up what the references refer to.
+    /// Whether to look up the values of references.
     pub resolve_payloads: bool,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Debug, Clone)]
 pub struct Replayed {
-    /// The state, sealed.
+    /// Sealed state, with checksums.
     pub state: ReplayState,
-    /// Whether there are more events than the limit let in.
+    /// Whether the log has more events than the limit.
     pub is_truncated: bool,
-    /// What became of the references, when that was asked for.
+    /// Resolution of the references, if it was requested.
     pub payloads: Option<Payloads>,
 }
 
-/// An execution folded to its present end.
+/// State of an execution at its latest event.
 #[derive(Debug, Clone)]
 pub struct Advanced {
-    /// The state, sealed.
+    /// Sealed state, with checksums.
     pub state: ReplayState,
-    /// The largest event id in it.
+    /// Largest event ID in the state.
     pub version: EventId,
-    /// How many events are in it.
+    /// Number of events in the state.
     pub events: u64,
-    /// The `meta` of the event it began with.
+    /// `meta` of the execution's first event.
     pub start_meta: Option<Value>,
 }
 
-/// The replay service. Cheap to clone.
+/// Replays event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Replay {
     store: Arc<dyn Store>,
@@ -87,7 +87,7 @@ impl Replay {
         Self { store, results, stored, turns: Arc::default() }
     }
 
-    /// Replays a log. One that does not exist, or is another tenant's, has no events.
+    /// Replays a log. A log that does not exist or belongs to another tenant yields an empty state.
     pub async fn state(&self, request: &ReplayRequest) -> Result<Replayed, StoreError> {
         let _turn = self.turns.take(request.limit).await;
         let pass = Pass::new(Scope {
@@ -113,8 +113,8 @@ impl Replay {
         Ok(Replayed { state, is_truncated, payloads })
     }
 
-    /// Folds an execution to its present end, from where it was folded to before when that is
-    /// known. `None` when it has no events.
+    /// Folds an execution to its latest event, from a snapshot if possible. Returns `None` if it
+    /// has no events.
     pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Advanced>, StoreError> {
         let _turn = self.turns.take(None).await;
         let owner = self.store.tenant_of(execution).await?;
@@ -136,7 +136,7 @@ impl Replay {
         Ok(advanced)
     }
 
-    /// Whether the log is of a subscription of the tenant that asks.
+    /// Returns `true` if the log belongs to a subscription of the requesting tenant.
     async fn is_subscription(&self, request: &ReplayRequest) -> Result<bool, StoreError> {
         let id = SubscriptionId::new(request.execution.get());
         Ok(self.store.subscription(&request.tenant, id).await?.is_some())
@@ -174,9 +174,9 @@ impl Replay {
     }
 }
 
-/// Whether no page comes after this one. One with fewer rows than were asked for need not be the
-/// last, because the store ends a page of large rows sooner; but it is when it is small too. To
-/// look for an empty page instead would never end while somebody appends.
+/// Returns `true` if this page is the last. A page with fewer rows than requested need not be,
+/// because the store ends a page of large rows early; but it is if it is also small in bytes.
+/// Waiting for an empty page instead would not terminate while events are appended.
 fn is_last(rows: &[EventRow], asked: usize) -> bool {
     let bytes = || rows.iter().map(row_bytes).sum::<usize>();
     rows.len() < asked && bytes() < PAGE_BYTES / 2

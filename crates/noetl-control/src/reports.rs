@@ -1,7 +1,7 @@
-//! What workers and clients say about an execution.
+//! Records reports of workers and clients about executions.
 //!
-//! A report about a command is an input to the engine; anything else is kept and shown, and drives
-//! nothing. What only the engine may say is refused.
+//! A report about a command is an input to the engine. Any other report is stored and shown, but
+//! has no effect on the execution. Event types that only the engine may write are rejected.
 
 mod batch;
 mod ends;
@@ -41,19 +41,19 @@ use crate::workers::{Scope, WorkerError, Workers, check_name};
 #[derive(Debug, Clone)]
 pub struct Report {
     pub execution: ExecutionId,
-    /// The step it is about.
+    /// Step that the report is about.
     pub step: String,
-    /// What kind of thing.
+    /// Event type, such as `command.completed`.
     pub event_type: String,
-    /// Its status text; derived from the type when `None`.
+    /// Status text; derived from the type if `None`.
     pub status: Option<String>,
     pub payload: Option<Value>,
-    /// What helps to read it.
+    /// Additional metadata of the event.
     pub meta: Option<Value>,
     pub worker: Option<String>,
-    /// The id it was given, by which a repeat is known.
+    /// Event ID assigned by the sender. A report with a known ID is a duplicate.
     pub event: Option<EventId>,
-    /// Further columns that a log keeps.
+    /// Further columns of the event row.
     pub columns: Option<Box<ReportColumns>>,
 }
 
@@ -67,39 +67,39 @@ impl Report {
     }
 }
 
-/// Why a report was not kept.
+/// Reasons a report was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// There is no such execution.
+    /// The execution does not exist.
     #[error("there is no execution {0}")]
     UnknownExecution(ExecutionId),
-    /// Only the engine may say this.
+    /// Only the engine may write this event type.
     #[error("'{0}' is decided by the control plane and cannot be reported")]
     Reserved(String),
-    /// The type is not a type.
+    /// The event type is malformed.
     #[error("event_type must be 1 to 200 letters, digits or . _ - : ; got '{0}'")]
     BadType(String),
-    /// What was said could be written and never read back.
+    /// The payload or metadata could be written but not read back.
     #[error("the payload or meta nests more than {DEPTH_MAX} levels deep")]
     TooDeep,
-    /// No worker elsewhere has such a name.
+    /// The name is not a valid name of a remote worker.
     #[error(transparent)]
     Worker(WorkerError),
-    /// Another worker holds the command.
+    /// Another worker has claimed the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
-    /// What a result refers to was not put before.
+    /// The blob that a result refers to has not been uploaded.
     #[error("there is no content {0}: put it with 'PUT /api/worker/content/{0}' first")]
     NoContent(String),
-    /// The journal did not take it.
+    /// The journal did not commit the report.
     #[error("the report was not taken")]
     Submit(#[source] SubmitError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The report service. Cheap to clone.
+/// Records reports. Cheap to clone.
 #[derive(Clone)]
 pub struct Reports {
     pub(crate) store: Arc<dyn Store>,
@@ -117,7 +117,8 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Takes one report. A repeat answers as the first did and changes nothing.
+    /// Records one report and returns its event ID. A duplicate returns the same ID and has no
+    /// effect.
     pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
         self.check(tenant, &mut report)?;
         let known = self.store.execution(tenant, report.execution).await;
@@ -138,7 +139,7 @@ impl Reports {
         self.concluded(tenant, sent).await
     }
 
-    /// Refuses a report that no log can keep, and removes secrets from any other.
+    /// Rejects a report that cannot be stored, and redacts secrets in any other.
     fn check(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
         check_type(&report.event_type)?;
         let said = [&report.payload, &report.meta].into_iter().flatten();
@@ -150,7 +151,7 @@ impl Reports {
         Ok(())
     }
 
-    /// Replaces known secrets, and text that looks like a placeholder of one.
+    /// Replaces known secrets, and defuses text that looks like a placeholder.
     fn remove_secrets(&self, tenant: &Tenant, report: &mut Report) {
         let minter = self.placeholders.minter(tenant, report.execution);
         let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
@@ -168,7 +169,7 @@ impl Reports {
         }
     }
 
-    /// Hands a command to a worker elsewhere. Only those of a scope are there for it.
+    /// Claims a command for a remote worker. A command outside the scope is treated as finished.
     pub async fn claim(
         &self,
         scope: &Scope,
@@ -200,7 +201,7 @@ impl Reports {
         }
     }
 
-    /// One command's row, and what was issued with it.
+    /// Returns the row of a command and its specification.
     pub async fn command(
         &self,
         command: CommandId,
@@ -209,7 +210,7 @@ impl Reports {
         Ok(self.issued(&row).await?.map(|issued| (row, issued)))
     }
 
-    /// What was issued with a command.
+    /// Returns the specification in a command's `command.issued` event.
     async fn issued(
         &self,
         row: &CommandRow,
@@ -222,8 +223,8 @@ impl Reports {
         }))
     }
 
-    /// Puts a result that was handed in apart in the place of the reference to it. One that cannot be
-    /// found stays what it is: the reference is all there is of it.
+    /// Replaces the reference to a separately stored result by the result. A reference that cannot
+    /// be resolved is unchanged.
     async fn fetch(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
         let result = report.payload.as_mut().and_then(|payload| payload.get_mut("result"));
         let Some(Value::Object(result)) = result else { return Ok(()) };
@@ -242,8 +243,8 @@ impl Reports {
         }
     }
 
-    /// Reads what a report needs before it is submitted. Writes nothing but a large result, which
-    /// nothing refers to until the report is kept.
+    /// Reads the data that a report needs before it is submitted. Writes nothing except a large
+    /// result, which is unreferenced until the report is committed.
     async fn prepare(
         &self,
         tenant: &Tenant,
@@ -271,7 +272,8 @@ impl Reports {
                 printed = printed_in(command, self.ids.now(), &report, issued.as_deref());
                 answered(command, report.payload.as_ref(), issued.as_deref())
             }
-            // The failure that `call.error` names comes again with `command.failed`.
+            // The failure in `call.error` is repeated in `command.failed`, which is the one that
+            // counts.
             event_types::CALL_ERROR => return Ok(Prepared { report, about: None }),
             event_types::COMMAND_COMPLETED => ended(command, &report),
             _ => Input::Fail(Fail {
@@ -284,13 +286,13 @@ impl Reports {
         if let Input::Complete(Complete { data: Some(data), reference, .. }) = &mut input {
             *reference = self.results.keep(data).await.map_err(ReportError::Submit)?;
         }
-        // Its id becomes that of the first event it leads to, if it can stand after the claim.
+        // The report's ID becomes that of the first resulting event, if it can follow the claim.
         let is_later = |id: &EventId| id.get() > command.get() && self.ids.is_plausible(*id);
         let first_id = report.event.filter(is_later);
         Ok(Prepared { report, about: Some(Box::new(About { input, first_id, printed })) })
     }
 
-    /// Puts a report into the journal's queue.
+    /// Queues a report in the journal.
     async fn queue(&self, prepared: Prepared) -> Result<Sent, ReportError> {
         let Prepared { report, about } = prepared;
         let Some(about) = about else { return self.queue_kept(report).await };
@@ -300,26 +302,26 @@ impl Reports {
         Ok(Sent::About { queued, report, printed })
     }
 
-    /// Waits until a report is kept.
+    /// Waits until a report is committed. Returns its event ID.
     async fn concluded(&self, tenant: &Tenant, sent: Sent) -> Result<EventId, ReportError> {
         let (queued, report, printed) = match sent {
             Sent::Kept { queued, asked } => {
                 let accepted = queued.done().await.map_err(ReportError::Submit)?;
-                // None when it was kept before.
+                // No event if the report had been recorded before.
                 let kept = accepted.events.first().map(|event| event.id);
                 return Ok(kept.or(asked).unwrap_or(EventId::new(0)));
             }
             Sent::About { queued, report, printed } => (queued, report, printed),
         };
         match queued.done().await {
-            // A worker that claims again holds the command already: nothing to keep.
+            // The worker had claimed the command before: no event to record.
             Ok(accepted)
                 if accepted.events.is_empty()
                     && report.event_type == event_types::COMMAND_CLAIMED =>
             {
                 Ok(EventId::new(0))
             }
-            // Late or repeated: kept, and changes nothing.
+            // A late or repeated report is recorded without effect.
             Ok(accepted) if accepted.events.is_empty() => self.keep(tenant, *report).await,
             Ok(accepted) => {
                 self.print(tenant, report.execution, printed).await;
@@ -333,7 +335,7 @@ impl Reports {
         }
     }
 
-    /// Keeps a report that changes nothing.
+    /// Records a report that has no effect.
     async fn keep(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
         let sent = self.queue_kept(report).await?;
         Box::pin(self.concluded(tenant, sent)).await
@@ -349,18 +351,19 @@ impl Reports {
         Ok(Sent::Kept { queued: queued.map_err(ReportError::Submit)?, asked })
     }
 
-    /// Keeps what a step printed. A line counts for less than the report that brought it, which is
-    /// kept already.
+    /// Appends the output of a step. Failures are only logged, because the report itself is
+    /// committed.
     async fn print(&self, tenant: &Tenant, execution: ExecutionId, lines: Vec<NewLine>) {
         if lines.is_empty() {
             return;
         }
         if let Err(error) = self.logs.append(tenant, execution, lines).await {
-            tracing::warn!(%execution, %error, "lines that a worker reported are lost");
+            tracing::warn!(%execution, %error, "failed to store step logs reported by worker");
         }
     }
 
-    /// A subscription's runtime reports under the id of the subscription, which no execution has.
+    /// Records a report in the log of a subscription, whose runtime reports under the
+    /// subscription's ID. No execution has that ID.
     async fn note(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
         let (execution, event) = (report.execution, report.event);
         let id = SubscriptionId::new(execution.get());
@@ -369,8 +372,8 @@ impl Reports {
     }
 }
 
-/// A report as a log keeps it. Metadata of a report names no caller: readers trust that name in
-/// events of the control plane, and a report may have the type of one.
+/// Returns a report as the event to store. Removes the caller from its metadata: clients trust that
+/// name in events of the control plane, and a report may have the type of one.
 fn said(mut report: Report) -> Reported {
     if let Some(Value::Object(meta)) = &mut report.meta {
         meta.remove("actor");

@@ -1,4 +1,4 @@
-//! Results that are too large for the log: kept as content by digest, named by a reference.
+//! Stores results that are too large for the event log as blobs, and refers to them.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use noetl_store::{BlobError, BlobRef, Blobs, Digest};
 
 use crate::journal::SubmitError;
 
-/// Bytes of JSON up to which a result is in its event.
+/// Maximum size of a result in its event, in bytes of JSON.
 pub const INLINE_MAX: usize = 64 * 1024;
 
-/// What is kept beside a reference, so that conditions on small parts need not read the whole:
-/// entries of the outermost object, each up to this size, and this many.
+/// Maximum size in bytes of each field, and maximum number of fields, stored in the event beside a
+/// reference, so conditions on small fields need not read the blob. Only top-level fields count.
 const FIELD_BYTES_MAX: usize = 256;
 const FIELDS_MAX: usize = 32;
 
 const JSON: &str = "application/json";
 
-/// Where large results are. Cheap to clone.
+/// Store of large results. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Results {
     blobs: Arc<dyn Blobs>,
 }
 
-/// Why a large result was not read.
+/// Error of reading a large result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResultError {
     #[error("its reference is not one of ours")]
@@ -35,7 +35,7 @@ pub(crate) enum ResultError {
 }
 
 impl ResultError {
-    /// Whether another try may be answered.
+    /// Returns `true` if a retry may succeed.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Blob(BlobError::Place(_)))
     }
@@ -57,9 +57,8 @@ impl Results {
         Self { blobs }
     }
 
-    /// Moves a result out of the way of the log if it is large: then what remains of it is its
-    /// small fields, beside the reference that is answered. Keeping the same result again changes
-    /// nothing.
+    /// Stores a large result as a blob. Then `data` has only its small fields left, and the
+    /// reference is returned; a small result is unchanged. Idempotent.
     pub(crate) async fn keep(
         &self,
         data: &mut Value,
@@ -76,7 +75,7 @@ impl Results {
         Ok(Some(Arc::new(reference)))
     }
 
-    /// Keeps a value whatever its size.
+    /// Stores a value as a blob, whatever its size.
     pub(crate) async fn put(&self, value: &Value) -> Result<Reference, SubmitError> {
         self.put_bytes(value.to_string().into_bytes()).await
     }
@@ -91,13 +90,13 @@ impl Results {
         })
     }
 
-    /// Makes content stay a while longer. Whether it is there.
+    /// Extends the life of a blob. Returns whether it exists.
     pub(crate) async fn touch(&self, digest: Digest) -> Result<bool, SubmitError> {
         let touched = self.blobs.touch_blob(digest).await;
         touched.map_err(|error| SubmitError::from(ResultError::Blob(error)))
     }
 
-    /// The bytes of a result, checked.
+    /// Returns the bytes of a result, after verifying their digest.
     pub(crate) async fn read(&self, reference: &Reference) -> Result<Vec<u8>, ResultError> {
         let digest = reference.digest.parse().map_err(|_| ResultError::Reference)?;
         let reference = BlobRef {
@@ -109,7 +108,7 @@ impl Results {
     }
 }
 
-/// The content an event refers to.
+/// Returns the blob that an event refers to.
 pub(crate) fn refers_to(event: &Event) -> Option<Digest> {
     match &event.fact {
         Fact::CallDone { reference: None, data, .. } => named_in(data),
@@ -120,19 +119,20 @@ pub(crate) fn refers_to(event: &Event) -> Option<Digest> {
     }
 }
 
-/// The content that a result is a reference to, as what keeps an artifact answers.
+/// Returns the blob in a result that is itself a reference, such as a stored artifact.
 fn named_in(data: &Value) -> Option<Digest> {
     let text =
         data.get("ref").filter(|_| data.get("kind").is_some_and(|kind| kind == "result_ref"));
     blob_of_ref(text?.as_str()?)?.digest.parse().ok()
 }
 
-/// Whether a result certainly stays in its event; one that may not is to be measured.
+/// Returns `true` if a result certainly fits into its event. If not, it has to be measured.
 pub fn is_small(data: &Value) -> bool {
     fits(data, &mut INLINE_MAX.clone())
 }
 
-/// Whether a value's JSON certainly fits into what is left; stops as soon as it may not.
+/// Returns `true` if the JSON of a value certainly fits into `left` bytes. Stops as soon as it may
+/// not.
 fn fits(value: &Value, left: &mut usize) -> bool {
     let cost = match value {
         Value::Null | Value::Bool(_) => 6,
@@ -157,7 +157,7 @@ fn fits(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// What is kept of a large result beside the reference to it.
+/// Returns the small fields of a large result, which are stored beside its reference.
 pub fn small_fields(data: Value) -> Value {
     let Value::Object(map) = data else { return Value::Object(Map::new()) };
     let is_small = |value: &Value| match value {

@@ -1,8 +1,8 @@
-//! Removes what is old once a day, in one process at a time, when there is a policy.
+//! Applies the retention policy once a day, in one process at a time.
 //!
-//! Who does it holds a lease, and notes in a cursor when it was done, so that neither several
-//! processes nor restarts make it more often. A purge that is cut short, by a lost lease or by a
-//! stop, is finished by the next.
+//! The process that purges holds a lease and records the time in a cursor, so neither several
+//! processes nor restarts purge more often. A purge interrupted by a lost lease or a shutdown is
+//! finished by the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,46 +15,46 @@ use tracing::{info, warn};
 
 use crate::ids;
 
-/// The name of the lease, and of the cursor that says when it was last done.
+/// Name of the lease, and of the cursor with the time of the last purge.
 const NAME: &str = "retention";
 
-/// How long the lease lasts, and how often it is renewed: whoever died in the middle is replaced
-/// at the next look after the first.
+/// Duration of the lease, and interval of its renewal. If the holder dies, another process takes
+/// over at its first check after the lease expires.
 const TTL: Duration = Duration::from_secs(300);
 const RENEW_EVERY: Duration = Duration::from_secs(60);
 
-/// How often it is done.
+/// Minimum interval between two purges.
 const EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// How often to look whether it is to be done.
+/// Interval of the check whether a purge is due.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 
-/// Content that was put this recently stays though nothing refers to it: its reference may still be
-/// on its way. No report takes anywhere near this long.
+/// Age below which an unreferenced blob is not deleted, because the report that refers to it may
+/// still be in flight. No report takes nearly as long.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 
-/// What a purge did, or in a dry run would have done.
+/// Result of a purge, or of a dry run.
 #[derive(Debug)]
 pub struct Purged {
-    /// In the store.
+    /// Rows purged from the store.
     pub report: Report,
-    /// To content that nothing refers to. A dry run knows of none that the purge itself would free.
+    /// Unreferenced blobs deleted. A dry run does not count blobs that the purge itself would free.
     pub content: Collected,
 }
 
-/// Why a purge was not finished.
+/// Errors returned by [`purge`].
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[from] StoreError),
-    /// The place of content did not answer.
+    /// Blobs could not be listed.
     #[error("content could not be listed")]
     Content(#[from] BlobError),
 }
 
-/// Removes what a policy lets go, and then content that nothing refers to. Can be repeated, and run
-/// beside anything.
+/// Deletes the rows that a policy does not retain, and then unreferenced blobs. Idempotent, and
+/// safe to run concurrently with anything.
 pub async fn purge(
     store: &dyn Store,
     blobs: &dyn Blobs,
@@ -64,12 +64,12 @@ pub async fn purge(
     let report = store.purge(policy, dry_run).await?;
     let content = collect(blobs, store, GRACE, dry_run).await?;
     for (digest, error) in &content.failed {
-        warn!(%digest, %error, "content is not removed yet");
+        warn!(%digest, %error, "failed to delete unreferenced blob");
     }
     Ok(Purged { report, content })
 }
 
-/// Purges by itself.
+/// Background task that purges by policy.
 pub(crate) struct Retainer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -79,7 +79,7 @@ pub(crate) struct Retainer {
 }
 
 impl Retainer {
-    /// Looks now and then until the control plane closes.
+    /// Checks periodically whether a purge is due, until the control plane closes.
     pub(crate) async fn run(self) {
         let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());
         loop {
@@ -88,15 +88,15 @@ impl Retainer {
                 () = self.closing.cancelled() => break,
             };
             if let Err(error) = looked {
-                warn!(%error, "what is old is not removed yet");
+                warn!(%error, "retention purge failed, retrying at next check");
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = self.closing.cancelled() => break,
             }
         }
-        // Cut short or not, the next process need not wait for the lease to end. Without an answer
-        // it ends by itself.
+        // Released so that the next process need not wait for the lease to expire. If the release
+        // fails, the lease expires by itself.
         if let Ok(Some(lease)) = self.store.lease(NAME).await
             && lease.holder == holder
         {
@@ -104,17 +104,17 @@ impl Retainer {
         }
     }
 
-    /// Purges if that is due and nobody else does.
+    /// Purges if a purge is due and no other process holds the lease.
     async fn look(&self, holder: &str) -> Result<(), PurgeError> {
         if !self.is_due().await? {
             return Ok(());
         }
         let Some(lease) = self.store.acquire(NAME, holder, TTL).await? else { return Ok(()) };
-        // Another process may have been done with it just before.
+        // Another process may have finished just before.
         if self.is_due().await? {
             tokio::select! {
                 purged = self.purge(&lease) => purged?,
-                () = self.lost(&lease) => warn!("another process goes on with retention"),
+                () = self.lost(&lease) => warn!("retention lease lost to another process"),
             }
         }
         self.store.release(&lease).await?;
@@ -124,7 +124,7 @@ impl Retainer {
     async fn is_due(&self) -> Result<bool, StoreError> {
         let last = self.store.cursor(NAME).await?.map(Timestamp::from_micros);
         let now = self.clock.now();
-        // A time far ahead is of a clock that was wrong; it must not stop retention until then.
+        // A time far in the future comes from a wrong clock and must not stop retention until then.
         Ok(last.is_none_or(|last| now.since(last) >= EVERY || last.since(now) >= EVERY))
     }
 
@@ -138,19 +138,19 @@ impl Retainer {
             executions = removed.executions,
             events = removed.events,
             contents = content.removed.len(),
-            "what was old is removed"
+            "retention purge completed"
         );
         Ok(())
     }
 
-    /// Renews the lease, and returns when it is another's.
+    /// Renews the lease, and returns when another process holds it.
     async fn lost(&self, lease: &Lease) {
         loop {
             tokio::time::sleep(RENEW_EVERY).await;
             match self.store.renew(lease, TTL).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => warn!(%error, "the lease of retention was not renewed"),
+                Err(error) => warn!(%error, "failed to renew retention lease"),
             }
         }
     }

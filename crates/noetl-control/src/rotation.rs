@@ -1,8 +1,9 @@
-//! Another encryption key: what is wrapped by which, and wrapping all of it by the one in use.
+//! Rotates the encryption key: counts records by key, and rewraps all of them with the current one.
 //!
-//! Only the small keys beside the records are wrapped again, one record at a time and only if it is
-//! still as it was read. So it may be stopped anywhere, run again, and run beside others who write:
-//! until it is done both keys are known, and every record can be read under one of them.
+//! Only the small record keys are rewrapped, one record at a time, and only if the record is
+//! unchanged since it was read. So rotation may be interrupted, repeated, and run concurrently with
+//! writers: until it is done, both keys are configured, and every record can be read with one of
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,61 +16,61 @@ use crate::sealing::{EncryptionKey, WrappedBy, key_version};
 /// Records read at a time.
 pub(crate) const PAGE: usize = 200;
 
-/// Records that are named when they cannot be read; the rest is counted.
+/// Maximum number of unreadable records that are listed; further ones are only counted.
 pub(crate) const NAMED_MAX: usize = 100;
 
-/// What is wrapped by which key.
+/// Number of records by wrapping key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyTally {
-    /// How many there are.
+    /// Number of records of this kind.
     pub total: u64,
-    /// How many are wrapped by the key in use.
+    /// Number of records wrapped by the current key.
     pub current: u64,
-    /// How many by the key before.
+    /// Number of records wrapped by the previous key.
     pub previous: u64,
-    /// How many by neither, or not at all.
+    /// Number of records wrapped by neither key, or not readable.
     pub unreadable: u64,
-    /// How many by what their key is called.
+    /// Number of records by the version name of their key.
     pub versions: BTreeMap<String, u64>,
 }
 
-/// How far a change of the key has come.
+/// Progress of a key rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// What the key in use is called.
+    /// Version name of the current key.
     pub version: String,
-    /// Whether the key before is known.
+    /// Whether the previous key is configured.
     pub has_previous: bool,
-    /// Credentials.
+    /// Tally of the stored credentials.
     pub credentials: KeyTally,
-    /// Entries of the keychain.
+    /// Tally of the keychain entries.
     pub keychain: KeyTally,
-    /// Secrets of the installation.
+    /// Tally of the secrets of the installation.
     pub settings: KeyTally,
 }
 
-/// What one run has wrapped again.
+/// Result of one rotation run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotated {
-    /// Credentials wrapped again.
+    /// Number of credentials rewrapped.
     pub credentials: u64,
-    /// Entries of the keychain wrapped again.
+    /// Number of keychain entries rewrapped.
     pub keychain: u64,
-    /// Secrets of the installation wrapped again.
+    /// Number of secrets of the installation rewrapped.
     pub settings: u64,
-    /// Records that were as they should be.
+    /// Number of credentials and keychain entries that were already wrapped by the current key.
     pub current: u64,
-    /// Records that somebody else wrote meanwhile.
+    /// Number of records skipped because another writer changed them.
     pub changed: u64,
-    /// How many could not be read.
+    /// Number of records that could not be read.
     pub unreadable: u64,
-    /// Some of those, as `credential 12` or `keychain default/api:1:global`.
+    /// Up to 100 of the unreadable records, as `credential 12` or `keychain default/api:1:global`.
     pub unreadable_places: Vec<String>,
-    /// Whether every record was looked at.
+    /// Whether every record was visited.
     pub is_complete: bool,
 }
 
-/// The service of the encryption key. Cheap to clone.
+/// Manages the encryption key. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
     pub(crate) store: Arc<dyn Store>,
@@ -77,12 +78,12 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Opens the service on a store.
+    /// Creates the service on a store.
     pub fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
         Self { store, key }
     }
 
-    /// What is wrapped by which key, over all tenants.
+    /// Returns the number of records by key, over all tenants.
     pub async fn status(&self) -> Result<KeyStatus, CredentialError> {
         let key = self.key()?;
         let mut status = KeyStatus {
@@ -115,7 +116,7 @@ impl Keys {
         Ok(status)
     }
 
-    /// Wraps up to `limit` records by the key in use. Those that are so already do not count.
+    /// Rewraps up to `limit` records with the current key. Records that already are don't count.
     pub async fn rotate(&self, limit: u64) -> Result<Rotated, CredentialError> {
         let key = self.key()?;
         let mut done = Rotated::default();
@@ -165,7 +166,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The next records, if there are any.
+    /// Returns the next page of records, or `None` after the last.
     pub(crate) async fn page(
         &self,
         after: Option<&SealedPlace>,

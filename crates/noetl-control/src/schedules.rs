@@ -1,8 +1,8 @@
-//! Schedules: playbooks that are started by the clock.
+//! Schedules: playbooks started by the clock.
 //!
-//! A schedule is a row with the time of its next run. Documents of the catalog make and change such
-//! rows; so do callers. The parent of every run is the schedule's id, as it is the subscription's of
-//! a message: what a schedule started is found by it.
+//! A schedule is a row with the time of its next run. Documents of the catalog create and change
+//! rows, and so do API clients. The parent of every scheduled run is the schedule's ID, as it is
+//! the subscription's ID for a message, so a schedule's runs are found by their parent.
 
 mod plan;
 mod rows;
@@ -21,45 +21,45 @@ use crate::metrics::Metrics;
 pub(crate) use rows::{KIND, ScheduleRows};
 pub(crate) use runner::Runner;
 
-/// The keys of which one says when; naming one takes the place of the others.
+/// Keys of which exactly one sets the time. Setting one replaces the others.
 const WHEN: [&str; 3] = ["cron", "every", "at"];
 
-/// What a caller wants of a schedule, in the words of a document's `spec`.
+/// Definition of a schedule, in the form of a document's `spec`.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleWanted {
-    /// What it is called.
+    /// Name shown for the schedule.
     pub name: Option<String>,
     pub spec: Map,
 }
 
-/// Why a schedule was not made, changed, read or run.
+/// Errors returned by [`Schedules`].
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// There is no such schedule.
+    /// The schedule does not exist.
     #[error("Schedule {0} not found")]
     NotFound(ScheduleId),
-    /// What is wanted has errors.
+    /// The definition has errors.
     #[error("the schedule has errors")]
     Invalid(Vec<Diagnostic>),
-    /// Its payload could be written and never read back.
+    /// The payload could be written but not read back.
     #[error("the payload nests more than {DEPTH_MAX} levels deep")]
     TooDeep,
-    /// Its document says what it is.
+    /// A document defines the schedule, so only the document can change it.
     #[error("Schedule {id} is that of the document '{path}'; change the document instead")]
     OfDocument {
         id: ScheduleId,
-        /// The path of the document.
+        /// Path of the document.
         path: String,
     },
-    /// It was not started.
+    /// The playbook could not be started.
     #[error("the playbook was not started")]
     Start(#[source] StartError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The schedule service. Cheap to clone.
+/// Manages schedules. Cheap to clone.
 #[derive(Clone)]
 pub struct Schedules {
     rows: ScheduleRows,
@@ -72,7 +72,7 @@ impl Schedules {
         Self { rows, executions, metrics }
     }
 
-    /// Makes a schedule.
+    /// Creates a schedule that no document defines.
     pub async fn create(
         &self,
         tenant: &Tenant,
@@ -82,7 +82,7 @@ impl Schedules {
         self.rows.create(tenant, name, &schedule).await.map_err(ScheduleError::Store)
     }
 
-    /// Changes what is said of a schedule: what is named is replaced, and removed when it is null.
+    /// Changes a schedule: replaces the given keys, and removes those that are null.
     pub async fn change(
         &self,
         tenant: &Tenant,
@@ -113,12 +113,13 @@ impl Schedules {
         found.ok_or(ScheduleError::NotFound(id))
     }
 
-    /// Every schedule of a tenant, in the order of their ids.
+    /// Returns every schedule of a tenant, ordered by ID.
     pub async fn list(&self, tenant: &Tenant) -> Result<Vec<ScheduleRow>, ScheduleError> {
         self.rows.store.schedules(tenant).await.map_err(ScheduleError::Store)
     }
 
-    /// Lets a schedule rest, or run again. What it would have run meanwhile is not missed.
+    /// Enables or disables a schedule. Runs that were due while it was disabled don't count as
+    /// missed.
     pub async fn enable(
         &self,
         tenant: &Tenant,
@@ -132,8 +133,8 @@ impl Schedules {
         self.rows.enable(&row, is_enabled).await.map_err(ScheduleError::Store)
     }
 
-    /// Starts what a schedule starts, now; its next run stays as it is.
-    /// `actor` is the caller that asks for it; see [`Executions::by`].
+    /// Starts a run now. The next scheduled run is unchanged. `actor` is the caller; see
+    /// [`Executions::by`].
     pub async fn run_now(
         &self,
         tenant: &Tenant,
@@ -145,7 +146,7 @@ impl Schedules {
         self.executions.by(actor).start(tenant, request).await.map_err(ScheduleError::Start)
     }
 
-    /// Removes a schedule. What it started goes on.
+    /// Deletes a schedule. Executions it started continue.
     pub async fn remove(&self, tenant: &Tenant, id: ScheduleId) -> Result<(), ScheduleError> {
         self.own(tenant, id).await?;
         let removed = self.rows.store.remove_schedule(tenant, id).await;
@@ -155,7 +156,7 @@ impl Schedules {
         }
     }
 
-    /// The newest runs of a schedule.
+    /// Returns the most recent runs of a schedule.
     pub async fn runs(
         &self,
         tenant: &Tenant,
@@ -167,7 +168,7 @@ impl Schedules {
         self.executions.list(tenant, &filter).await.map_err(ScheduleError::Store)
     }
 
-    /// A schedule that no document makes.
+    /// Returns a schedule, or an error if a document defines it.
     async fn own(&self, tenant: &Tenant, id: ScheduleId) -> Result<ScheduleRow, ScheduleError> {
         let row = self.get(tenant, id).await?;
         match plan::document_of(&row) {
@@ -177,14 +178,14 @@ impl Schedules {
     }
 }
 
-/// What a schedule starts, as a request.
+/// Returns the start request of a run. `due` is its scheduled time, or `None` for a manual run.
 fn request(row: &ScheduleRow, due: Option<noetl_model::Timestamp>) -> StartRequest {
     let said = &row.schedule;
     let mut payload = match &said.payload {
         Some(Value::Object(payload)) => payload.clone(),
         _ => Map::new(),
     };
-    // The author's own word counts more.
+    // A payload key `schedule` set by the author takes precedence.
     payload.entry("schedule").or_insert_with(|| {
         json!({
             "schedule_id": said.id.to_string(),
@@ -202,12 +203,12 @@ fn request(row: &ScheduleRow, due: Option<noetl_model::Timestamp>) -> StartReque
     }
 }
 
-/// What the runs of a schedule have as their parent.
+/// Returns the parent ID of a schedule's runs.
 fn parent(id: ScheduleId) -> ExecutionId {
     ExecutionId::new(id.get())
 }
 
-/// Checks what a caller wants as a document would be checked. The payload is data that nobody reads.
+/// Validates a definition like a document. The payload is opaque and only checked for depth.
 fn checked(wanted: ScheduleWanted) -> Result<(Option<String>, Schedule), ScheduleError> {
     let ScheduleWanted { name, mut spec } = wanted;
     let payload = match spec.get("payload") {

@@ -1,12 +1,12 @@
-//! Encryption of what credentials hold.
+//! Envelope encryption of credentials and other stored secrets.
 //!
-//! Every record has a key of its own, which is stored beside it, wrapped by the one key of the
-//! installation. So changing that one means wrapping small keys again, and no two records are
-//! encrypted under one key. The stored form is one JSON text, AES-256 in GCM for both.
+//! Every record has its own key, which is stored with it, wrapped by the installation's encryption
+//! key. So rotating that key rewraps only small keys, and no two records are encrypted under one
+//! key. The stored form is one JSON text, with AES-256-GCM for both layers.
 //!
-//! Envelope version 1 is that of the published server and authenticates nothing besides. Version 2
-//! binds what it holds to its location: tenant and name. It is written once an operator has asked
-//! for it, because older replicas cannot read it; then version 1 is refused.
+//! Envelope version 1 is that of the published server and authenticates no associated data. Version
+//! 2 binds the value to its location: tenant and name. It is written once an operator enables it,
+//! because older replicas cannot read it; from then on, version 1 is rejected.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,64 +22,65 @@ use noetl_store::{Sealed, SealedPlace, SealedRow};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// The variable that holds the key, as it is named beside what it wraps.
+/// Environment variable with the encryption key. Recorded as the key ID in envelopes.
 pub const KEY_VARIABLE: &str = "NOETL_ENCRYPTION_KEY";
 
-/// The variable that holds the key before, while what it wrapped is wrapped again.
+/// Environment variable with the previous key, set during rotation.
 pub const PREVIOUS_KEY_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_PREVIOUS";
 
-/// The variable that names the key.
+/// Environment variable with the version name of the key.
 pub const KEY_VERSION_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_VERSION";
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// The key of one record.
+/// Key of one record.
 type RecordKey = [u8; KEY_BYTES];
 
-/// Envelope that is bound to nothing.
+/// Envelope version without associated data.
 const UNBOUND: u32 = 1;
-/// Envelope that is bound to tenant and name.
+/// Envelope version bound to tenant and name.
 const BOUND: u32 = 2;
 const ALGORITHM: &str = "AES-256-GCM";
 const PROVIDER: &str = "local";
 const KEY_ID: &str = "env:NOETL_ENCRYPTION_KEY";
 const KEY_VERSION: &str = "v1";
 
-/// A text that is no key.
+/// Errors of parsing an encryption key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It is not base64.
+    /// The text is not base64.
     #[error("the encryption key is not base64")]
     NotBase64,
-    /// It has another length.
+    /// The key is not 32 bytes long.
     #[error("the encryption key has {0} bytes, and 32 are needed")]
     Length(usize),
 }
 
-/// The key that wraps all others, and the one that did before, for as long as something is still
-/// wrapped by it. Printing it shows nothing of either.
+/// Key that wraps all record keys, and the previous one, until no record is wrapped by it. `Debug`
+/// reveals neither.
 #[derive(Clone)]
 pub struct EncryptionKey {
     key: Zeroizing<[u8; KEY_BYTES]>,
-    /// What it is called beside what it wraps.
+    /// Version name recorded in envelopes.
     version: Arc<str>,
     previous: Option<Zeroizing<[u8; KEY_BYTES]>>,
     binding: Arc<AtomicU8>,
 }
 
-/// Envelope versions that are written and read, in the order in which a store moves through them.
+/// Envelope versions that are written and read, in the order in which a store advances through
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Binding {
-    /// Version 1 is written, both are read.
+    /// Writes version 1, reads both.
     Unbound,
-    /// Version 2 is written, both are read.
+    /// Writes version 2, reads both.
     Writing,
-    /// Version 2 is written and read.
+    /// Writes and reads version 2 only.
     Bound,
 }
 
-/// Location of an encrypted value, which version 2 of the envelope binds it to.
+/// Location of an encrypted value, to which version 2 of the envelope binds it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SealedAt<'a> {
     Credential {
@@ -88,10 +89,10 @@ pub(crate) enum SealedAt<'a> {
     },
     Keychain {
         tenant: &'a Tenant,
-        /// Cache key, which is unique in the tenant.
+        /// Cache key, unique in the tenant.
         key: &'a str,
     },
-    /// A secret of the installation, by its name.
+    /// A secret of the installation, by name.
     Setting(&'a str),
 }
 
@@ -105,7 +106,7 @@ impl<'a> SealedAt<'a> {
         }
     }
 
-    /// Returns the bytes that are authenticated with a value. Every part goes in with its length.
+    /// Returns the associated data of a location. Each part is preceded by its length.
     fn bytes(&self) -> Vec<u8> {
         let (what, tenant, name) = match self {
             Self::Credential { tenant, name } => ("credential", tenant.as_str(), *name),
@@ -121,10 +122,10 @@ impl<'a> SealedAt<'a> {
     }
 }
 
-/// Which key wraps the key of a record.
+/// Key that wraps a record key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WrappedBy {
-    /// The one in use.
+    /// The key that wraps new records.
     Current,
     Previous,
 }
@@ -136,7 +137,7 @@ impl fmt::Debug for EncryptionKey {
 }
 
 impl EncryptionKey {
-    /// Reads a key: base64 of 32 bytes. Blanks around it do not count.
+    /// Parses a key: base64 of 32 bytes. Surrounding whitespace is ignored.
     pub fn from_base64(text: &str) -> Result<Self, KeyError> {
         let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| KeyError::NotBase64)?;
         let bytes = Zeroizing::new(bytes);
@@ -154,29 +155,29 @@ impl EncryptionKey {
         Self { key, version: KEY_VERSION.into(), previous: None, binding: Arc::default() }
     }
 
-    /// The same key under another name.
+    /// Sets the version name of the key.
     #[must_use]
     pub fn with_version(self, version: &str) -> Self {
         Self { version: version.into(), ..self }
     }
 
-    /// The same key, and one that what was encrypted before is still read with.
+    /// Adds the previous key, for reading records that it still wraps.
     #[must_use]
     pub fn with_previous(self, previous: &Self) -> Self {
         Self { previous: Some(previous.key.clone()), ..self }
     }
 
-    /// What the key is called.
+    /// Returns the version name of the key.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether there is a key from before.
+    /// Returns `true` if a previous key is configured.
     pub(crate) fn has_previous(&self) -> bool {
         self.previous.is_some()
     }
 
-    /// The key as text, for the file it is kept in.
+    /// Returns the key as base64, for its file.
     pub fn to_base64(&self) -> Zeroizing<String> {
         Zeroizing::new(BASE64_STANDARD.encode(self.key.as_slice()))
     }
@@ -190,7 +191,7 @@ impl EncryptionKey {
         }
     }
 
-    /// Moves on to other envelope versions, for every clone of this key. There is no way back.
+    /// Advances the envelope versions, for every clone of this key. Irreversible.
     pub(crate) fn bind(&self, binding: Binding) {
         self.binding.fetch_max(binding as u8, Ordering::AcqRel);
     }
@@ -232,14 +233,14 @@ impl EncryptionKey {
         let (record, _) = self.unwrap(envelope)?;
         let plain = decrypt(&record, &envelope.ct, &authenticated(envelope.v, at));
         let plain = plain.map_err(|error| match error {
-            // Its own key is good, so what differs is the location.
+            // The record key unwraps, so the location differs.
             SealError::Key if envelope.v == BOUND => SealError::Moved,
             other => other,
         })?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Shape)
     }
 
-    /// Returns a value bound to its location, or `None` if it is already.
+    /// Returns a value bound to its location, or `None` if it already is.
     pub(crate) fn bound(
         &self,
         at: &SealedAt<'_>,
@@ -253,13 +254,13 @@ impl EncryptionKey {
         }
     }
 
-    /// Which of the two keys a text needs.
+    /// Returns which of the two keys unwraps a record.
     pub(crate) fn wrapped_by(&self, sealed: &Sealed) -> Result<WrappedBy, SealError> {
         Ok(self.unwrap(&Envelope::read(sealed)?)?.1)
     }
 
-    /// A text with its key wrapped by the key in use and named after it; none when it is so
-    /// already. What it holds is not decrypted.
+    /// Returns a record with its key wrapped by the current key and labeled with its version, or
+    /// `None` if it already is. Does not decrypt the value.
     pub(crate) fn rewrap(&self, sealed: &Sealed) -> Result<Option<Sealed>, SealError> {
         let mut envelope = Envelope::read(sealed)?;
         let (record, by) = self.unwrap(&envelope)?;
@@ -272,8 +273,8 @@ impl EncryptionKey {
         Ok(Some(Sealed::new(text)))
     }
 
-    /// The key of a record, and which key it was wrapped by. What another key has wrapped does not
-    /// pass for what this one has, so trying is safe.
+    /// Returns the record key, and the key that wraps it. Trying both is safe: authentication fails
+    /// for the wrong one.
     fn unwrap(&self, envelope: &Envelope) -> Result<(Zeroizing<RecordKey>, WrappedBy), SealError> {
         let tried =
             [(Some(&self.key), WrappedBy::Current), (self.previous.as_ref(), WrappedBy::Previous)];
@@ -292,29 +293,29 @@ impl EncryptionKey {
     }
 }
 
-/// What a text says its key is wrapped by; nothing when it is no encrypted value.
+/// Returns the key version that a record names, or `None` if it is not an envelope.
 pub(crate) fn key_version(sealed: &Sealed) -> Option<String> {
     serde_json::from_str::<Envelope>(sealed.as_str()).ok().map(|envelope| envelope.dek.kv)
 }
 
-/// Returns `true` if a text is bound to its location.
+/// Returns `true` if a record is bound to its location.
 pub(crate) fn is_bound(sealed: &Sealed) -> bool {
     Envelope::read(sealed).is_ok_and(|envelope| envelope.v == BOUND)
 }
 
-/// Why a value was not encrypted, or not decrypted. None of it says anything of the value.
+/// Errors of encryption and decryption. None reveals anything about the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It could not be encrypted.
+    /// The value could not be encrypted.
     #[error("could not encrypt")]
     Encrypt,
-    /// What is stored is not an encrypted value.
+    /// The stored text is not an envelope.
     #[error("what is stored is not an encrypted value")]
     Shape,
-    /// Its key is wrapped by a service that is not asked here.
+    /// The record key is wrapped by a key service that this process does not support.
     #[error("its key is wrapped by '{0}', which is not available here")]
     Provider(String),
-    /// Its key was wrapped by another one, or something was changed.
+    /// The record key is wrapped by another key, or the record was modified.
     #[error("it was encrypted under another key")]
     Key,
     /// The value is bound to another tenant, name, or kind of row.
@@ -357,12 +358,12 @@ struct Wrapped {
     ct: String,
 }
 
-/// Returns the bytes that an envelope of a version authenticates besides what it holds.
+/// Returns the associated data of an envelope version.
 fn authenticated(version: u32, at: &SealedAt<'_>) -> Vec<u8> {
     if version == UNBOUND { Vec::new() } else { at.bytes() }
 }
 
-/// Returns base64 of the nonce, the encrypted bytes and their tag.
+/// Returns base64 of the nonce, the ciphertext, and the tag.
 fn encrypt(key: &[u8; KEY_BYTES], plain: &[u8], aad: &[u8]) -> Result<String, SealError> {
     let nonce = Aes256Gcm::generate_nonce(&mut OsRng);
     let cipher = Aes256Gcm::new(Key::<Aes256Gcm>::from_slice(key));

@@ -1,4 +1,4 @@
-//! The control plane as one thing: made, used, closed.
+//! Assembles the services of a control plane and manages their lifetime.
 
 mod assemble;
 mod beside;
@@ -54,74 +54,71 @@ use crate::workers::Workers;
 
 /// A running control plane.
 pub struct Control {
-    /// Playbooks.
+    /// Playbooks and other documents.
     pub catalog: Catalog,
-    /// Executions.
+    /// Starts, cancels, and reads executions.
     pub executions: Executions,
-    /// Executions that are to be started once.
+    /// Starts that are deduplicated by key.
     pub starts: Starts,
-    /// What workers and clients say.
+    /// Reports of workers and clients.
     pub reports: Reports,
-    /// Logs as read models.
+    /// Replay of event logs.
     pub replay: Replay,
-    /// Subscriptions.
     pub subscriptions: Subscriptions,
-    /// Messages of subscriptions that cannot become executions.
+    /// Messages of subscriptions that could not start an execution.
     pub dead_letters: DeadLetters,
-    /// What gateways have to know of them.
+    /// Settings of push subscriptions' listeners.
     pub listeners: Listeners,
-    /// Messages this server is handed for them.
+    /// Messages pushed to this server.
     pub ingress: Ingress,
-    /// When playbooks are started by the clock.
     pub schedules: Schedules,
-    /// The numbers of all of it.
+    /// Aggregate numbers for dashboards.
     pub overview: Overview,
-    /// Workers elsewhere.
+    /// Registration and liveness of remote workers.
     pub workers: Workers,
-    /// Commands for published workers, which claim each by itself.
+    /// Claims of published workers, one command each.
     pub claims: Claims,
-    /// Commands for those that renew what they hold.
+    /// Leases of remote workers that renew them.
     pub leasing: Leasing,
-    /// Answers of jobs that were started and not waited for.
+    /// Answers of jobs that were started without waiting for them.
     pub callbacks: Callbacks,
-    /// Credentials.
     pub credentials: Credentials,
-    /// Secrets by the names playbooks give them.
+    /// Secrets by the names that playbooks give them.
     pub keychain: Keychains,
-    /// Who was given which secret.
+    /// Audit log of secret use.
     pub uses: SecretUses,
-    /// The key secrets are encrypted with.
+    /// Encryption key and its rotation.
     pub keys: Keys,
-    /// Stretches of logs by the ids of events.
+    /// Ranges of event logs by event ID.
     pub stretches: Stretches,
-    /// Variables beside executions.
+    /// Variables stored outside event logs.
     pub variables: Variables,
-    /// Results that workers hand in apart.
+    /// Results that workers store independently of reports.
     pub stored_results: StoredResults,
-    /// Large results by their digest.
+    /// Large results by digest.
     pub content: Content,
-    /// What workers keep for each other.
+    /// Objects and modules shared by workers.
     pub objects: Objects,
-    /// Tokens of callers.
+    /// Access tokens of callers.
     pub tokens: Tokens,
-    /// Paths of callers, and credentials of playbooks.
+    /// Path permissions of callers, and credential permissions of playbooks.
     pub grants: crate::Grants,
-    /// Limits of the tokens of workers.
+    /// Restrictions of workers' tokens.
     pub worker_access: WorkerAccess,
     pub logs: LogLines,
-    /// Snapshots for readers elsewhere.
+    /// Snapshots for external consumers.
     pub projections: Projections,
-    /// Rows that system pools hand in.
+    /// Rows imported by system pools.
     pub intake: Intake,
-    /// Rows on their way to publishers outside.
+    /// Outbox rows for external publishers.
     pub outbox: Outgoing,
     pub metrics: Arc<Metrics>,
     pub traces: Traces,
-    /// What was committed, as it happens.
+    /// Notifications of commits in this process.
     pub watch: Watch,
-    /// Commands for a worker in this process.
+    /// Commands of the worker in this process.
     pub local: LocalCommands,
-    /// How many commands of an earlier process were found open.
+    /// Number of open commands of an earlier process found at startup.
     pub resumed: usize,
     store: Arc<dyn Store>,
     blobs: Arc<dyn Blobs>,
@@ -137,8 +134,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens a control plane on a store. Executions that an earlier process left unfinished go on
-    /// from here, as soon as a worker asks for commands.
+    /// Opens a control plane on a store. Unfinished executions of an earlier process resume as soon
+    /// as a worker polls for commands.
     pub async fn open(
         options: Options,
         store: Arc<dyn Store>,
@@ -147,14 +144,15 @@ impl Control {
         Self::open_sharded(options, store.clone(), vec![store], clock).await
     }
 
-    /// Like [`open`](Self::open) on several databases: `store` routes calls, `shards` have executions.
+    /// Like [`open`](Self::open), on several databases: `store` routes calls, `shards` contain
+    /// executions.
     pub async fn open_sharded(
         options: Options,
         store: Arc<dyn Store>,
         shards: Vec<Arc<dyn Store>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        // Holds every service at once, which is too much for the futures of callers.
+        // Contains every service, which is too large for the callers' futures.
         Box::pin(Self::assemble(options, store, shards, clock)).await
     }
 }

@@ -1,6 +1,6 @@
-//! Snapshots of execution states, so that one that is not in memory need not be folded from its
-//! first event. They are taken when a decision is made, kept once its events are, and only ever
-//! save work: the log is the truth.
+//! Snapshots of execution state, so an execution that is not cached need not be folded from its
+//! first event. They are taken with a decision and stored once its events are committed. They only
+//! save work: the event log is authoritative.
 
 use std::sync::Arc;
 
@@ -13,28 +13,29 @@ use tracing::warn;
 
 use crate::cache::Cached;
 
-/// What they are kept as.
+/// Aggregate type of the snapshots.
 const TYPE: &str = "engine_state";
 
-/// A plain event's share of the log: enough to tell when reading on is dearer than a snapshot.
+/// Assumed size of an event in bytes. Accurate enough to tell when reading events costs more than a
+/// snapshot.
 const EVENT_BYTES: usize = 256;
 
-/// Snapshots that may wait to be kept; beyond it they are dropped, and taken again later.
+/// Maximum number of snapshots waiting to be stored. Further ones are dropped and taken later.
 const QUEUE_MAX: usize = 64;
 
-/// A state that was taken and is not kept yet.
+/// A snapshot that was taken and is not stored yet.
 pub(crate) struct Taken {
     tenant: Tenant,
     version: Seq,
     body: Vec<u8>,
 }
 
-/// About how much log this many events are.
+/// Returns the approximate log size of this many events, in bytes.
 pub(crate) fn log_bytes(events: usize) -> usize {
     events.saturating_mul(EVENT_BYTES)
 }
 
-/// Takes a snapshot when one is due after `events` more.
+/// Takes a snapshot if one is due after `events` more.
 pub(crate) fn take(cached: &mut Cached, events: usize) -> Option<Taken> {
     cached.log_bytes += log_bytes(events);
     if !snapshot_is_due(cached.log_bytes, cached.snapshot_bytes) {
@@ -45,7 +46,8 @@ pub(crate) fn take(cached: &mut Cached, events: usize) -> Option<Taken> {
     Some(Taken { tenant: cached.tenant.clone(), version: cached.state.version(), body })
 }
 
-/// The state of the last snapshot and its size; the absent state when there is none to be used.
+/// Returns the state of the last snapshot and its size in bytes, or the absent state if there is no
+/// usable snapshot.
 pub(crate) async fn restore(
     store: &dyn Store,
     tenant: &Tenant,
@@ -56,27 +58,27 @@ pub(crate) async fn restore(
         Ok(Some(found)) => found,
         Ok(None) => return absent(),
         Err(error) => {
-            warn!(execution.id = %execution, %error, "a snapshot is not read");
+            warn!(execution.id = %execution, %error, "failed to read snapshot");
             return absent();
         }
     };
     match Execution::from_snapshot(execution, found.body.as_bytes()) {
         Ok(state) => (state, found.body.len()),
         Err(error) => {
-            warn!(execution.id = %execution, %error, "a snapshot is passed over");
+            warn!(execution.id = %execution, %error, "ignoring invalid snapshot");
             absent()
         }
     }
 }
 
-/// Where snapshots are handed in to be kept, beside the journal.
+/// Queue of snapshots to be stored independently of the journal.
 #[derive(Clone)]
 pub(crate) struct Snapshots {
     queue: mpsc::Sender<(ExecutionId, Taken)>,
 }
 
 impl Snapshots {
-    /// The place to hand them in, and what keeps them in this store until the control plane closes.
+    /// Returns the queue, and the task that stores snapshots until the control plane closes.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         closing: CancellationToken,
@@ -97,7 +99,7 @@ impl Snapshots {
         (Self { queue }, keep)
     }
 
-    /// Hands one in. When too many wait it is dropped: the next one serves as well.
+    /// Queues a snapshot. Drops it if the queue is full: a later one serves as well.
     pub(crate) fn keep(&self, execution: ExecutionId, taken: Taken) {
         let _ = self.queue.try_send((execution, taken));
     }
@@ -109,6 +111,6 @@ async fn save(store: &dyn Store, execution: ExecutionId, taken: Taken) {
     let snapshot = Snapshot::new(version, body, Value::Null);
     let saved = store.save(&taken.tenant, TYPE, &execution.to_string(), snapshot).await;
     if let Err(error) = saved {
-        warn!(execution.id = %execution, %error, "a snapshot is not kept");
+        warn!(execution.id = %execution, %error, "failed to store snapshot");
     }
 }

@@ -1,4 +1,4 @@
-//! Results that workers hand in apart from their reports, and whatever a reference names.
+//! Stores results that workers send independently of their reports, and resolves result references.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::redaction::Redaction;
 use crate::results::Results;
 use crate::variables::{KeepError, check_name};
 
-/// How many keys with the end that is looked for are looked at: one per tenant that has it.
+/// Maximum number of keys considered for one key suffix: one per tenant that has it.
 const ENDS_MAX: usize = 1000;
 
-/// A result to keep.
+/// A result to store.
 #[derive(Debug, Clone)]
 pub struct ResultRequest {
     pub name: String,
     pub data: Value,
-    /// How long it is meant to live, in the caller's words.
+    /// Intended lifetime, as the caller states it. Recorded only.
     pub scope: String,
-    /// The step it comes from.
+    /// Step that produced the result.
     pub source_step: Option<String>,
 }
 
-/// A reference that cannot be followed.
+/// Errors of resolving a reference.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     #[error(
@@ -36,19 +36,19 @@ pub enum ResolveError {
          'noetl://<tenant>/<project>/results/<id>/<step>/<frame>/<row>/<attempt>', not '{0}'"
     )]
     Malformed(String),
-    /// What it names is not there.
+    /// The referenced result does not exist.
     #[error("result not found")]
     NotFound,
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// What a reference names, as the text of a JSON value.
+/// Resolved value of a reference, as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved(pub Vec<u8>);
 
-/// The service of results. Cheap to clone.
+/// Stores results and resolves references. Cheap to clone.
 #[derive(Clone)]
 pub struct StoredResults {
     store: Arc<dyn Store>,
@@ -67,8 +67,8 @@ impl StoredResults {
         Self { store, ids, results, redaction }
     }
 
-    /// Keeps a result without the secrets in it. Each is a new one: a caller that comes again has
-    /// two, and refers to the one it was told of.
+    /// Stores a result with secrets redacted. Not idempotent: a retry stores a second result, and
+    /// the caller uses the reference it received.
     pub async fn put(
         &self,
         tenant: &Tenant,
@@ -101,12 +101,12 @@ impl StoredResults {
         });
         let new = new.await;
         let summary = new.summary.clone();
-        // An id that was minted here is nobody else's, and one that is there is this very result.
+        // A minted ID is unique, so an existing row with it is this very result.
         self.store.put_result(tenant, new).await.map_err(KeepError::Store)?;
         Ok(summary)
     }
 
-    /// What a reference names, of the caller's own.
+    /// Returns the value of a reference, if it belongs to the tenant.
     pub async fn resolve(&self, tenant: &Tenant, uri: &str) -> Result<Resolved, ResolveError> {
         match Reference::read(uri) {
             None => Err(ResolveError::Malformed(uri.chars().take(200).collect())),
@@ -128,7 +128,7 @@ impl StoredResults {
         }
     }
 
-    /// Content that an execution of the caller refers to.
+    /// Returns a blob that an execution of the tenant refers to.
     async fn content(
         &self,
         tenant: &Tenant,
@@ -148,14 +148,14 @@ impl StoredResults {
         })
     }
 
-    /// Whether an execution is the caller's.
+    /// Checks that an execution belongs to the tenant.
     async fn is_there(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), ResolveError> {
         let known = self.store.execution(tenant, id).await.map_err(ResolveError::Store)?;
         known.map(|_| ()).ok_or(ResolveError::NotFound)
     }
 
-    /// Returns an object of the tenant by the end of its key: one whose key names the tenant, else
-    /// one of its other keys.
+    /// Returns an object of the tenant by the suffix of its key. A key that names the tenant takes
+    /// precedence over its other keys.
     async fn object(&self, tenant: &Tenant, end: &str) -> Result<Vec<u8>, ResolveError> {
         let found = self.store.objects_ending(end, ENDS_MAX).await.map_err(ResolveError::Store)?;
         let mut mine: Vec<_> =
@@ -167,8 +167,8 @@ impl StoredResults {
     }
 }
 
-/// A result with its size and checksum, which are over its JSON with sorted keys. One of 64 MiB
-/// takes a while, so others are served meanwhile.
+/// Returns a result with the size and checksum of its JSON with sorted keys. Runs on a blocking
+/// thread, because a result of 64 MiB takes long.
 async fn measured(data: Value, summary: impl FnOnce(u64, String) -> ResultSummary) -> NewResult {
     let task = tokio::task::spawn_blocking(move || {
         let text = canonical::text(&data);
@@ -178,13 +178,14 @@ async fn measured(data: Value, summary: impl FnOnce(u64, String) -> ResultSummar
         Ok((bytes, sha256, data)) => NewResult { summary: summary(bytes, sha256), data },
         Err(stopped) => match stopped.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+            // Only a runtime that shuts down drops the task before it runs; then the response is
+            // not awaited.
             Err(_) => NewResult { summary: summary(0, String::new()), data: Value::Null },
         },
     }
 }
 
-/// The execution that a reference is about, if it is one.
+/// Returns the execution in a reference, or `None` if the text is not a reference.
 pub fn execution_in(uri: &str) -> Option<ExecutionId> {
     Reference::read(uri).map(|reference| match reference {
         Reference::Stored { execution, .. }
@@ -193,14 +194,14 @@ pub fn execution_in(uri: &str) -> Option<ExecutionId> {
     })
 }
 
-/// What a text refers to.
+/// A parsed result reference.
 #[derive(Debug, PartialEq, Eq)]
 enum Reference<'u> {
-    /// A result that was handed in.
+    /// A separately stored result.
     Stored { execution: ExecutionId, name: &'u str, id: ResultId },
-    /// Content of an execution.
+    /// A blob of an execution.
     Content { execution: ExecutionId },
-    /// An object of this tenant whose key ends so.
+    /// An object of this tenant, by the suffix of its key.
     Object { tenant: &'u str, execution: ExecutionId, end: String },
 }
 

@@ -1,4 +1,4 @@
-//! What is counted of events on their way to the event stream.
+//! Metrics of publishing to the event stream.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,11 @@ use noetl_model::{Clock, Timestamp};
 
 use crate::metrics::Metrics;
 
-/// The counts, shared by everything that publishes.
+/// Metrics shared by all publishers of a process.
 pub(crate) struct StreamMetrics {
     pub(crate) metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
-    /// When the oldest row was decided that is not published, by database.
+    /// Time of the oldest unpublished row, by database.
     oldest: Mutex<BTreeMap<Arc<str>, Timestamp>>,
 }
 
@@ -37,8 +37,7 @@ impl StreamMetrics {
         self.metrics.stream_cursor.with_label_values(&[&*cursor]).set(position);
     }
 
-    /// Says which row of a database is the oldest that is not published, and so how old the oldest
-    /// of all is.
+    /// Records the oldest unpublished row of a database, and updates the age of the oldest of all.
     pub(crate) fn set_oldest(&self, database: &Arc<str>, oldest: Option<Timestamp>) {
         let mut known = self.oldest.lock().unwrap_or_else(PoisonError::into_inner);
         match oldest {

@@ -1,22 +1,22 @@
-//! Stretches of a log by the id of an event, for readers that know nothing of places.
+//! Reads ranges of an event log by event ID, for clients that don't use sequence numbers.
 
 use std::sync::Arc;
 
 use noetl_model::{Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{ExecutionRow, Store, StoreError};
 
-/// A part of a log.
+/// Result of reading a range of an event log.
 #[derive(Debug, Clone)]
 pub enum Stretch {
-    /// There is no such execution.
+    /// The execution does not exist.
     NoExecution,
-    /// Its log has no event of that id.
+    /// The event log has no event with this ID.
     NoEvent,
-    /// What follows, oldest first.
+    /// Events after the given one, oldest first.
     Events(Box<ExecutionRow>, Vec<Event>),
 }
 
-/// The service of stretches. Cheap to clone.
+/// Reads ranges of event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Stretches {
     store: Arc<dyn Store>,
@@ -27,8 +27,8 @@ impl Stretches {
         Self { store }
     }
 
-    /// Up to `limit` events of an execution after the one of this id; from the first when none is
-    /// named.
+    /// Returns up to `limit` events of an execution after the given one, or from the first if
+    /// `None`.
     pub async fn after(
         &self,
         tenant: &Tenant,

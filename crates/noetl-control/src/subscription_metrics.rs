@@ -1,8 +1,8 @@
-//! What is counted of subscriptions by those who act on them.
+//! Metrics of subscriptions, reported by the processes that run them.
 //!
-//! Paths are chosen by whoever registers documents, so only so many have a series of their own. What
-//! waits at a source is known as long as somebody says so: a reading that is not renewed is taken
-//! off the page, so that nobody scales by what was true an hour ago.
+//! Paths come from registered documents, so only a limited number have their own series. A backlog
+//! reading that is not renewed is removed from the page, so autoscalers don't act on outdated
+//! numbers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,29 +10,29 @@ use std::time::{Duration, Instant};
 
 use prometheus::{IntCounterVec, IntGaugeVec};
 
-/// Subscriptions that have a series of their own.
+/// Maximum number of subscriptions with their own series.
 const NAMED_MAX: usize = 256;
 
-/// How long a reading stands. Runtimes give one every ten seconds.
+/// Lifetime of a backlog reading. Runtimes report one every ten seconds.
 const READING_MAX: Duration = Duration::from_secs(60);
 
-/// What became of messages since it was last told.
+/// Numbers of messages by outcome since the last report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageCounts {
-    /// Came from the source, repeats included.
+    /// Messages received from the source, including redelivered ones.
     pub received: u64,
-    /// Became executions.
+    /// Messages that started executions.
     pub dispatched: u64,
-    /// Had become executions before.
+    /// Messages that had started executions before.
     pub duplicate: u64,
-    /// Failed, and are tried again.
+    /// Messages that failed and are retried.
     pub failed: u64,
-    /// Were put aside for good.
+    /// Messages that were dead-lettered.
     pub dead_lettered: u64,
 }
 
 impl MessageCounts {
-    /// By the label of each.
+    /// Returns the numbers by label value.
     pub const fn by_label(self) -> [(&'static str, u64); 5] {
         [
             ("received", self.received),
@@ -44,11 +44,11 @@ impl MessageCounts {
     }
 }
 
-/// The counts by subscription.
+/// Backlog and message metrics, by subscription.
 pub struct SubscriptionMetrics {
     backlog: IntGaugeVec,
     messages: IntCounterVec,
-    /// Who has a series, and when its backlog was last told.
+    /// Subscriptions with their own series, and the time of their last backlog reading.
     named: Mutex<HashMap<String, Option<Instant>>>,
 }
 
@@ -57,17 +57,17 @@ impl SubscriptionMetrics {
         Self { backlog, messages, named: Mutex::default() }
     }
 
-    /// Notes how much waits at the source of a subscription.
+    /// Sets the number of messages waiting at the source of a subscription.
     pub fn set_backlog(&self, path: &str, waiting: u64) {
         let mut named = self.lock();
-        // Those that share a series have no backlog of their own.
+        // Subscriptions that share a series report no backlog.
         let Some(told) = slot(&mut named, path) else { return };
         *told = Some(Instant::now());
         let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
         self.backlog.with_label_values(&[path]).set(waiting);
     }
 
-    /// Forgets how much waits at a source, because nobody looks any more.
+    /// Removes the backlog of a source that is no longer observed.
     pub fn clear_backlog(&self, path: &str) {
         if let Some(told) = self.lock().get_mut(path) {
             *told = None;
@@ -75,7 +75,7 @@ impl SubscriptionMetrics {
         }
     }
 
-    /// Adds what became of messages of a subscription.
+    /// Adds numbers of messages of a subscription.
     pub fn add(&self, path: &str, counts: MessageCounts) {
         let label = if slot(&mut self.lock(), path).is_some() { path } else { "other" };
         for (outcome, count) in counts.by_label() {
@@ -83,7 +83,7 @@ impl SubscriptionMetrics {
         }
     }
 
-    /// Takes readings off the page that nobody renewed.
+    /// Removes backlog readings that were not renewed within [`READING_MAX`].
     pub(crate) fn forget_old(&self) {
         self.forget(Instant::now());
     }
@@ -102,7 +102,7 @@ impl SubscriptionMetrics {
     }
 }
 
-/// The place of a subscription among those with a series, if there is one left.
+/// Returns the entry of a subscription with its own series, or `None` if the limit is reached.
 fn slot<'a>(
     named: &'a mut HashMap<String, Option<Instant>>,
     path: &str,

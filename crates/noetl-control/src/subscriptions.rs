@@ -1,7 +1,7 @@
-//! Subscriptions: made known by the path of their document, then moved from state to state.
+//! Subscriptions: registered by the path of their document, then moved through states.
 //!
-//! A store moves a subscription only from the state the caller saw; here the caller looks again
-//! when somebody was faster, so every answer is about one state that was really there.
+//! A store moves a subscription only from the state that the caller read. This service reads it
+//! again after a concurrent change, so each response reflects a state that existed.
 
 mod running;
 mod why;
@@ -20,37 +20,38 @@ use tokio::sync::watch;
 pub use self::why::SubscriptionWhy;
 use crate::ids::Ids;
 
-/// The kind of documents that subscriptions are made of.
+/// Kind of the documents that define subscriptions.
 pub(crate) const KIND: &str = "subscription";
 
-/// How often a move is tried when others are faster. Each lost round is a move of somebody else's.
+/// Maximum number of attempts at a transition. Each failed attempt means that another one
+/// succeeded.
 const ROUNDS_MAX: usize = 64;
 
-/// Why a subscription was not registered, moved or read.
+/// Errors returned by [`Subscriptions`].
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionError {
-    /// The catalog has nothing at this path.
+    /// The catalog has no document at this path.
     #[error("Subscription not found: {0}")]
     NoDocument(String),
-    /// The newest document at the path is of another kind.
+    /// The latest document at the path has another kind.
     #[error("Catalog entry '{path}' is kind '{kind}', not 'subscription'")]
     WrongKind { path: String, kind: String },
-    /// There is no such subscription.
+    /// The subscription does not exist.
     #[error("Subscription {0} not registered")]
     Unregistered(SubscriptionId),
-    /// The action is not allowed from there.
+    /// The action is not allowed in the current state.
     #[error(
         "Cannot '{}' a subscription in state '{}' (allowed from {:?})",
         .action.as_str(), .state.as_str(), allowed(*.action)
     )]
     Illegal { action: SubscriptionAction, state: SubscriptionState },
-    /// It is over, and its path has another.
+    /// The subscription is deactivated, and its path has another one.
     #[error("Subscription {id} was replaced: '{path}' has another one that is not deactivated")]
     Replaced { id: SubscriptionId, path: String },
-    /// Others kept moving it.
+    /// Concurrent transitions prevented every attempt.
     #[error("subscription {0} is being moved by others; come again")]
     Contended(SubscriptionId),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
@@ -59,13 +60,13 @@ fn allowed(action: SubscriptionAction) -> Vec<&'static str> {
     action.from().iter().map(|state| state.as_str()).collect()
 }
 
-/// The subscription service. Cheap to clone.
+/// Manages subscriptions. Cheap to clone.
 #[derive(Clone)]
 pub struct Subscriptions {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Ids,
-    /// Changes when one was registered or moved in this process.
+    /// Changes when this process registers or moves a subscription.
     moves: watch::Sender<()>,
 }
 
@@ -74,8 +75,8 @@ impl Subscriptions {
         Self { store, clock, ids, moves: watch::Sender::new(()) }
     }
 
-    /// Makes the subscription at a path known, with the newest version of its document. One that is
-    /// known and not deactivated stays as it is.
+    /// Registers the subscription at a path, with the latest version of its document. A registered
+    /// one that is not deactivated is unchanged.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -99,7 +100,7 @@ impl Subscriptions {
         row.map_err(SubscriptionError::Store)
     }
 
-    /// Does `action` to a subscription.
+    /// Applies `action` to a subscription.
     pub async fn act(
         &self,
         tenant: &Tenant,
@@ -112,13 +113,13 @@ impl Subscriptions {
             if !action.from().contains(&row.state) {
                 return Err(SubscriptionError::Illegal { action, state: row.state });
             }
-            // It is as it was, and was not moved: another has its path.
+            // Unchanged, and the transition failed: another subscription has the path.
             if seen.as_ref() == Some(&row) && row.state == SubscriptionState::Deactivated {
                 return Err(SubscriptionError::Replaced { id, path: row.path });
             }
             self.ids.leased().map_err(SubscriptionError::Store)?;
             let moved = self.store.transition(tenant, id, row.state, action, self.stamp()).await;
-            // Whether it was or not: one whose answer was lost may have been.
+            // Sent in any case, because a transition whose response was lost may have succeeded.
             self.moves.send_replace(());
             if let Some(moved) = moved.map_err(SubscriptionError::Store)? {
                 return Ok(moved);
@@ -137,7 +138,7 @@ impl Subscriptions {
         found.ok_or(SubscriptionError::Unregistered(id))
     }
 
-    /// A stretch of a subscription's log after a place in it, oldest first.
+    /// Returns events of a subscription's log after a sequence number, oldest first.
     pub async fn events(
         &self,
         id: SubscriptionId,
@@ -147,20 +148,21 @@ impl Subscriptions {
         self.store.read(id.log(), after, limit).await.map_err(SubscriptionError::Store)
     }
 
-    /// Every subscription of a tenant, in the order of their ids; those that are over too.
+    /// Returns every subscription of a tenant ordered by ID, including deactivated ones.
     pub async fn list(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, SubscriptionError> {
         self.store.subscriptions(tenant).await.map_err(SubscriptionError::Store)
     }
 
-    /// How many subscriptions there are in each state, of every tenant; all states are named.
+    /// Returns the number of subscriptions by state over all tenants, including states without any.
     pub async fn counts(&self) -> Result<Vec<(SubscriptionState, u64)>, SubscriptionError> {
         let counts = self.store.subscription_counts().await.map_err(SubscriptionError::Store)?;
         let count = |state| counts.iter().find(|(of, _)| *of == state).map_or(0, |(_, n)| *n);
         Ok(SubscriptionState::ALL.into_iter().map(|state| (state, count(state))).collect())
     }
 
-    /// Keeps what a runtime says about its subscription, if there is such a one. The event it came
-    /// with may be known already. What tells of a subscription's life is not taken from outside.
+    /// Records a runtime's report in the log of its subscription. Returns `None` if there is no
+    /// such subscription, or if the event type is a lifecycle type, which only the control plane
+    /// writes. `event` may be recorded already.
     pub(crate) async fn note(
         &self,
         tenant: &Tenant,

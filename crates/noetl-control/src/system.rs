@@ -1,14 +1,13 @@
-//! Readers of the event stream in the process of a server, for whoever runs no system pool.
+//! Consumers of the event stream in a server process, for deployments without a system pool.
 //!
-//! The *materialiser* keeps the rows that come by, as `events/project` does: those of executions that
-//! another control plane drives, so that they are listed, shown and replayed here too. The *projector*
-//! brings the snapshots of the executions it hears of up to date, as `projection/advance` does. Each
-//! reads under the durable name that external ones use, so that servers, and pools beside them, share
-//! what there is.
+//! The *materializer* stores rows like `events/project`: those of executions that another control
+//! plane drives, so they can be listed, shown, and replayed here too. The *projector* advances
+//! snapshots of executions like `projection/advance`. Both use the durable names of external
+//! consumers, so servers and system pools share the messages.
 //!
-//! A message is answered for once the store has what it says; whoever dies before that leaves it to
-//! the next. One that no store will ever keep is counted, logged and answered for, so that it does
-//! not hold up the others.
+//! A message is acknowledged once its content is stored; if the process dies before that, it is
+//! redelivered. A message that no store can accept is counted, logged, and acknowledged, so it does
+//! not block others.
 
 mod materializer;
 mod projector;
@@ -28,37 +27,37 @@ use crate::service::Control;
 use materializer::Materializer;
 use projector::Projector;
 
-/// Messages read at a time, as external readers do: they are in memory together.
+/// Messages read at a time, as in external consumers. They are in memory together.
 const BATCH: usize = 200;
 
-/// How long one call for messages waits; a quiet stream costs a message each time.
+/// Maximum duration of one fetch. A quiet stream costs one request in that time.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Which readers run in this process.
+/// Consumers to run in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SystemReaders {
-    /// Keeps rows of executions from elsewhere. Default: no.
+    /// Whether to import rows of executions of other control planes. Default: `false`.
     pub materialize: bool,
-    /// Brings snapshots up to date. Default: no.
+    /// Whether to advance snapshots. Default: `false`.
     pub project: bool,
 }
 
 impl SystemReaders {
-    /// Whether there is anything to run.
+    /// Returns `true` if any consumer is enabled.
     pub const fn any(self) -> bool {
         self.materialize || self.project
     }
 }
 
-/// Readers under way. Close them before the stores.
+/// Running consumer tasks. Close them before the stores.
 pub struct SystemReading {
     closing: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl SystemReading {
-    /// Begins to read. A bus that is away is waited for; stream and readers are made as
-    /// `publishing` says where they are missing.
+    /// Starts the consumers. Waits for an unavailable bus, and creates a missing stream and its
+    /// consumers with the settings in `publishing`.
     pub fn start(
         readers: SystemReaders,
         publishing: &PublishingOptions,
@@ -86,24 +85,25 @@ impl SystemReading {
         Self { closing, tasks }
     }
 
-    /// Stops. What was read and not answered for is given to the next who reads.
+    /// Stops the consumers. Messages that are not acknowledged are redelivered.
     pub async fn close(self) {
         self.closing.cancel();
         for task in self.tasks {
-            // One that panicked has nothing left to do.
+            // A task that panicked needs no cleanup.
             let _ = task.await;
         }
     }
 }
 
-/// What is done with the messages of one reader.
+/// Message handler of a consumer.
 #[async_trait]
 trait Work: Send + Sync {
-    /// Deals with messages. Names those to be given again, by their places, with the reason.
+    /// Processes messages. On failure, returns the indexes of the messages to redeliver, and the
+    /// reason.
     async fn deal(&self, given: &[Given]) -> Result<(), NotYet>;
 }
 
-/// Messages that could not be dealt with now.
+/// Messages to redeliver, by index, with the reason.
 #[derive(Debug)]
 struct NotYet {
     places: Vec<usize>,
@@ -133,7 +133,7 @@ impl Reader {
                 Err(error) => {
                     failures += 1;
                     if failures.is_power_of_two() {
-                        warn!(reader = self.name, failures, %error, "the event stream is not read");
+                        warn!(reader = self.name, failures, %error, "failed to consume event stream");
                     }
                     tokio::time::sleep(pause(failures)).await;
                 }

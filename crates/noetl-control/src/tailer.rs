@@ -1,13 +1,13 @@
-//! Follows the log of one database and publishes every committed row, in the order of its lanes.
+//! Publishes every committed row of one database, in the order of its commit lanes.
 //!
-//! One process does it at a time: whoever has the lease `event_stream_tailer` of that database. How
-//! far it came is a cursor per lane in the same database, moved only under that lease and only
-//! forward, after the stream has said that it keeps the rows. So a crash anywhere, or a process that
-//! wakes up long after others took over, repeats messages and loses none; the stream knows a repeat
-//! by its id.
+//! One process does so at a time: the holder of the database's lease `event_stream_tailer`. Its
+//! progress is a cursor per commit lane in the same database, moved only under that lease and only
+//! forward, after the stream has acknowledged the rows. So a crash at any point, or a process that
+//! resumes long after another took over, repeats messages and loses none; the stream deduplicates
+//! them by ID.
 //!
-//! A bus that is away is waited for. A row that the bus will not take is skipped after a few tries
-//! and counted; it holds up nobody.
+//! The tailer waits for an unavailable bus. A row that the bus rejects is skipped and counted after
+//! a few attempts, and does not block others.
 
 mod follow;
 mod held;
@@ -28,21 +28,21 @@ use crate::ids;
 use crate::publishing::{PublishingOptions, pause};
 use crate::stream_metrics::StreamMetrics;
 
-/// The name of the lease, and how the names of cursors begin.
+/// Name of the lease, and prefix of the cursor names.
 const NAME: &str = "event_stream_tailer";
 
-/// Who holds the lease of a database that has one owner: the next process goes on at once, because
-/// there is no other that could still be at it.
+/// Lease holder in a database with one owner. The next process acquires the lease at once, because
+/// no other can still hold it.
 const OWNER: &str = "owner";
 
 pub(crate) struct Tailer {
-    /// The database in messages.
+    /// Name of the database in messages.
     database: Arc<str>,
     store: Arc<dyn Store>,
     bus: Arc<dyn EventStream>,
     options: PublishingOptions,
     metrics: Arc<StreamMetrics>,
-    /// Changes when this process has committed something.
+    /// Changes when this process has committed.
     woken: watch::Receiver<()>,
     holder: String,
 }
@@ -63,13 +63,14 @@ impl Tailer {
         Self { database, store, bus, options, metrics, woken, holder }
     }
 
-    /// Follows, or waits for its turn, until this is told to close.
+    /// Publishes, or waits for the lease, until `closing` fires.
     pub(crate) async fn run(self, closing: CancellationToken) {
         tokio::select! {
             () = self.take_turns() => {}
             () = closing.cancelled() => {}
         }
-        // The next need not wait for the lease to end; without an answer it ends by itself.
+        // Released so that the next process need not wait. If the release fails, the lease expires
+        // by itself.
         if let Ok(Some(lease)) = self.store.lease(NAME).await
             && lease.holder == self.holder
         {
@@ -89,7 +90,7 @@ impl Tailer {
                     failures += 1;
                     if failures == 1 {
                         let database = &*self.database;
-                        warn!(database, %error, "the event log cannot be followed; trying again");
+                        warn!(database, %error, "event log tailing failed, retrying");
                     }
                     pause(failures)
                 }
@@ -98,7 +99,8 @@ impl Tailer {
         }
     }
 
-    /// One holding of the lease, if it can be had; and how long to rest after it.
+    /// Publishes for one term of the lease, if it can be acquired. Returns the pause before the
+    /// next attempt.
     async fn turn(&self) -> Result<Duration, StoreError> {
         let ttl = self.options.lease;
         let Some(held) = Held::take(&*self.store, NAME, &self.holder, ttl).await? else {
@@ -111,11 +113,12 @@ impl Tailer {
         };
         match followed {
             Followed::Fenced => {
-                info!(database = &*self.database, "another process follows the event log");
+                info!(database = &*self.database, "tailer lease lost to another process");
                 Ok(ttl / 3)
             }
-            // Another process may be better connected; it has had a moment to step in when this one
-            // asks again. The cursors are there, so nothing that is committed meanwhile is missed.
+            // Another process may have a connection to the bus, and has had a moment to acquire the
+            // lease when this one retries. The cursors exist, so nothing committed in the meantime
+            // is missed.
             Followed::BusAway => {
                 held.release(&*self.store).await?;
                 let _ = tokio::time::timeout(ttl / 3, self.bus.connected()).await;

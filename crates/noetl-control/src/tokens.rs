@@ -1,8 +1,8 @@
-//! Tokens of callers: made, shown once, known again.
+//! Access tokens of callers.
 //!
-//! A token is `noetl_<id>_<secret>`. The store has the id and the hash of the secret, so whoever
-//! reads the database cannot ask as anybody. The secret is 256 bits of chance, so a plain hash of it
-//! is enough: there is nothing to guess.
+//! A token is `noetl_<id>_<secret>`. The store has the ID and a hash of the secret, so read access
+//! to the database doesn't allow impersonation. The secret has 256 random bits, so an unsalted hash
+//! suffices: it cannot be guessed.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -19,29 +19,29 @@ use noetl_model::{Clock, Tenant, Timestamp};
 use noetl_store::{Digest, NewToken, Store, StoreError, Token};
 use subtle::ConstantTimeEq as _;
 
-/// What every token begins with, so that one is known when it lies about.
+/// Prefix of every token, so leaked tokens can be recognized.
 const PREFIX: &str = "noetl_";
 
-/// Time for which the answer of the store about a token is believed: a token that another process
-/// revoked may be used so long.
+/// Time a token read from the store is cached. A token that another process revoked remains valid
+/// this long.
 pub const BELIEVED: Duration = Duration::from_secs(5);
 
-/// Tokens of which the store's word is remembered.
+/// Maximum number of cached tokens.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 
-/// The longest name of a token.
+/// Maximum length of a token's name, in characters.
 const NAME_MAX: usize = 200;
 
-/// What the holder of a token may do.
+/// Permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Everything but the internal routes.
+    /// Everything except internal routes.
     Admin,
-    /// Starts, stops and mends executions; looks after workers and subscriptions.
+    /// Starts, cancels, and repairs executions; manages workers and subscriptions.
     Operator,
-    /// Writes playbooks and credentials, and starts what it wrote.
+    /// Writes playbooks and credentials, and starts its own playbooks.
     Author,
-    /// Reads whatever is not secret.
+    /// Reads everything that is not secret.
     Viewer,
     /// Claims commands and reports about them.
     Worker,
@@ -68,7 +68,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A text that names no role.
+/// A text that is not a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a role is admin, operator, author, viewer or worker, not '{0}'")]
 pub struct UnknownRole(String);
@@ -82,60 +82,58 @@ impl FromStr for Role {
     }
 }
 
-/// A token to make.
+/// A token to create.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
-    /// What it is for.
+    /// Purpose of the token, 1 to 200 characters.
     pub name: String,
-    /// What its holder may do.
     pub role: Role,
-    /// For how long it counts; for ever without.
+    /// Lifetime of the token; unlimited if `None`.
     pub lasts: Option<Duration>,
-    /// Pool whose commands the holder may run; any pool when `None`. For role `worker` only.
+    /// Pool whose commands the holder may run; any pool if `None`. For role `worker` only.
     pub pool: Option<String>,
 }
 
-/// Why a token was not made.
+/// Errors of creating a token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Its name is empty or too long.
+    /// The name is empty or too long.
     #[error("the name of a token has 1 to {NAME_MAX} characters")]
     Name,
     /// The pool is empty, too long, or given for another role.
     #[error("only a token of role worker has a pool, of 1 to {NAME_MAX} characters")]
     Pool,
-    /// It would not count at all.
+    /// The lifetime is out of range.
     #[error("a token has to last for at least a second and for at most 100 years")]
     Lasts,
-    /// The change could not be recorded, which it must be.
+    /// The change could not be recorded in the audit log, which is required.
     #[error("the change could not be recorded, so it is not made")]
     Unrecorded(#[source] StoreError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The longest a token can last.
+/// Maximum lifetime of a token.
 const LASTS_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// The holder of a token.
+/// Holder of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the token.
+    /// ID of the token.
     pub id: String,
-    /// What it is for.
+    /// Purpose of the token.
     pub name: String,
-    /// Whose rows the holder sees.
+    /// Tenant whose data the holder may access.
     pub tenant: Tenant,
-    /// What the holder may do.
     pub role: Role,
-    /// Until when.
+    /// Expiration time; `None` if the token does not expire.
     pub expires_at: Option<Timestamp>,
-    /// Pool whose commands the holder may run; any pool when `None`.
+    /// Pool whose commands the holder may run; any pool if `None`.
     pub pool: Option<String>,
 }
 
-/// The token service. Cheap to clone.
+/// Creates and verifies tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
     store: Arc<dyn Store>,
@@ -144,12 +142,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens in a store.
+    /// Creates the service on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: Arc::new(Mutex::new(LruCache::new(REMEMBERED))) }
     }
 
-    /// Makes a token. The text is what its holder shows; it cannot be had again.
+    /// Creates a token. Returns its row and its text, which cannot be retrieved later.
     pub async fn create(
         &self,
         tenant: &Tenant,
@@ -159,12 +157,12 @@ impl Tokens {
         Ok((self.keep(tenant, new).await?, shown))
     }
 
-    /// Keeps a token that was made.
+    /// Stores a token that [`minted`](Self::minted) returned.
     pub(crate) async fn keep(&self, tenant: &Tenant, new: NewToken) -> Result<Token, TokenError> {
         self.store.put_token(tenant, new).await.map_err(TokenError::Store)
     }
 
-    /// Makes a token for an admin of the default tenant if nobody has one, and what its holder shows.
+    /// Creates an admin token of the default tenant, if no token exists. Returns its row and text.
     pub(crate) async fn create_first(&self) -> Result<Option<(Token, String)>, TokenError> {
         let name = "first start".to_owned();
         let request = TokenRequest { name, role: Role::Admin, lasts: None, pool: None };
@@ -173,19 +171,19 @@ impl Tokens {
         Ok(kept.map_err(TokenError::Store)?.map(|token| (token, shown)))
     }
 
-    /// A tenant's tokens, oldest first.
+    /// Returns a tenant's tokens, oldest first.
     pub async fn list(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
         self.store.tokens(tenant).await
     }
 
-    /// Ends a tenant's token; other processes know within seconds. Whether there is one.
+    /// Revokes a token. Other processes reject it within [`BELIEVED`]. Returns whether it exists.
     pub async fn revoke(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
         let found = self.store.revoke_token(tenant, id).await?;
         self.remembered().pop(id);
         Ok(found)
     }
 
-    /// Who shows this token; nobody if it is unknown, expired or revoked.
+    /// Returns the holder of a token, or `None` if the token is unknown, expired, or revoked.
     pub async fn holder(&self, shown: &str) -> Result<Option<Holder>, StoreError> {
         let parts = shown.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
         let Some((id, secret)) = parts else { return Ok(None) };
@@ -201,7 +199,7 @@ impl Tokens {
         Ok(Some(Holder { id, name, tenant, role, expires_at, pool }))
     }
 
-    /// A token that is not kept yet, and what its holder shows.
+    /// Returns a new token that is not stored yet, and its text.
     pub(crate) fn minted(&self, request: TokenRequest) -> Result<(NewToken, String), TokenError> {
         let name = request.name.trim();
         if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
@@ -233,7 +231,7 @@ impl Tokens {
         Ok((new, shown))
     }
 
-    /// The token with this id, as the store said it a moment ago.
+    /// Returns the token with this ID, from the cache or the store.
     async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
         let fresh =
             |(token, read): &(Token, Instant)| (read.elapsed() < BELIEVED).then(|| token.clone());
@@ -241,7 +239,7 @@ impl Tokens {
             return Ok(Some(token));
         }
         let found = self.store.token(id).await?;
-        // What is not there is not remembered: anybody can make ids up.
+        // Missing IDs are not cached: a caller can invent any number of them.
         if let Some(token) = &found {
             self.remembered().put(id.to_owned(), (token.clone(), Instant::now()));
         }
@@ -253,7 +251,7 @@ impl Tokens {
     }
 }
 
-/// Returns 256 random bits as text that an address can hold.
+/// Returns 256 random bits as URL-safe text.
 pub fn random_text() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(chance())
 }

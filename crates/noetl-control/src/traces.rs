@@ -1,4 +1,4 @@
-//! Which trace what happens belongs to, and where its spans go.
+//! Assigns traces to requests and executions, and exports their spans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,62 +8,62 @@ use noetl_model::trace::{Sampler, Span, SpanCounts, SpanId, SpanSink, Trace, Tra
 
 use crate::ids::entropy;
 
-/// Traces of a control plane. Cheap to clone.
+/// Tracing of a control plane. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Traces {
     sink: Option<Arc<dyn SpanSink>>,
     sampler: Sampler,
 }
 
-/// A request's place in a trace.
+/// Trace context of a request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The span that whatever follows from the request is below.
+    /// Span that is the parent of everything the request causes.
     pub context: TraceContext,
-    /// The span its caller named.
+    /// Span that the caller sent.
     pub parent: Option<SpanId>,
-    /// Whether the request has a span of its own, to be told of when it is over.
+    /// Whether the request has its own span, to be exported when it ends.
     pub is_recorded: bool,
 }
 
 impl Received {
-    /// Whether the trace was the caller's.
+    /// Returns `true` if the caller sent the trace.
     pub fn is_said(&self) -> bool {
         self.parent.is_some()
     }
 }
 
-/// The trace a start belongs to.
+/// Trace of an execution to start.
 #[derive(Debug, Clone, Default)]
 pub enum TraceOf {
-    /// One that was said by whoever asks.
+    /// Trace that the caller sent.
     Said(TraceContext),
-    /// One that begins with the request, unless the execution that asks has one. None where spans go
-    /// nowhere.
+    /// Trace created for the request, used unless the parent execution has one. Not used if spans
+    /// are not exported.
     Made(TraceContext),
-    /// Nobody said anything: that of the execution that asks; else one of its own where spans go
-    /// somewhere, and none where they do not.
+    /// No trace was sent: uses that of the parent execution, or else a new one if spans are
+    /// exported, and none otherwise.
     #[default]
     Unsaid,
 }
 
 impl Traces {
-    /// Spans go nowhere: traces are only passed on.
+    /// Propagates traces without exporting spans.
     pub fn passed_on(sampler: Sampler) -> Self {
         Self { sink: None, sampler }
     }
 
-    /// Spans of the traces the sampler takes go to `sink`.
+    /// Exports the spans of sampled traces to `sink`.
     pub fn recorded(sink: Arc<dyn SpanSink>, sampler: Sampler) -> Self {
         Self { sink: Some(sink), sampler }
     }
 
-    /// Whether spans go somewhere.
+    /// Returns `true` if spans are exported.
     pub fn is_recording(&self) -> bool {
         self.sink.is_some()
     }
 
-    /// The place of a request whose caller said this.
+    /// Returns the trace context of a request whose caller sent `said`.
     pub fn receive(&self, said: Option<TraceContext>) -> Received {
         let Some(said) = said else {
             let context = self.begin();
@@ -74,26 +74,26 @@ impl Traces {
         let takes = self.sampler.takes(&said);
         let said = said.sampled(takes);
         let is_recorded = self.is_recording() && takes;
-        // Where nothing is told of the request, what follows from it is the caller's own.
+        // If the request has no span, its effects are children of the caller's span.
         let context = if is_recorded { said.at(SpanId::new(entropy())) } else { said };
         Received { context, parent, is_recorded }
     }
 
-    /// A trace that begins here.
+    /// Creates a new trace.
     pub(crate) fn begin(&self) -> TraceContext {
         let id = TraceId::new(u128::from(entropy()) << 64 | u128::from(entropy()));
         let trace = Trace::new(id, self.sampler.takes_new(id));
         TraceContext::new(Arc::new(trace), SpanId::new(entropy()))
     }
 
-    /// Tells of a span. Never waits.
+    /// Exports a span. Never blocks.
     pub fn tell(&self, span: Span) {
         if let Some(sink) = &self.sink {
             sink.offer(span);
         }
     }
 
-    /// What became of spans.
+    /// Returns the numbers of exported, dropped, and failed spans.
     pub fn counts(&self) -> SpanCounts {
         self.sink.as_ref().map(|sink| sink.counts()).unwrap_or_default()
     }

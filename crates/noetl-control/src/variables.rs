@@ -1,4 +1,4 @@
-//! Variables of executions that workers and people set and read beside the log.
+//! Variables of executions that workers and people read and write outside the event log.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use noetl_store::{NewVariable, Store, StoreError, Variable};
 
 use crate::redaction::Redaction;
 
-/// Why nothing was kept beside an execution.
+/// Errors of storing auxiliary data of an execution.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// There is no such execution.
+    /// The execution does not exist.
     #[error("Execution not found: {0}")]
     NoExecution(ExecutionId),
-    /// It has no name, or one that is too long.
+    /// The name is empty or too long.
     #[error("a {what} needs a name of 1 to {NAME_MAX} characters")]
     Name { what: &'static str },
-    /// It nests too deep.
+    /// The value is nested too deeply.
     #[error("'{0}' nests more than {DEPTH_MAX} levels deep")]
     TooDeep(String),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// The longest name of something kept beside an execution.
+/// Maximum length of a name, in characters.
 pub(crate) const NAME_MAX: usize = 500;
 
-/// Whether something can be kept under this name.
+/// Checks that a name is valid for auxiliary data.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), KeepError> {
     let is_fine = !name.trim().is_empty() && name.chars().count() <= NAME_MAX;
     if is_fine { Ok(()) } else { Err(KeepError::Name { what }) }
 }
 
-/// The service of variables. Cheap to clone.
+/// Reads and writes variables. Cheap to clone.
 #[derive(Clone)]
 pub struct Variables {
     store: Arc<dyn Store>,
@@ -46,7 +46,7 @@ impl Variables {
         Self { store, redaction }
     }
 
-    /// Keeps all of these or none, without the secrets in them.
+    /// Stores all of these variables or none, with secrets redacted. Returns their number.
     pub async fn put(
         &self,
         tenant: &Tenant,
@@ -73,7 +73,7 @@ impl Variables {
         Ok(count)
     }
 
-    /// All variables of an execution, by name.
+    /// Returns all variables of an execution, ordered by name.
     pub async fn list(
         &self,
         tenant: &Tenant,
@@ -82,7 +82,7 @@ impl Variables {
         self.store.variables(tenant, execution).await
     }
 
-    /// One variable; the reading is counted.
+    /// Returns a variable and increments its read count.
     pub async fn get(
         &self,
         tenant: &Tenant,
@@ -92,7 +92,7 @@ impl Variables {
         self.store.read_variable(tenant, execution, name).await
     }
 
-    /// Removes one variable. Whether there was one.
+    /// Deletes a variable. Returns whether it existed.
     pub async fn delete(
         &self,
         tenant: &Tenant,
@@ -102,7 +102,7 @@ impl Variables {
         self.store.delete_variable(tenant, execution, name).await
     }
 
-    /// Removes all variables of an execution, and says how many there were.
+    /// Deletes all variables of an execution. Returns their number.
     pub async fn clear(
         &self,
         tenant: &Tenant,

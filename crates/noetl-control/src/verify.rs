@@ -1,45 +1,45 @@
-//! Checks that what is stored fits together: every log with itself, and the rows with their logs.
+//! Verifies stored data: each event log is consistent, and rows agree with their logs.
 //!
-//! It reads and changes nothing. On a store that is in use an execution may move between the read
-//! of its row and of its log; so it is called wrong only when its row stood still meanwhile.
+//! Verification is read-only. On a store in use, an execution may change between the reads of its
+//! row and of its log, so a problem counts only if the row was unchanged.
 
 use std::collections::BTreeMap;
 
 use noetl_model::{CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use noetl_store::{CommandChange, CommandRow, ExecutionRow, ExecutionStatus, Store, StoreError};
 
-/// Events read in one go.
+/// Events read at a time.
 const PAGE: usize = 1000;
 
-/// How often an execution is read that moves while it is looked at. One that moves on all the time
-/// is left for another time.
+/// Maximum number of reads of an execution that changes during verification. One that keeps
+/// changing is skipped.
 const LOOKS_MAX: usize = 5;
 
-/// Something that does not fit.
+/// An inconsistency of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub execution: ExecutionId,
-    /// What is wrong with it, in a sentence.
+    /// Description of the inconsistency in one sentence.
     pub message: String,
 }
 
-/// A stretch of executions that was checked.
+/// Result of verifying one page of executions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verified {
     pub executions: usize,
-    /// Events of their logs.
+    /// Number of events in their logs.
     pub events: u64,
-    /// The last of them; none when there are no more.
+    /// ID of the last execution; `None` if there are no more.
     pub last: Option<ExecutionId>,
-    /// What does not fit.
+    /// Inconsistencies found in these executions.
     pub problems: Vec<Problem>,
 }
 
-/// Checks up to `limit` executions of all tenants with an id above `after`.
+/// Verifies up to `limit` executions of all tenants with an ID above `after`.
 ///
-/// Of every log: places without a gap, ids once, at most one decided end. Of every row: version,
-/// status and end are those of the log. Of every command: its row is as its events say, and over
-/// when its execution is; only one of an ended execution may be gone.
+/// Of each log: sequence numbers have no gap, and at most one decided end exists. Of each row:
+/// version, status, and end time match the log. Of each command: its row matches its events, and it
+/// has ended if its execution has; only a command of an ended execution may be missing.
 pub async fn verify(
     store: &dyn Store,
     after: ExecutionId,
@@ -58,7 +58,7 @@ pub async fn verify(
     Ok(verified)
 }
 
-/// Checks an execution while it stands still.
+/// Verifies an execution, and repeats if it changed in the meantime.
 async fn look(
     store: &dyn Store,
     tenant: &Tenant,
@@ -72,14 +72,14 @@ async fn look(
         match store.execution(tenant, row.id).await? {
             Some(again) if again != row => row = again,
             Some(_) => return Ok(found),
-            // Retention took it.
+            // The execution was purged.
             None => return Ok(Found::default()),
         }
     }
     Ok(Found::default())
 }
 
-/// What one log says.
+/// Contents of one log.
 #[derive(Default)]
 struct Found {
     events: u64,
@@ -103,7 +103,7 @@ impl Found {
         self.problems.push(message.into());
     }
 
-    /// Reads as much of the log as the row knows of: what was appended since is not its business.
+    /// Reads the log up to the row's version. Later events are not checked.
     async fn read_log(&mut self, store: &dyn Store, row: &ExecutionRow) -> Result<(), StoreError> {
         let mut place = Seq::START;
         while place < row.version {
@@ -161,7 +161,7 @@ impl Found {
         if self.ends.len() > 1 {
             self.wrong(format!("it ended {} times", self.ends.len()));
         }
-        // What came from elsewhere may end without an event of ours.
+        // An imported execution may end without an event of this control plane.
         if self.is_imported {
             return;
         }
@@ -185,7 +185,7 @@ impl Found {
                 self.wrong(format!("it ended, and its command {id} is open"));
             }
             match store.command(id).await? {
-                // Retention takes commands of ended executions before their log.
+                // Retention purges commands of ended executions before their log.
                 None if row.status.is_final() => {}
                 None => self.wrong(format!("its command {id} has no row")),
                 Some(found) if found != expected => {

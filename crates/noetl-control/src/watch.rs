@@ -1,4 +1,4 @@
-//! Lets others follow what the journal commits.
+//! Notifies subscribers of commits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use noetl_model::{Event, ExecutionId};
 use noetl_store::StoreError;
 use tokio::sync::{broadcast, oneshot, watch};
 
-/// How many committed events a follower may fall behind before it has to read the log instead.
+/// Maximum number of events a subscriber may lag behind before it has to read the log.
 const BACKLOG: usize = 8192;
 
 type Waiters = HashMap<ExecutionId, Vec<oneshot::Sender<Status>>>;
 
 type Followers = HashMap<ExecutionId, watch::Sender<()>>;
 
-/// What was committed, as it happens. Cheap to clone.
+/// Source of commit notifications. Cheap to clone.
 #[derive(Clone)]
 pub struct Watch {
     events: broadcast::Sender<Arc<Event>>,
@@ -25,7 +25,7 @@ pub struct Watch {
     followers: Arc<Mutex<Followers>>,
 }
 
-/// Tells when an execution moved in this process. Dropping it ends that.
+/// Notifies of changes to an execution in this process. Dropping it unsubscribes.
 pub struct Follow {
     moved: watch::Receiver<()>,
     execution: ExecutionId,
@@ -33,10 +33,10 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Resolves when something was committed for the execution since this was last asked, or since
-    /// it began.
+    /// Waits until something is committed for the execution since the last call, or since the
+    /// subscription.
     pub async fn moved(&mut self) {
-        // The sender stays as long as there is a follower.
+        // The sender exists as long as there is a subscriber.
         let _ = self.moved.changed().await;
     }
 }
@@ -62,12 +62,13 @@ impl Watch {
         }
     }
 
-    /// Every event committed from here on. A follower that falls behind reads the log.
+    /// Subscribes to every event committed from now on. A subscriber that lags behind has to read
+    /// the log.
     pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
     }
 
-    /// Follows one execution. It costs others nothing while that does not move.
+    /// Subscribes to one execution. Commits of other executions cost nothing.
     pub fn follow(&self, execution: ExecutionId) -> Follow {
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = followers.entry(execution).or_insert_with(|| watch::Sender::new(()));
@@ -75,24 +76,24 @@ impl Watch {
         Follow { moved, execution, followers: self.followers.clone() }
     }
 
-    /// Changes when something was committed in this process.
+    /// Returns a receiver that changes when this process commits.
     pub fn commits(&self) -> watch::Receiver<()> {
         self.commits.subscribe()
     }
 
-    /// The store's newest failure to commit, `None` while it works.
+    /// Returns a receiver of the store's latest commit failure, `None` while commits succeed.
     pub fn trouble(&self) -> watch::Receiver<Option<Arc<StoreError>>> {
         self.trouble.subscribe()
     }
 
-    /// Resolves when this execution ends after this call.
+    /// Returns a receiver that resolves when the execution ends after this call.
     pub(crate) fn end_of(&self, execution: ExecutionId) -> oneshot::Receiver<Status> {
         let (told, end) = oneshot::channel();
         self.lock().entry(execution).or_default().push(told);
         end
     }
 
-    /// Forgets those who wait for this execution's end and went away.
+    /// Removes closed waiters for the end of an execution.
     pub(crate) fn forget_gone(&self, execution: ExecutionId) {
         let mut waiters = self.lock();
         if let Some(waiting) = waiters.get_mut(&execution) {
@@ -103,7 +104,7 @@ impl Watch {
         }
     }
 
-    /// Tells of the events that one execution added.
+    /// Publishes the committed events of one execution.
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
         self.commits.send_replace(());
         if let Some(event) = events.first() {
@@ -111,13 +112,13 @@ impl Watch {
         }
         if self.events.receiver_count() > 0 {
             for event in events {
-                // Nobody listening any more is no failure.
+                // It is no failure if the last receiver was dropped.
                 let _ = self.events.send(event.clone());
             }
         }
     }
 
-    /// Tells whoever follows an execution that there may be more to see of it.
+    /// Notifies subscribers of an execution that it may have new data.
     pub(crate) fn stirred(&self, execution: ExecutionId) {
         let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(follower) = followers.get(&execution) {

@@ -1,7 +1,7 @@
-//! Why an execution does not move, or why it ended.
+//! Explains why an execution doesn't progress, or why it ended.
 //!
-//! What it waits for follows from the engine's state; who could move it is looked up beside it. An
-//! execution that is not over always waits for something.
+//! The engine's state determines the waits; the store adds which workers, leases, and children
+//! could resolve them. An execution that has not ended always waits for something.
 
 mod words;
 
@@ -25,97 +25,97 @@ use crate::identity::LEASES;
 use crate::lower;
 use crate::snapshots;
 
-/// How many things are named; the rest is counted.
+/// Maximum number of waits that are listed; further ones are only counted.
 const NAMED_MAX: usize = 100;
 
-/// How many events are searched for the failure that ended an execution, newest first.
+/// Maximum number of events searched, from the latest, for the failure that ended an execution.
 const SEARCHED_MAX: u64 = 20_000;
 
 /// Events read at a time.
 const PAGE: usize = 1000;
 
-/// After how long without a heartbeat a worker counts as gone.
+/// Time without a heartbeat after which a worker counts as gone.
 const GONE_AFTER: Duration = Duration::from_secs(90);
 
-/// Why an execution stands as it does.
+/// Explanation of an execution's state.
 #[derive(Debug, Clone)]
 pub struct Why {
     pub row: ExecutionRow,
-    /// Whether it was imported, so that nothing here drives it.
+    /// Whether the execution was imported, so this control plane does not drive it.
     pub is_imported: bool,
-    /// What it waits for.
+    /// Pending waits, at most 100.
     pub waits: Vec<Wait>,
-    /// How many more things it waits for.
+    /// Number of further waits.
     pub more: usize,
     pub ending: Option<Ending>,
 }
 
-/// One thing an execution waits for.
+/// A pending wait of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     pub outstanding: Outstanding,
-    /// In one sentence.
+    /// Description in one sentence.
     pub what: String,
-    /// What would move it.
+    /// Event that would resolve the wait.
     pub would_move_it: String,
-    /// The workers its command goes to.
+    /// Pool that the command is assigned to.
     pub pool: Option<Arc<str>>,
-    /// Workers that are there and could take it.
+    /// Available workers that could claim the command.
     pub workers: Vec<String>,
-    /// Until when its worker is certainly there.
+    /// Expiration of the worker's lease.
     pub lease_until: Option<Timestamp>,
-    /// How the execution it waits for stands; unknown while that is not started.
+    /// Status of the awaited child execution; `None` if it has not started.
     pub child: Option<ExecutionStatus>,
 }
 
-/// Why an execution ended.
+/// Reason an execution ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
-    /// In one sentence.
+    /// Description in one sentence.
     pub what: String,
-    /// The step whose failure nobody handled.
+    /// Step whose failure was not handled.
     pub step: Option<Arc<str>>,
-    /// What kind of failure.
+    /// Kind of that failure; `None` if the execution did not fail.
     pub kind: Option<FailureKind>,
-    /// The failure's own sentence, or the reason that was given.
+    /// Message of the failure, or the reason given for a cancellation.
     pub message: Option<String>,
-    /// The event that says so.
+    /// ID and sequence number of the event that ended the execution.
     pub event: Option<(EventId, Seq)>,
 }
 
-/// What is known around an execution.
+/// Data about an execution's surroundings.
 #[derive(Debug, Default)]
 struct Around {
     execution: Option<ExecutionId>,
     pool: Option<Arc<str>>,
-    /// Whether a worker in this process takes commands.
+    /// Whether the worker in this process accepts commands.
     has_worker: bool,
-    /// Workers that registered and were heard of lately.
+    /// Registered workers with a heartbeat within [`GONE_AFTER`].
     workers: Vec<Registered>,
     live: Vec<Lease>,
-    /// When the leases of workers elsewhere end.
+    /// Expiration of remote workers' leases, by command.
     held: HashMap<CommandId, Timestamp>,
-    /// Leases with an earlier limit because reports may be lost: the limit, and the cause.
+    /// Leases that were limited because reports may be lost, with the limit and its cause.
     limited: HashMap<CommandId, (Timestamp, String)>,
     children: HashMap<ExecutionId, ExecutionStatus>,
-    /// Why published workers cannot run a command that waits.
+    /// Reasons why published workers cannot run a pending command.
     lacking: HashMap<CommandId, String>,
-    /// Commands whose tool may not run twice.
+    /// Commands whose tool must not run twice.
     once: HashSet<CommandId>,
 }
 
-/// A worker that registered.
+/// A worker, as described by its registration.
 #[derive(Debug, Clone)]
 struct Registered {
     name: String,
-    /// The pool it says it is of.
+    /// Pool from the worker's registration.
     pool: Option<String>,
-    /// Kinds of tools it says it has. Published workers say nothing.
+    /// Tool kinds from the worker's registration. Published workers send none.
     tools: Option<Vec<String>>,
 }
 
 impl Executions {
-    /// Why an execution stands as it does; nothing when it is not known.
+    /// Returns the explanation of an execution's state, or `None` if the execution does not exist.
     pub async fn why(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Why>, StoreError> {
         let Some(row) = self.get(tenant, id).await? else { return Ok(None) };
         let mut why = Why { row, is_imported: false, waits: Vec::new(), more: 0, ending: None };
@@ -133,7 +133,7 @@ impl Executions {
         found.truncate(NAMED_MAX);
         let around = self.around(tenant, &state, &found).await?;
         why.waits = found.into_iter().map(|one| explained(one, &around)).collect();
-        // It ended between the two looks.
+        // The execution ended between the two reads.
         if state.status().is_final()
             && let Some(row) = self.get(tenant, id).await?
         {
@@ -143,7 +143,7 @@ impl Executions {
         Ok(Some(why))
     }
 
-    /// The state as the log is now.
+    /// Returns the state folded from the current log.
     pub(crate) async fn state(
         &self,
         tenant: &Tenant,
@@ -214,7 +214,7 @@ impl Executions {
         Ok(around)
     }
 
-    /// The first failure nobody handled, or how else it ended.
+    /// Returns the first unhandled failure, or the event that ended the execution otherwise.
     async fn ending(&self, row: &ExecutionRow) -> Result<Ending, StoreError> {
         let mut end = None;
         let mut failed = None;
@@ -231,7 +231,7 @@ impl Executions {
                     failed = Some(event);
                 }
             }
-            // One that ended well, or was stopped, is told by its end.
+            // The end event suffices unless the execution failed.
             let needs_more = end.is_none() || row.status == ExecutionStatus::Failed;
             if !needs_more {
                 break;
@@ -252,7 +252,7 @@ fn registered(said: NewRuntime) -> Registered {
     Registered { name: said.name, pool, tools }
 }
 
-/// The command whose worker is to report.
+/// Returns the command whose worker has to report.
 fn reported(one: &Outstanding) -> Option<CommandId> {
     one.command.filter(|_| matches!(one.awaited, Awaited::Report { .. }))
 }

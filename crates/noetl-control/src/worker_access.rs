@@ -1,9 +1,10 @@
-//! Limits of a worker's token: commands of its tenant and pool, and the credentials they name.
+//! Restricts a worker's token to commands of its tenant and pool, and to the credentials they name.
 //!
-//! A worker that holds a command under a lease may read the credentials which that command names in
-//! `auth` or in its keychain, and resolve the placeholders of its execution. A worker that runs subscriptions may read the
-//! credentials that the documents of live subscriptions name. Workers whose tokens have the same
-//! tenant and pool are not told apart: names of workers are chosen by the workers.
+//! A worker that holds the lease of a command may read the credentials that the command names in
+//! `auth` or in its keychain, and resolve the placeholders of its execution. A worker that runs
+//! subscriptions may read the credentials that the documents of live subscriptions name. Workers
+//! whose tokens have the same tenant and pool are not distinguished, because workers choose their
+//! own names.
 
 mod named;
 
@@ -19,7 +20,7 @@ use noetl_store::{CommandRow, Store, StoreError, SubscriptionState};
 use self::named::NamedCredentials;
 use crate::grants::{Grants, covers};
 
-/// Commands whose owners are cached: some for every slot of many workers.
+/// Maximum number of commands whose owners are cached: several for every slot of many workers.
 const CACHED: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
 
 /// Tenant and pool that a worker's token is bound to.
@@ -27,7 +28,7 @@ const CACHED: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
 pub struct WorkerBinding {
     /// Tenant whose commands the worker may run.
     pub tenant: Tenant,
-    /// Pool whose commands the worker may run; any pool of the tenant when `None`.
+    /// Pool whose commands the worker may run; any pool of the tenant if `None`.
     pub pool: Option<Arc<str>>,
 }
 
@@ -37,24 +38,24 @@ impl WorkerBinding {
     }
 }
 
-/// Command whose credentials a worker asks for.
+/// Command for which a worker requests a credential.
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialHolder<'a> {
-    /// Execution of the command; `None` for a runtime of subscriptions.
+    /// Execution of the command; `None` for a subscription runtime.
     pub execution: Option<ExecutionId>,
-    /// Name under which the worker claimed it, where the request says so.
+    /// Name under which the worker claimed the command, if the request contains it.
     pub worker: Option<&'a str>,
 }
 
 /// Tenant and pool of each command.
 type Owners = LruCache<CommandId, (Tenant, Arc<str>)>;
 
-/// The service that decides what a worker's token opens. Cheap to clone.
+/// Decides the access of a worker's token. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkerAccess {
     store: Arc<dyn Store>,
     grants: Grants,
-    /// Tenant and pool of commands; neither changes.
+    /// Tenant and pool of commands. Neither changes.
     owners: Arc<Mutex<Owners>>,
 }
 
@@ -64,8 +65,8 @@ impl WorkerAccess {
         Self { store, grants, owners: Arc::new(Mutex::new(LruCache::new(CACHED))) }
     }
 
-    /// Returns `true` if a command is one that the token may claim and report about. A command
-    /// that does not exist is not.
+    /// Returns `true` if the token may claim a command and report about it. Returns `false` for a
+    /// command that does not exist.
     pub async fn owns(
         &self,
         binding: &WorkerBinding,
@@ -81,7 +82,7 @@ impl WorkerAccess {
         Ok(is_own)
     }
 
-    /// Returns `true` if the token's workers hold a command of this execution.
+    /// Returns `true` if the token's workers hold a lease of a command of this execution.
     pub async fn works_on(
         &self,
         binding: &WorkerBinding,
@@ -90,7 +91,8 @@ impl WorkerAccess {
         Ok(!self.held(binding, execution, None).await?.is_empty())
     }
 
-    /// Returns `true` if the token's workers hold a command of an execution of this catalog entry.
+    /// Returns `true` if the token's workers hold a lease of a command of an execution of this
+    /// catalog entry.
     pub async fn works_on_entry(
         &self,
         binding: &WorkerBinding,
@@ -102,14 +104,14 @@ impl WorkerAccess {
         Ok(is_of_entry && self.works_on(binding, execution).await?)
     }
 
-    /// Returns `true` if a held command, or a live subscription, names the credential.
+    /// Returns `true` if a leased command, or a live subscription, names the credential.
     pub async fn may_read(
         &self,
         binding: &WorkerBinding,
         holder: CredentialHolder<'_>,
         credential: &str,
     ) -> Result<bool, StoreError> {
-        // Runtimes of subscriptions of published workers name execution 0.
+        // Subscription runtimes of published workers send execution 0.
         let Some(execution) = holder.execution.filter(|id| id.get() > 0) else {
             return self.subscribes_with(binding, credential).await;
         };
@@ -122,8 +124,8 @@ impl WorkerAccess {
         Ok(false)
     }
 
-    /// Returns the commands of an execution that workers with the token's tenant and pool have
-    /// leased; with `worker`, only those of that worker.
+    /// Returns the commands of an execution leased to workers with the token's tenant and pool;
+    /// with `worker`, only those of that worker.
     async fn held(
         &self,
         binding: &WorkerBinding,
@@ -150,8 +152,8 @@ impl WorkerAccess {
         }))
     }
 
-    /// Returns `true` if a subscription that is not deactivated names the credential. A token that
-    /// is bound to a pool runs steps and no subscriptions.
+    /// Returns `true` if a subscription that is not deactivated names the credential. A token bound
+    /// to a pool runs steps but no subscriptions.
     async fn subscribes_with(
         &self,
         binding: &WorkerBinding,
@@ -181,7 +183,7 @@ impl WorkerAccess {
     }
 
     fn cached(&self) -> MutexGuard<'_, Owners> {
-        // Every critical section is one call that cannot panic half-way.
+        // Each critical section is one call that cannot panic midway.
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Workers elsewhere: the programs that said they are there, and the signs of life they give.
+//! Registers remote workers and tracks their liveness.
 //!
-//! A worker that is known by its name only holds what it began for as long as it is heard of. Any word
-//! of it counts: a heartbeat, a claim, a report. A name that registers with another key is another
-//! process; what the one before it held is held by nobody.
+//! A worker that does not name its commands keeps its leases as long as it sends anything: a
+//! heartbeat, a claim, or a report. If a name registers with another key, it is another process,
+//! and the leases of the previous one end.
 
 mod heartbeat;
 mod rhythm;
@@ -25,48 +25,48 @@ use crate::ids::Ids;
 use crate::leasing::Held;
 use crate::lost_reports::LostReports;
 
-/// Workers remembered here. Beyond it all are forgotten, and noted once more than needed.
+/// Maximum number of workers cached. Beyond it the cache is cleared, which costs some extra writes.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The longest name of a worker.
+/// Maximum length of a worker's name, in bytes.
 const NAME_MAX: usize = 200;
 
-/// What a worker says when it registers.
+/// Registration of a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registration {
     pub name: String,
-    /// Where it is reached.
+    /// Address of the worker.
     pub uri: Option<String>,
     pub status: String,
     pub labels: Option<Value>,
-    /// What it can do.
+    /// Capabilities, such as the tool kinds.
     pub capabilities: Option<Value>,
-    /// How much it can do at once.
+    /// Number of commands the worker runs at a time.
     pub capacity: Option<i32>,
-    /// What else it says; its public key is at `worker_public_key`.
+    /// Further attributes; `worker_public_key` is the public key.
     pub runtime: Option<Value>,
 }
 
-/// Why nothing was done for a worker.
+/// Errors returned by [`Workers`].
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Its name is none that a worker elsewhere can have.
+    /// The name is not valid for a remote worker.
     #[error("'{name}' is no name for a worker: {why}")]
     Name {
-        /// The name, or its beginning.
+        /// Name, truncated to 200 characters.
         name: String,
-        /// What is wrong with it.
+        /// Reason the name is invalid.
         why: &'static str,
     },
-    /// No such runtime has registered.
+    /// No such runtime is registered.
     #[error("Runtime not found: {kind} {name}")]
     Unknown { kind: &'static str, name: String },
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// Checks that a worker elsewhere can have this name.
+/// Checks that a name is valid for a remote worker.
 pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
     let why = if name.trim().is_empty() {
         "it is empty"
@@ -82,30 +82,30 @@ pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
     Err(WorkerError::Name { name: name.chars().take(NAME_MAX).collect(), why })
 }
 
-/// Whose commands a caller speaks of: those of its tenant, or all.
+/// Tenant whose commands a caller may access; all tenants if `None`.
 pub type Scope = Option<Tenant>;
 
-/// How long a key is taken for the one in the worker's row: somebody else may have removed the row.
+/// Time a cached key is assumed to be in the worker's row. Another process may delete the row.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct Remembered {
-    /// When each was last noted.
+    /// Time of the last recorded activity.
     noted: HashMap<(Scope, String), Instant>,
-    /// Heartbeats of each worker.
+    /// Heartbeat intervals of each worker.
     rhythms: HashMap<(Tenant, String), Rhythm>,
-    /// The key each was last known by.
+    /// Last known key of each worker.
     keys: HashMap<(Tenant, String), Known>,
 }
 
-/// A key that is in a worker's row, or was a moment ago.
+/// Key in a worker's row, as of the time it was read or written.
 #[derive(Clone)]
 struct Known {
     key: String,
     since: Instant,
 }
 
-/// The workers service. Cheap to clone.
+/// Registers workers and records their activity. Cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     store: Arc<dyn Store>,
@@ -129,7 +129,7 @@ impl Workers {
         Self { store, ids, remembered: Arc::default(), turns, held, served, lost }
     }
 
-    /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
+    /// Registers a runtime, or updates a registered one. Concurrent calls create one row.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -143,11 +143,11 @@ impl Workers {
             return self.write(tenant, kind, said).await;
         };
         let name = said.name.clone();
-        // One at a time: of two first calls of a process, the later one must find the key of the
-        // earlier, or it would end what that one has claimed.
+        // Serialized: of two initial requests of a process, the later one must see the key of the
+        // earlier, or it would end the leases that the earlier one acquired.
         let turn = self.turns.take(tenant, &name).await.map_err(WorkerError::Store)?;
-        // First: whoever registers has begun just now, so that what its name held is lost in any
-        // case; and if this is cut short, it is done when it registers again.
+        // Before the write: the process has just started, so commands leased to its name are lost
+        // in any case. If this is interrupted, the next registration does it.
         let ended = self.end_process_before(tenant, scope, &name, &key).await;
         let row = match ended {
             Ok(()) => self.write(tenant, kind, said).await,
@@ -159,7 +159,7 @@ impl Workers {
         Ok(row)
     }
 
-    /// Removes a runtime. What it still holds it may still report.
+    /// Deletes a runtime. It may still report commands that it holds.
     pub async fn deregister(
         &self,
         tenant: &Tenant,
@@ -175,7 +175,8 @@ impl Workers {
         }
     }
 
-    /// Ends every lease of a worker that goes: whoever looks next hands its commands out again.
+    /// Expires every lease of a worker that shuts down, so the next lease scan reissues its
+    /// commands.
     pub async fn release(
         &self,
         scope: &Scope,
@@ -191,7 +192,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Runtimes of a tenant.
+    /// Returns the runtimes of a tenant.
     pub async fn list(
         &self,
         tenant: &Tenant,
@@ -200,13 +201,13 @@ impl Workers {
         self.store.runtimes(tenant, filter).await
     }
 
-    /// Whose execution it is, for callers that work for every tenant.
+    /// Returns the tenant of an execution, for callers that serve every tenant.
     pub async fn tenant_of(&self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
         self.store.tenant_of(execution).await
     }
 
-    /// Takes up a worker that asks for commands: it is listed, and if its key is another than before,
-    /// what its name held is lost.
+    /// Records a worker's long poll: registers the worker if necessary and, if its key has changed,
+    /// ends the leases of its name.
     pub(crate) async fn asks(
         &self,
         tenant: &Tenant,
@@ -224,7 +225,7 @@ impl Workers {
             return Ok(());
         }
         let kind = RuntimeKind::WorkerPool;
-        // What it said when it registered stays. Who gives no key is asked for none.
+        // The data of its registration is preserved. A worker without a key is not asked for one.
         let listed = self.listed(tenant, name).await?;
         let is_same =
             |row: &RuntimeRow| key.is_none_or(|key| key_of(row.said.runtime.as_ref()) == Some(key));
@@ -252,7 +253,7 @@ impl Workers {
         &self.lost
     }
 
-    /// Whether workers elsewhere hold anything.
+    /// Returns the tracker of remote workers' leases.
     pub(crate) const fn held(&self) -> &Held {
         &self.held
     }
@@ -266,7 +267,7 @@ impl Workers {
         remembered.keys.insert((tenant.clone(), name.to_owned()), known);
     }
 
-    /// Ends the leases of the process that had this name before, if it was another.
+    /// Ends the leases of the previous process with this name, if its key differs.
     async fn end_process_before(
         &self,
         tenant: &Tenant,
@@ -281,12 +282,12 @@ impl Workers {
         let ended = self.store.end_held(scope.as_ref(), name).await;
         let ended = ended.map_err(WorkerError::Store)?;
         if ended > 0 {
-            info!(worker = name, commands = ended, "a worker began anew and lost what it held");
+            info!(worker = name, commands = ended, "worker restarted, released its leases");
         }
         Ok(())
     }
 
-    /// What is listed of a worker.
+    /// Returns the row of a worker.
     async fn listed(&self, tenant: &Tenant, name: &str) -> Result<Option<RuntimeRow>, WorkerError> {
         let kind = Some(RuntimeKind::WorkerPool);
         let filter =
@@ -317,12 +318,12 @@ impl Workers {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        // Every critical section is a few assignments that cannot panic half-way.
+        // Each critical section is a few assignments that cannot panic midway.
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a registration has the worker's public key.
+/// Key of the worker's public key in its registration.
 const KEY: &str = "worker_public_key";
 
 fn key_of(runtime: Option<&Value>) -> Option<&str> {

@@ -1,4 +1,5 @@
-//! The fold: one event changes the state it describes. Total: what is in the log happened.
+//! The fold: applies one event to the state. Total: every event in the event log has happened, so
+//! none is rejected.
 
 mod loops;
 
@@ -18,12 +19,12 @@ use crate::trail::{Outstanding, Trail, Undo};
 use crate::values::{Kept, KeptFailure, failed_value, size_of_failure, slot};
 
 impl Execution {
-    /// Folds in one event. Events come in the order of their places.
+    /// Folds one event into the state. Events must arrive in order of their sequence numbers.
     pub fn apply(&mut self, event: &Event) {
         self.fold(event, &mut Trail::default());
     }
 
-    /// Folds in one event and leaves what it replaces on the trail.
+    /// Folds one event into the state and adds the values it replaces to the undo log.
     pub(crate) fn fold(&mut self, event: &Event, trail: &mut Trail) {
         self.version = event.seq;
         self.last_event = Some(event.id);
@@ -68,7 +69,7 @@ impl Execution {
                 self.complete(*command, trail);
             }
             Fact::CommandFailed { command, failure, .. } => {
-                // What gave up has an execution to stop.
+                // A command that timed out still has a child execution to cancel.
                 if failure.kind != FailureKind::Timeout {
                     self.forget_child(*command, trail);
                 }
@@ -103,8 +104,8 @@ impl Execution {
             Fact::PlaybookCancelled { reason } => {
                 self.end(Status::Cancelled, event.at, reason.clone(), trail);
             }
-            // Said by a worker or client, or elsewhere, or of no execution at all; only what the
-            // engine decided drives state.
+            // Reported by a worker or client, imported, or about no execution at all. Only events
+            // that the engine decided drive state.
             Fact::CallFailed { .. }
             | Fact::SubscriptionMoved(_)
             | Fact::Reported(_)
@@ -121,7 +122,7 @@ impl Execution {
             trail.note(&source);
             self.workload.set(Arc::from(name.as_str()), slot(source), bytes);
         }
-        // The workload is kept once, as names; the rest of the start is small.
+        // The state stores the workload only as names; the rest of the start is small.
         let started = Started { workload: Map::new(), ..started.clone() };
         self.started = Some(Arc::new(started));
     }
@@ -165,7 +166,7 @@ impl Execution {
         }
     }
 
-    /// A token waits to be admitted.
+    /// Adds a token that waits for admission.
     fn hold_token(&mut self, step: &Arc<str>, token: HeldToken, trail: &mut Trail) {
         let held = self.held.entry(step.clone()).or_default();
         let before = held.clone();
@@ -173,7 +174,8 @@ impl Execution {
         trail.push(|| Undo::Held(step.clone(), before));
     }
 
-    /// Tokens that waited to be admitted wait no more: they were let in together, or refused.
+    /// Removes the tokens that waited for admission: the step admitted them together, or denied
+    /// them.
     fn release(&mut self, step: &Arc<str>, trail: &mut Trail) {
         if let Some(before) = self.held.remove(step) {
             trail.push(|| Undo::Held(step.clone(), before));
@@ -260,7 +262,7 @@ impl Execution {
         }
     }
 
-    /// Ends a visit, if it is under way.
+    /// Ends a step run and returns it, or returns `None` if it is not active.
     fn leave(&mut self, step: &Arc<str>, generation: u32, trail: &mut Trail) -> Option<Visit> {
         let visit = (step.clone(), generation);
         self.drop_loop(&visit, trail);
@@ -279,7 +281,7 @@ impl Execution {
         }
     }
 
-    /// What a visit set for itself.
+    /// Stores the variables that a step run set for itself.
     fn update_locals(&mut self, visit: (Arc<str>, u32), values: &Map, seq: Seq, trail: &mut Trail) {
         let held = self.held_bytes();
         let limits = self.limits;

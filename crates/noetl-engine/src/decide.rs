@@ -1,8 +1,8 @@
 //! Turns state and one input into the events to record.
 //!
-//! A decision folds its own events into the state as it goes, so that what follows from it is
-//! decided on top of it, without copying an execution that may hold 100 000 results. A refusal
-//! leaves the state as it was. A caller that cannot commit the events drops the state.
+//! A decision folds its events into the state as it records them, so later parts of the decision
+//! see the result of earlier ones without copying an execution that may hold 100,000 results. A
+//! rejection leaves the state unchanged. A caller that cannot commit the events discards the state.
 
 mod abandon;
 mod answer;
@@ -38,61 +38,61 @@ use crate::flow::Activation;
 use crate::loaded::Loaded;
 use crate::trail::{Copied, Trail};
 
-/// Why an input changes nothing.
+/// Reason the engine rejects an input. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no such execution.
+    /// The execution has no events.
     #[error("there is no such execution")]
     NotFound,
     #[error("the execution began before")]
     AlreadyStarted,
     #[error("the execution is {0:?} already")]
     AlreadyFinished(Status),
-    /// The command is over, or is not one of this execution.
+    /// The command is terminal, or does not belong to this execution.
     #[error("the command is over")]
     CommandFinished,
-    /// Another worker holds it.
+    /// Another worker holds the command.
     #[error("the command was claimed by {0}")]
     ClaimedBy(Arc<str>),
-    /// The command waits for no answer, or for one with another token.
+    /// The command waits for no answer, or for an answer with a different token.
     #[error("the command waits for no such answer")]
     NotAwaited,
-    /// A template of the workload cannot be rendered.
+    /// A template of the workload failed to render.
     #[error("{0}")]
     Workload(String),
-    /// It depends on values that are not in memory. Load them into [`Moment::loaded`] and ask
-    /// again.
+    /// The decision depends on values that are not in memory. Load them into [`Moment::loaded`] and
+    /// retry.
     #[error("{} values have to be loaded first", .0.len())]
     Need(Vec<Place>),
 }
 
-/// The present, and what is fresh at it.
+/// Inputs of a decision that come from outside the state: time, IDs, entropy, and limits.
 pub struct Moment<'a> {
-    /// What time it is.
+    /// Current time; recorded as the time of the new events.
     pub now: Timestamp,
-    /// Mints ids, each larger than the one before.
+    /// Mints event IDs, each larger than the previous one.
     pub ids: &'a mut dyn FnMut() -> EventId,
-    /// What `uuid4()` is made from.
+    /// Source of randomness for `uuid4()`.
     pub entropy: Entropy,
-    /// What templates see as `env`.
+    /// Variables that templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
-    /// Values that were loaded because the state knows only their places.
+    /// Values that the caller loaded because the state has only references to them.
     pub loaded: Loaded,
-    /// What one execution may ask for.
+    /// Limits of one execution.
     pub caps: Caps,
 }
 
-/// What one execution may ask for, so that a mistake in a playbook does not take everything.
+/// Limits of one execution, so that a mistake in a playbook cannot exhaust shared resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// Items of one loop.
+    /// Maximum number of items of one loop. Default 100,000.
     pub loop_items: u32,
-    /// Items of one loop that run at a time when the playbook does not say.
+    /// Maximum number of items of one loop in flight if the playbook does not set it. Default 64.
     pub in_flight: u32,
-    /// Executions that start one another, one below the other.
+    /// Maximum nesting depth of child executions. Default 32.
     pub depth: u32,
-    /// Events of one execution. At the limit, a running execution fails, and a finished one rejects
-    /// further reports.
+    /// Maximum number of events of one execution. Default 10,000,000. At the limit, a running
+    /// execution fails, and a finished one rejects further reports.
     pub events: u64,
 }
 
@@ -102,11 +102,11 @@ impl Default for Caps {
     }
 }
 
-/// Decides one input. On `Ok` the state has the returned events folded in.
+/// Decides one input. On `Ok`, the returned events are folded into the state.
 ///
-/// [`Refusal::Need`] names everything that is known to be missing; with that loaded, the answer may
-/// be `Need` again, since what comes to light then may depend on more. It ends: each round a
-/// template reads what it could not read before.
+/// [`Refusal::Need`] lists every value known to be missing. After the caller loads them, the next
+/// call can return `Need` again, because the loaded values may refer to more. The sequence
+/// terminates: each attempt reads a value that the previous one could not.
 pub fn decide(
     playbook: &Playbook,
     state: &mut Execution,
@@ -134,10 +134,10 @@ pub fn decide(
     draft.finish()
 }
 
-/// How long an answer from elsewhere is waited for when nobody says.
+/// Default timeout of an external answer, used if the playbook sets none.
 pub(crate) const CALLBACK_WAIT: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// A decision in the making.
+/// A decision in progress.
 pub(crate) struct Draft<'a, 'm> {
     pub(crate) playbook: &'a Playbook,
     pub(crate) state: &'a mut Execution,
@@ -145,21 +145,21 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) events: Vec<Event>,
     /// Steps to enter, in order.
     pub(crate) queue: VecDeque<Activation>,
-    /// Loops that are being advanced, innermost last, and whether to do so once more.
+    /// Loops being advanced, innermost last, and whether each needs another pass.
     pub(crate) advancing: Vec<((Arc<str>, u32), bool)>,
-    /// Visits that began and ended within this decision.
+    /// Number of step runs that began and ended within this decision.
     pub(crate) inline_visits: u32,
-    /// How many events there were when tokens that wait to be admitted were last looked at.
+    /// Number of recorded events when tokens that wait for admission were last evaluated.
     pub(crate) held_tried: Option<usize>,
-    /// What templates can reach beyond the state: what the caller loaded, and what this decision
-    /// recorded itself.
+    /// Values that templates can read beyond the state: those the caller loaded, and those this
+    /// decision recorded.
     pub(crate) loaded: Loaded,
-    /// What is missing. If there is anything, the decision is undone.
+    /// Values that are missing. If there are any, [`decide`] undoes the decision.
     pub(crate) needed: Vec<Place>,
     /// Caller that the next recorded event names.
     pub(crate) actor: Option<Arc<str>>,
     before: Copied,
-    /// Where the moment's entropy stood.
+    /// Position of the entropy source when the decision began.
     drawn: u64,
     trail: Trail,
 }
@@ -194,24 +194,25 @@ impl<'a, 'm> Draft<'a, 'm> {
         }
     }
 
-    /// The decision, or, if anything is missing, what it is and the state as it was.
+    /// Returns the events, or restores the state and returns [`Refusal::Need`] if values are
+    /// missing.
     fn finish(self) -> Result<Vec<Event>, Refusal> {
         if self.needed.is_empty() {
             return Ok(self.events);
         }
-        // Another try with the same moment draws the same.
+        // A retry with the same `Moment` draws the same random values.
         self.moment.entropy.rewind(self.drawn);
         self.before.restore(self.state, self.trail);
         Err(Refusal::Need(self.needed))
     }
 
-    /// Undoes the decision; answers what it found missing.
+    /// Undoes the decision and returns the values it found missing.
     pub(crate) fn undo(self) -> Vec<Place> {
         self.before.restore(self.state, self.trail);
         self.needed
     }
 
-    /// Notes what is missing.
+    /// Adds the values that are neither loaded nor already listed to the missing ones.
     pub(crate) fn need(&mut self, places: impl IntoIterator<Item = Place>) {
         for place in places {
             let is_known = self.needed.iter().any(|known| known.is_same(&place));
@@ -221,7 +222,7 @@ impl<'a, 'm> Draft<'a, 'm> {
         }
     }
 
-    /// Records a fact: it is part of the decision and of the state from here on.
+    /// Records a fact as an event of the decision and folds it into the state.
     pub(crate) fn record(&mut self, fact: Fact) -> EventId {
         let id = (self.moment.ids)();
         self.record_as(id, fact)
@@ -237,7 +238,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             actor: self.actor.take(),
         };
         self.state.fold(&event, &mut self.trail);
-        // What it holds is at hand for the rest of this decision, however large.
+        // Values of this event are available to the rest of the decision, whatever their size.
         if self.trail.take_placed() {
             self.loaded.insert(&event);
         }
@@ -245,13 +246,13 @@ impl<'a, 'm> Draft<'a, 'm> {
         id
     }
 
-    /// Refuses what an absent execution cannot be asked.
+    /// Returns [`Refusal::NotFound`] if the execution is absent.
     fn known(&self) -> Result<(), Refusal> {
         if self.state.status == Status::Absent { Err(Refusal::NotFound) } else { Ok(()) }
     }
 
-    /// Fails an execution whose log has as many events as it may have. Terminal at once, because
-    /// waiting for what runs would add more.
+    /// Fails an execution whose event log has reached its limit. Terminal at once, because waiting
+    /// for commands in flight would add more events.
     fn bound_events(&mut self) {
         let most = self.moment.caps.events;
         if self.state.status != Status::Running || self.state.version.0 < most {
@@ -267,7 +268,7 @@ impl<'a, 'm> Draft<'a, 'm> {
         self.record(Fact::PlaybookFailed { step, failure });
     }
 
-    /// Refuses what a finished or absent execution cannot be asked.
+    /// Returns a rejection if the execution is finished or absent.
     fn running(&self) -> Result<(), Refusal> {
         self.known()?;
         if self.state.status.is_final() {

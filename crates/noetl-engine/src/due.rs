@@ -1,5 +1,5 @@
-//! What is to happen later, or to another execution: written in the transaction that decides it and
-//! delivered at least once.
+//! Timers: actions due later, or addressed to another execution. The store writes them in the
+//! transaction of the decision and delivers them at least once.
 
 use std::sync::Arc;
 
@@ -12,51 +12,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::Execution;
 
-/// Something to be delivered.
+/// A timer to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Due {
-    /// The execution it is for.
+    /// Execution the timer fires on.
     pub target: ExecutionId,
     pub at: Timestamp,
     pub kind: DueKind,
 }
 
-/// What is to be delivered. Its JSON form is what a due row holds.
+/// Action of a timer. Its JSON form is the payload of a `due` row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "due", rename_all = "snake_case")]
 pub enum DueKind {
-    /// A command's time has come.
+    /// Wakes a parked command.
     Wake {
         command: CommandId,
-        /// The time it waits for.
+        /// Time the command waits for.
         at: Timestamp,
     },
-    /// A step's time is over.
+    /// Fails a step run that has not ended.
     StepTimeout {
         step: Arc<str>,
-        /// Which visit of it.
+        /// Run number of the step, from 1.
         generation: u32,
     },
-    /// A token has waited long enough to be admitted.
+    /// Denies a token that still waits for admission.
     AdmissionTimeout {
         step: Arc<str>,
-        /// The time it could wait for.
+        /// Time until which the token may wait.
         until: Timestamp,
     },
-    /// An execution's time is over.
+    /// Fails an execution that has not ended by its deadline.
     Deadline,
-    /// An execution is to be started.
+    /// Starts a child execution.
     StartChild {
         parent: ExecutionId,
-        /// Which of its commands.
+        /// Command of the parent that starts the child.
         command: CommandId,
         child: Box<Child>,
-        /// What to give it.
+        /// Payload of the child's start.
         payload: Map,
-        /// Which workers its commands go to.
+        /// Worker pool for the child's commands; `None` selects the default pool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pool: Option<Arc<str>>,
-        /// The span it is below.
+        /// Parent span of the child's span.
         #[serde(
             default,
             skip_serializing_if = "Option::is_none",
@@ -64,33 +64,33 @@ pub enum DueKind {
         )]
         trace: Option<TraceContext>,
     },
-    /// An execution that a command waits for has ended.
+    /// Reports the outcome of a child execution to the command that waits for it.
     ChildEnded { command: CommandId, child: ExecutionId, outcome: ChildOutcome },
-    /// An execution is not wanted any more.
+    /// Cancels a child execution that its parent no longer needs.
     CancelChild {
-        /// Who does not want it.
+        /// Execution that requests the cancellation.
         parent: ExecutionId,
     },
-    /// Somebody is to be told.
+    /// Sends a notification about an execution.
     Notify {
-        /// What happened: `failed`, `waiting` or `completed`.
+        /// Event to report: `failed`, `waiting`, or `completed`.
         what: Arc<str>,
-        /// The step it is about.
+        /// Step that the notification is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Arc<str>>,
-        /// Why, in one sentence.
+        /// Failure message in one sentence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
 }
 
-/// How an execution that a command waits for ended.
+/// Outcome of a child execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildOutcome {
     Completed {
         result: Value,
-        /// Where that is kept, when it is too large for the log.
+        /// Blob that holds the result, if the result is too large for the event log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reference: Option<Arc<BlobRef>>,
     },
@@ -98,7 +98,8 @@ pub enum ChildOutcome {
     Cancelled(Option<String>),
 }
 
-/// What `events` ask for; `state` is the state after them.
+/// Returns the timers that `events` create. `state` is the state after the events; `notify` returns
+/// `true` for the kinds of notification to send.
 pub fn due_of(state: &Execution, notify: impl Fn(&str) -> bool, events: &[Arc<Event>]) -> Vec<Due> {
     let mut due = Vec::new();
     for event in events {
@@ -175,7 +176,8 @@ fn start_child(
     command: CommandId,
     child: &Child,
 ) -> Due {
-    // A command that does not wait is over already; then it was issued just now.
+    // A command that does not wait for its child has ended by now; then `events` contains its
+    // issue.
     let issued = state.open_command(command).map(|open| open.issued.clone());
     let issued = issued.or_else(|| issued_in(events, command));
     let payload = issued.as_deref().map(payload).unwrap_or_default();
@@ -199,7 +201,7 @@ fn issued_in(events: &[Arc<Event>], command: CommandId) -> Option<Arc<Issued>> {
     })
 }
 
-/// What a playbook is called with: the named arguments, else the payload.
+/// Returns the payload of a child's start: the named arguments, or else `payload` or `workload`.
 fn payload(issued: &Issued) -> Map {
     if !issued.input.is_empty() {
         return issued.input.clone();
@@ -210,7 +212,7 @@ fn payload(issued: &Issued) -> Map {
     }
 }
 
-/// An execution whose command does not wait for it any more is stopped.
+/// Cancels the child execution of a command that was cancelled or timed out.
 fn unwanted(state: &Execution, event: &Event, command: CommandId) -> Option<Due> {
     let gave_up = match &event.fact {
         Fact::CommandFailed { failure, .. } => failure.kind == FailureKind::Timeout,
@@ -220,7 +222,7 @@ fn unwanted(state: &Execution, event: &Event, command: CommandId) -> Option<Due>
     Some(Due { target, at: event.at, kind: DueKind::CancelChild { parent: event.execution } })
 }
 
-/// Whoever waits for this execution is told how it ended.
+/// Reports the outcome of this execution to the parent's command that waits for it.
 fn ended(state: &Execution, event: &Event) -> Option<Due> {
     let started = state.started()?;
     let (target, command) = (started.parent?, started.parent_command?);
@@ -237,7 +239,8 @@ fn ended(state: &Execution, event: &Event) -> Option<Due> {
 }
 
 impl ChildOutcome {
-    /// What the command that waited for it comes to.
+    /// Returns the result or failure of the command that waited for the child, and the blob of a
+    /// large result.
     pub fn answer(self, child: ExecutionId) -> (Result<Value, Failure>, Option<Arc<BlobRef>>) {
         let meta = |status: &str| serde_json::json!({ "execution_id": child.to_string(), "status": status });
         match self {
@@ -264,8 +267,9 @@ impl ChildOutcome {
     }
 }
 
-/// The failure of a call whose child did not end well. What is known of the child stands apart, as
-/// after a success: at the top it would hide the failure's own `status` and `error`.
+/// Returns the failure of a command whose child failed or was cancelled. The child's ID, status,
+/// and error are under `_meta`, as after a success: at the top level they would hide the failure's
+/// own `status` and `error`.
 fn child_failed(message: String, about: Value) -> Failure {
     let details = serde_json::json!({ "_meta": about });
     Failure::new(FailureKind::ChildFailed, message).with_details(details)

@@ -1,4 +1,4 @@
-//! What committed events call for outside the log.
+//! Work outside the event log that committed events require.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use noetl_model::{CommandId, Event, Fact, Outcome};
 
 use crate::{Execution, Status};
 
-/// Work that follows from events once they are durable.
+/// Work to perform once the events that require it are durable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Hand this command to a worker.
+    /// Dispatches a pending command to a worker.
     Dispatch {
         command: CommandId,
-        /// Who claimed it in the same transaction, if somebody did.
+        /// Worker that claimed the command in the same transaction, if any.
         claimed_by: Option<Arc<str>>,
     },
-    /// Tell whoever runs this command to stop.
+    /// Asks the worker that runs this command to stop.
     Stop { command: CommandId },
-    /// Tell whoever waits for the execution that it ended.
+    /// Notifies waiters that the execution ended.
     Finish { status: Status },
 }
 
-/// The work `events` call for; `state` is the state after them.
+/// Returns the work that `events` require. `state` is the state after the events.
 pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
     let mut effects = Vec::new();
     for (place, event) in events.iter().enumerate() {
@@ -30,7 +30,7 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             Fact::CommandIssued(_) => {
                 effects.push(Effect::Dispatch { command: event.id.into(), claimed_by: None });
             }
-            // It needs no worker.
+            // The control plane runs this command itself; no worker is needed.
             Fact::CommandClaimed { command, worker, .. } if &**worker == CONTROL_PLANE => {
                 effects.retain(
                     |effect| !matches!(effect, Effect::Dispatch { command: c, .. } if c == command),
@@ -51,7 +51,7 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
                 effects.push(Effect::Stop { command: *command });
             }
             // Fail fast: commands that were open at the failure can't change the outcome. A command
-            // that was issued after it is the final step's.
+            // that was issued after the failure belongs to the final step.
             Fact::StepExited {
                 outcome: Outcome::Failed { handled: false, drains: false, .. },
                 ..

@@ -1,4 +1,4 @@
-//! The state of one execution: a fold over its log.
+//! State of one execution: a fold over its event log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use noetl_playbook::template::Names;
 use crate::repeat::Repeat;
 use crate::values::{Kept, KeptFailure, Limits, Values, size_of};
 
-/// How an execution stands.
+/// Lifecycle status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing was recorded yet.
+    /// No event is recorded.
     Absent,
-    /// Not finished: a command is outstanding.
+    /// Not finished: a command is open, or a token waits for admission.
     Running,
     Completed,
     Failed,
@@ -25,7 +25,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether nothing can move it any more.
+    /// Returns `true` if the status is terminal.
     pub const fn is_final(self) -> bool {
         match self {
             Self::Absent | Self::Running => false,
@@ -37,23 +37,23 @@ impl Status {
 /// A command that is not terminal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenCommand {
-    /// What was handed out.
+    /// Tool, settings, and input of the command, as recorded in `command.issued`.
     pub issued: Arc<Issued>,
-    /// Pending, claimed or running.
+    /// Pending, claimed, or running.
     pub state: CommandState,
     pub worker: Option<Arc<str>>,
-    /// When it came to stand as it does: was issued, taken, begun or parked.
+    /// Time the command entered its current state: issued, claimed, started, or parked.
     pub since: Timestamp,
-    /// What it waits for, when no worker holds it.
+    /// Reason the command is parked; `None` while it is pending or a worker holds it.
     pub(crate) parked: Option<Parked>,
-    /// What its tool answered, when that came before the command's end.
+    /// Tool result, if the worker reported it before the command's completion.
     pub(crate) answer: Option<Kept>,
-    /// A rough size of its settings and input.
+    /// Approximate size of the settings and input, in bytes.
     pub(crate) bytes: usize,
 }
 
 impl OpenCommand {
-    /// A command that was just handed out.
+    /// Creates a pending command.
     pub(crate) fn new(issued: Arc<Issued>, since: Timestamp) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();
@@ -61,50 +61,51 @@ impl OpenCommand {
         Self { issued, state, worker: None, since, parked: None, answer: None, bytes }
     }
 
-    /// What it waits for, when no worker holds it.
+    /// Returns the reason the command is parked, or `None` if it is not parked.
     pub fn parked(&self) -> Option<&Parked> {
         self.parked.as_ref()
     }
 }
 
-/// A visit that is under way. Its command, if it has one, knows the rest.
+/// An active step run. Its command, if it has one, holds the rest of its state.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Visit {
     pub(crate) data: Option<Kept>,
-    /// What its commands set with `step.*`.
+    /// Variables that the step run's commands set with `step.*`.
     pub(crate) locals: Values,
 }
 
-/// A token that waits to be admitted.
+/// A token that waits for admission to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeldToken {
     pub(crate) from: Option<Arc<str>>,
     pub(crate) until: Timestamp,
 }
 
-/// A failure that nobody handled; the execution ends with it once its commands have ended.
+/// An unhandled failure. The execution fails with it once its commands have ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failing {
     pub(crate) step: Arc<str>,
     pub(crate) failure: KeptFailure,
 }
 
-/// How many visits began and ended.
+/// Numbers of step runs that completed and failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     pub(crate) completed: u32,
     pub(crate) failed: u32,
 }
 
-/// Everything later decisions depend on.
+/// State of an execution: everything that later decisions depend on.
 ///
-/// An execution that is running has an open command, or a token that waits to be admitted. What
-/// loops, timers, children and callbacks are waited for is known by the commands they stand for.
+/// A running execution has an open command, or a token that waits for admission. Loops, timers,
+/// child executions, and callbacks that the execution waits for are part of the commands that
+/// represent them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
     pub(crate) id: ExecutionId,
     pub(crate) version: Seq,
-    /// The event at `version`.
+    /// ID of the event at `version`.
     pub(crate) last_event: Option<EventId>,
     pub(crate) status: Status,
     pub(crate) started: Option<Arc<Started>>,
@@ -114,70 +115,72 @@ pub struct Execution {
     pub(crate) workload: Values,
     pub(crate) ctx: Values,
     pub(crate) results: Values,
-    /// How often each step was entered.
+    /// Number of runs of each step.
     pub(crate) generations: HashMap<Arc<str>, u32>,
-    /// The round in which a step that joins `any` last ran.
+    /// Round in which each step that joins `any` last ran.
     pub(crate) rounds: HashMap<Arc<str>, u32>,
-    /// Visits under way, by step and generation.
+    /// Active step runs, by step and run number.
     pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
-    /// Tokens that wait at a step, each with the step it came from.
+    /// Join tokens that wait at each step, as the names of the steps they came from.
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
-    /// Loops under way, by the visit they belong to.
+    /// Active loops, by step and run number.
     pub(crate) loops: BTreeMap<(Arc<str>, u32), Repeat>,
-    /// Tokens that wait to be admitted at a step.
+    /// Tokens that wait for admission at each step.
     pub(crate) held: BTreeMap<Arc<str>, Vec<HeldToken>>,
-    /// Executions that commands wait for. Those of commands that gave up stay.
+    /// Child executions of commands that wait for them. Entries of commands that stopped waiting
+    /// remain.
     pub(crate) children: BTreeMap<CommandId, ExecutionId>,
-    /// Executions it started and does not wait for.
+    /// Child executions that this execution started without waiting for them.
     pub(crate) sent: Vec<ExecutionId>,
     pub(crate) failing: Option<Arc<Failing>>,
-    /// A failure that nobody handled and that lets everything else end first.
+    /// An unhandled failure that takes effect after all other work has ended.
     pub(crate) doomed: Option<Arc<Failing>>,
-    /// The step whose data is the execution's result if it ends now.
+    /// Leaf step whose data becomes the execution's result if the execution ends now.
     pub(crate) leaf: Option<Arc<str>>,
-    /// The one before it, in case the last step only cleans up.
+    /// Leaf step before `leaf`, for the case that the last step only cleans up.
     pub(crate) leaf_before: Option<Arc<str>>,
     pub(crate) counts: Counts,
     pub(crate) current_step: Option<Arc<str>>,
     pub(crate) error: Option<String>,
-    /// A rough size of what open commands were given, for the cache's bound.
+    /// Approximate size of the settings and input of open commands, in bytes; bounds the cache.
     pub(crate) command_bytes: usize,
-    /// How much of its values it holds.
+    /// Limits on the values stored inline in the state.
     pub(crate) limits: Limits,
 }
 
-/// What lists and status pages show.
+/// Fields of an execution shown in listings and on status pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub status: Status,
-    /// The number of events in its log.
+    /// Number of events in the event log.
     pub version: Seq,
     pub started_at: Timestamp,
-    /// When its newest event was decided.
+    /// Time of the newest event.
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// Why it failed, in one sentence.
+    /// Failure message in one sentence; `None` unless the execution failed.
     pub error: Option<String>,
-    /// Steps entered, counting each name once.
+    /// Number of distinct steps entered.
     pub steps_entered: u32,
-    /// Visits that ended well.
+    /// Number of step runs that completed.
     pub steps_completed: u32,
-    /// Visits that ended badly.
+    /// Number of step runs that failed.
     pub steps_failed: u32,
-    /// Visits under way.
+    /// Number of active step runs.
     pub steps_running: u32,
-    /// The step that was entered last.
+    /// Step that was entered last.
     pub current_step: Option<Arc<str>>,
 }
 
 impl Execution {
-    /// An execution of which nothing is recorded yet. Large values will be known by their places.
+    /// Creates the state of an execution without events. The state stores large values as
+    /// references.
     pub fn absent(id: ExecutionId) -> Self {
         Self::within(id, Limits::default())
     }
 
-    /// The same, holding as much of its values as `limits` say.
+    /// Creates the state of an execution without events that stores values inline up to `limits`.
     pub fn within(id: ExecutionId, limits: Limits) -> Self {
         Self {
             id,
@@ -212,17 +215,16 @@ impl Execution {
         }
     }
 
-    /// Which execution it is.
     pub fn id(&self) -> ExecutionId {
         self.id
     }
 
-    /// The place of the last event folded in.
+    /// Returns the sequence number of the last folded event.
     pub fn version(&self) -> Seq {
         self.version
     }
 
-    /// The last event folded in.
+    /// Returns the ID of the last folded event.
     pub fn last_event(&self) -> Option<EventId> {
         self.last_event
     }
@@ -231,12 +233,12 @@ impl Execution {
         self.status
     }
 
-    /// How it began; `None` while it is absent.
+    /// Returns the start of the execution, or `None` while it is absent.
     pub fn started(&self) -> Option<&Arc<Started>> {
         self.started.as_ref()
     }
 
-    /// The pool whose workers take its commands; the default one when `None`.
+    /// Returns the worker pool for the execution's commands, or `None` for the default pool.
     pub(crate) fn pool(&self) -> Option<Arc<str>> {
         let started = self.started.as_ref()?;
         match started.pool.as_ref().filter(|pool| !pool.is_empty()) {
@@ -245,28 +247,28 @@ impl Execution {
         }
     }
 
-    /// The trace its commands belong to.
+    /// Returns the trace that the execution's commands belong to.
     pub(crate) fn trace(&self) -> Option<Arc<Trace>> {
         let context = self.started.as_ref()?.trace.as_ref()?;
         Some(context.trace.clone())
     }
 
-    /// Commands that are not terminal, oldest first.
+    /// Returns the commands that are not terminal, oldest first.
     pub fn open_commands(&self) -> impl Iterator<Item = (CommandId, &OpenCommand)> {
         self.commands.iter().map(|(id, command)| (*id, command))
     }
 
-    /// The command, unless it is terminal or was never issued here.
+    /// Returns the command, or `None` if it is terminal or the execution never issued it.
     pub fn open_command(&self, id: CommandId) -> Option<&OpenCommand> {
         self.commands.get(&id)
     }
 
-    /// Whether a failure that nobody handled waits for running commands to end.
+    /// Returns `true` if the execution has an unhandled failure and waits for open commands to end.
     pub fn is_failing(&self) -> bool {
         self.failing.is_some() && self.status == Status::Running
     }
 
-    /// A rough size in memory, for a cache's bound.
+    /// Returns the approximate size in memory, in bytes; bounds the cache.
     pub fn bytes(&self) -> usize {
         const BASE: usize = 2048;
         const PER_STEP: usize = 256;
@@ -279,7 +281,7 @@ impl Execution {
             + self.commands.len() * PER_COMMAND
     }
 
-    /// What lists and status pages show.
+    /// Returns the fields shown in listings and on status pages.
     pub fn summary(&self) -> Summary {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Summary {
@@ -297,14 +299,14 @@ impl Execution {
         }
     }
 
-    /// A rough size of the values that are held.
+    /// Returns the approximate size of the values stored inline, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let loops = self.loops.values().map(|repeat| repeat.counters.bytes).sum::<usize>();
         let locals = self.running.values().map(|visit| visit.locals.bytes).sum::<usize>();
         self.workload.bytes + self.ctx.bytes + self.results.bytes + loops + locals
     }
 
-    /// What the commands of a visit set with `step.*`.
+    /// Returns the variables that the step run's commands set with `step.*`.
     pub(crate) fn locals(&self, step: &Arc<str>, generation: u32) -> Arc<Names> {
         let visit = self.running.get(&(step.clone(), generation));
         visit.map(|visit| visit.locals.names.clone()).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! How work moves along the graph: entering and leaving steps, joins, and the end.
+//! Moves an execution along its graph: entering and leaving steps, joins, and the end.
 //!
-//! The rules are those of the language: R2 in [`enter`], [`issue`], [`repeat`] and [`frames`], R4
-//! in [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. What the control plane does without a
-//! worker is in [`own`], pipelines that call playbooks are in [`split`].
+//! The rules are those of the playbook language: R2 in [`enter`], [`issue`], [`repeat`], and
+//! [`frames`], R4 in [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. Control-plane tools
+//! are in [`own`], pipelines that call playbooks in [`split`].
 
 mod collection;
 mod enter;
@@ -28,10 +28,10 @@ pub(crate) use split::is_call;
 #[derive(Debug)]
 pub(crate) struct Activation {
     pub(crate) step: StepIx,
-    /// How many waiting tokens this uses up.
+    /// Number of waiting tokens that entering the step consumes.
     pub(crate) tokens: u32,
-    /// The step whose arc led here.
+    /// Step whose arc led here; `None` for the first step.
     pub(crate) from: Option<Arc<str>>,
-    /// Whether it waits to be admitted already.
+    /// Whether the token already waits for admission.
     pub(crate) held: bool,
 }

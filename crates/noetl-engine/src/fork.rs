@@ -1,9 +1,9 @@
-//! Where a log can be cut, so that another execution goes on from there.
+//! Finds the positions at which an event log can be cut, so that a fork continues from there.
 //!
-//! The events of one decision are recorded together, and a cut between them would lose what only
-//! the rest of them says. So a cut is moved back to the last place where the execution was at rest:
-//! where everything that is under way is known by an open command, a loop, a waiting token or a
-//! token that waits to be admitted. What was under way there is handed out anew.
+//! The events of one decision are recorded together, and a cut between them would lose information
+//! that only the later ones contain. A cut therefore moves back to the last consistent one: an
+//! event after which open commands, loops, join tokens, and tokens that wait for admission
+//! represent all work in flight. The fork issues that work again.
 
 mod fits;
 
@@ -17,14 +17,14 @@ use crate::flow::is_call;
 
 pub use fits::{Misfit, Why, misfit};
 
-/// How many events, and bytes of them, another execution may begin with. They are recorded in one
-/// transaction; what is longer is better begun anew.
+/// Maximum number of events a fork copies. A fork records them in one transaction; restart a longer
+/// execution instead.
 pub const FORK_EVENTS_MAX: usize = 20_000;
-/// See [`FORK_EVENTS_MAX`].
+/// Maximum size, in bytes, of the events a fork copies; see [`FORK_EVENTS_MAX`].
 pub const FORK_BYTES_MAX: usize = 64 << 20;
 
-/// The index of the last event up to `cut` after which the execution was at rest. None when it had
-/// not come to rest by then: nothing of it can be taken over but its workload.
+/// Returns the index of the last event up to `cut` that is a consistent cut. Returns `None` if
+/// there is none: then a fork can copy only the workload.
 pub(crate) fn last_rest(log: &[Event], cut: Seq) -> Option<usize> {
     let mut state = Execution::absent(log.first()?.execution);
     let mut back: Vec<&Arc<str>> = Vec::new();
@@ -41,8 +41,8 @@ pub(crate) fn last_rest(log: &[Event], cut: Seq) -> Option<usize> {
     found
 }
 
-/// Keeps track of arcs that close a loop: between the exit that takes one and the entry it leads to
-/// nothing in the state knows of it.
+/// Tracks taken arcs that close a cycle: between the exit that takes one and the entry it leads to,
+/// the state does not represent it.
 fn follow<'l>(back: &mut Vec<&'l Arc<str>>, event: &'l Event) {
     match &event.fact {
         Fact::StepExited { next, .. } => {
@@ -60,10 +60,12 @@ fn follow<'l>(back: &mut Vec<&'l Arc<str>>, event: &'l Event) {
     }
 }
 
-/// Whether a decision may end with this event, or go on after it from the state alone.
+/// Returns `true` if a decision may end with this event, or can continue after it from the state
+/// alone.
 fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>)) -> bool {
     match &event.fact {
-        // One that fails as it is issued stands for something that could not be rendered, or was lost.
+        // A command that fails as it is issued stands for an item that did not render, or lost its
+        // worker.
         Fact::CommandIssued(_) => !after.is_some_and(|after| fails(after, event.id.into())),
         Fact::CommandClaimed { .. }
         | Fact::CommandStarted { .. }
@@ -72,7 +74,7 @@ fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>))
         Fact::StepExited { outcome, .. } => {
             !matches!(outcome, Outcome::Failed { handled: false, .. })
         }
-        // What its tasks set is recorded right after an answer, and belongs to it.
+        // The variables that tasks set are recorded right after a result, and belong to it.
         Fact::CallDone { step, .. } => !after.is_some_and(|after| sets(after, step)),
         Fact::ContextUpdated { step, .. } => before.is_some_and(
             |before| matches!(&before.fact, Fact::CallDone { step: of, .. } if of == step),
@@ -96,8 +98,8 @@ fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>))
     }
 }
 
-/// Whether the event answers a call of a split pipeline. What its rules decided is known only to the
-/// events that follow.
+/// Returns `true` if the event is the result of a call in a split pipeline. Only the following
+/// events record the verdict of the call's rules.
 fn is_call_answer(state: &Execution, event: &Event) -> bool {
     let command = match &event.fact {
         Fact::CallDone { command, .. } => *command,
@@ -118,15 +120,16 @@ fn sets(event: &Event, step: &Arc<str>) -> bool {
     matches!(&event.fact, Fact::ContextUpdated { step: of, .. } if of == step)
 }
 
-/// Whether there is something to go on with. The events of a decision come in a row, so between two of
-/// them nothing but that decision is half done.
+/// Returns `true` if a fork could continue from this state. The events of a decision are
+/// contiguous, so between two of them only that decision is incomplete.
 fn is_under_way(state: &Execution) -> bool {
     let is_open = !state.commands.is_empty() || !state.held.is_empty() || !state.waiting.is_empty();
     state.status == Status::Running && !state.is_failing() && is_open
 }
 
-/// The place before what an execution failed of, so that going on from there tries it again. For
-/// one that was stopped, or ended from outside, the place before that.
+/// Returns the sequence number before the first unhandled failure, so that a fork from there
+/// retries the failed work. For an execution that was cancelled or ended by an operator, returns
+/// the one before its end.
 pub fn before_failure(log: &[Event]) -> Option<Seq> {
     let failed = log.iter().find_map(|event| match &event.fact {
         Fact::StepExited {
@@ -144,7 +147,7 @@ pub fn before_failure(log: &[Event]) -> Option<Seq> {
     Some(Seq(at.0.saturating_sub(1)))
 }
 
-/// Where the first item of a loop failed that was not tried again.
+/// Returns the sequence number of the first item failure of a loop that was not retried.
 fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Seq> {
     let issued_after = |place: usize, index: u32| {
         log[place + 1..].iter().any(|event| match &event.fact {
@@ -165,7 +168,7 @@ fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Se
     })
 }
 
-/// The place before the last visit of a step, if it was ever entered.
+/// Returns the sequence number before the last run of a step, or `None` if the step never ran.
 pub fn before_step(log: &[Event], step: &str) -> Option<Seq> {
     let entered = log
         .iter()
@@ -174,7 +177,7 @@ pub fn before_step(log: &[Event], step: &str) -> Option<Seq> {
     Some(Seq(entered.seq.0.saturating_sub(1)))
 }
 
-/// The steps that were entered, each name once, in order.
+/// Returns the names of the steps that ran, each once, in order of their first run.
 pub fn steps_entered(log: &[Event]) -> Vec<Arc<str>> {
     let mut steps: Vec<Arc<str>> = Vec::new();
     for event in log {
@@ -187,7 +190,7 @@ pub fn steps_entered(log: &[Event]) -> Vec<Arc<str>> {
     steps
 }
 
-/// A rough size of an event, for the bound on what is taken over.
+/// Returns the approximate size of an event in bytes, for [`FORK_BYTES_MAX`].
 pub fn event_bytes(event: &Event) -> usize {
     use crate::values::size_of;
     match &event.fact {

@@ -1,8 +1,9 @@
-//! Recorded histories against another version of their playbook.
+//! Checks recorded event logs against another version of their playbook.
 //!
-//! Every decision of a log is made again, on the state it was made on, with the other version: which
-//! arcs were taken, what was set, what was handed out. The first that comes out otherwise is told.
-//! What templates took from the clock or from chance is no difference.
+//! The check repeats every decision of an event log with the other version, on the state the
+//! decision was made on: the taken arcs, the variables set, and the commands issued. It reports the
+//! first decision that differs. Values that templates read from the clock or from randomness do not
+//! count as differences.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +20,24 @@ use crate::loaded::Loaded;
 use crate::scope;
 use crate::values::Limits;
 
-/// How often values that turn out to be needed are loaded for one decision.
+/// Maximum number of times that missing values are loaded for one decision.
 const ROUNDS_MAX: usize = 16;
 
 /// The first decision that would differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The event that records the decision.
+    /// Sequence number of the event that records the decision.
     pub seq: Seq,
-    /// The step it is about.
+    /// Step that the decision is about.
     pub step: Arc<str>,
-    /// What was decided, in words.
+    /// Recorded decision, as text.
     pub recorded: String,
-    /// What the other version decides, in words.
+    /// Decision of the other version, as text.
     pub now: String,
 }
 
-/// Compares a log with what `playbook` would have decided; `blob` finds results kept beside the log.
+/// Compares an event log with the decisions `playbook` would have made and returns the first
+/// difference. `blob` reads results stored as blobs.
 pub fn first_difference(
     playbook: &Playbook,
     log: &[Event],
@@ -46,7 +48,7 @@ pub fn first_difference(
     if let Fact::PlaybookStarted(started) = &log.first()?.fact
         && started.forked.is_some()
     {
-        // What it took over was decided elsewhere, perhaps with another workload.
+        // The copied events were decided in another execution, perhaps with another workload.
         return None;
     }
     let mut state = Execution::within(id, Limits::NONE);
@@ -62,7 +64,7 @@ pub fn first_difference(
 
 struct Again<'a> {
     playbook: &'a Playbook,
-    /// As it was before the event.
+    /// State before the event.
     state: &'a mut Execution,
     event: &'a Event,
     env: &'a Arc<BTreeMap<String, String>>,
@@ -74,7 +76,7 @@ impl Again<'_> {
         match &self.event.fact {
             Fact::StepEntered { step, .. } => self.entered(step, log, place),
             Fact::CommandIssued(issued) => self.issued(&issued.clone()),
-            // What it sets and where it goes were decided together, before either was recorded.
+            // The variables and the arcs were decided together, before either was recorded.
             Fact::ContextUpdated { step, generation, values, .. } => {
                 let exit = exit_after(log, place, step, *generation)?;
                 self.left(exit, Some(Value::Object(values.clone())))
@@ -109,7 +111,7 @@ impl Again<'_> {
         None
     }
 
-    /// Decides the arcs of a visit again.
+    /// Repeats the decision about the arcs of a step run.
     fn left(&mut self, exit: &Event, set: Option<Value>) -> Option<Difference> {
         let Fact::StepExited { step, generation, outcome, next } = &exit.fact else { return None };
         let failure = match outcome {
@@ -139,10 +141,10 @@ impl Again<'_> {
         None
     }
 
-    /// Renders a command again.
+    /// Renders a command a second time and compares it with the recorded one.
     fn issued(&mut self, issued: &Arc<Issued>) -> Option<Difference> {
-        // What is handed out again is what was handed out before; claims and items are rendered
-        // with a scope of their own.
+        // A later attempt repeats the first one; claims and items are rendered in a scope of their
+        // own.
         let is_later = issued.split().is_some_and(|split| split.segment > 0);
         if issued.attempt > 1 || issued.item.is_some() || is_later {
             return None;
@@ -170,7 +172,7 @@ impl Again<'_> {
         self.differs(&issued.step, recorded, format!("it hands out {}", shown(&now)))
     }
 
-    /// Makes a decision on the state and undoes it. `None` when it cannot be made.
+    /// Makes a decision on the state and undoes it. Returns `None` if the decision cannot be made.
     fn draft<T>(&mut self, decide: impl Fn(&mut Draft<'_, '_>) -> Option<T>) -> Option<T> {
         let mut loaded = Loaded::new();
         for _ in 0..ROUNDS_MAX {
@@ -208,7 +210,8 @@ impl Again<'_> {
 }
 
 impl Draft<'_, '_> {
-    /// Where a visit that ended so goes, and what it sets.
+    /// Returns the targets of the taken arcs and the variables set when a step run ends with this
+    /// outcome.
     fn left_again(
         &mut self,
         step: &Arc<str>,
@@ -244,7 +247,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// The exit of a visit whose variables were recorded just before it.
+/// Returns the exit of a step run whose variables were recorded right before it.
 fn exit_after<'l>(
     log: &'l [Event],
     place: usize,
@@ -269,13 +272,13 @@ fn templates(step: &Step) -> Vec<&Template> {
             Some(Segment::Call(call)) => call.task().templates(),
             _ => Vec::new(),
         },
-        // A pipeline travels unrendered.
+        // A pipeline is sent to the worker unrendered.
         Work::Pipeline(_) => Vec::new(),
     }
 }
 
-/// Whether a template takes something from the clock, from chance, or from the step before, which
-/// is not known here.
+/// Returns `true` if a template reads the clock, randomness, or the result of the previous step,
+/// which is not known here.
 fn names_chance<'t>(templates: impl IntoIterator<Item = &'t Template>) -> bool {
     let by_chance = ["now", "uuid4", "uuid", "result", "_prev"];
     let mut templates = templates.into_iter();

@@ -1,9 +1,10 @@
-//! Decides what happens next. Pure: no clock, no I/O, no randomness.
+//! Workflow engine: decides the events that follow from an execution's state and one input. Pure:
+//! no clock, no I/O, no randomness.
 //!
-//! [`Execution::apply`] folds history into state, [`decide`] turns state and one input into the
-//! events to record, and [`effects_of`] names the work those events call for. The caller appends
-//! the events first and performs the effects only once they are durable. Conditions are evaluated
-//! once, when their step ends, and the decision is recorded; replay never evaluates them again.
+//! [`Execution::apply`] folds the event log into state, [`decide`] turns state and one input into
+//! the events to record, and [`effects_of`] lists the work those events require. The caller appends
+//! the events first and performs the effects only once the events are durable. The engine records
+//! the outcome of each condition it evaluates; replay never evaluates conditions.
 
 mod apply;
 mod decide;

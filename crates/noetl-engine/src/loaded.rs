@@ -1,4 +1,4 @@
-//! Values the caller read because a decision touches them.
+//! Values that the caller loaded for a decision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use noetl_playbook::template::{self, Data, Place, from_json, from_json_owned};
 
 use crate::values::failed_result;
 
-/// Values of places, for one decision of one execution. Cloning it copies no value.
+/// Values by reference, for one decision of one execution. Cloning copies no value.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     values: Arc<template::Loaded>,
@@ -21,7 +21,7 @@ impl Loaded {
         Self::default()
     }
 
-    /// Adds an event of the execution's log, committed or about to be.
+    /// Adds an event of the execution's event log, whether or not it is committed.
     pub fn insert(&mut self, event: &Event) {
         let named =
             |(name, value): (&String, &Value)| (Some(Arc::from(name.as_str())), from_json(value));
@@ -44,13 +44,15 @@ impl Loaded {
                 self.failures.insert(event.seq, failure.clone());
                 vec![(None, failed_result(failure))]
             }
-            // No place leads to any other; noted as read, so that it is not asked for again.
+            // No reference leads to any other event. Mark it as loaded, so that it is not requested
+            // again.
             _ => Vec::new(),
         };
         Arc::make_mut(&mut self.values).insert_event(event.seq, values);
     }
 
-    /// Adds a blob's bytes. If they are not what the reference says, the value counts as lost.
+    /// Adds a blob's bytes. If they do not match the reference's media type, the value counts as
+    /// lost.
     pub fn insert_blob(&mut self, reference: &Arc<BlobRef>, bytes: &[u8]) {
         match read(reference, bytes) {
             Ok(data) => {
@@ -61,8 +63,8 @@ impl Loaded {
         }
     }
 
-    /// Notes that a place cannot be read, now or ever: a step that touches it fails and says why.
-    /// Without this a decision that needs it would be asked for again and again.
+    /// Marks a value as permanently unreadable. A step that reads it fails with `why`. Without this
+    /// mark, a decision that needs the value would request it forever.
     pub fn insert_lost(&mut self, place: Place, why: &str) {
         let what = match &place {
             Place::Event { seq, .. } => format!("the value in event {seq}"),
@@ -72,7 +74,7 @@ impl Loaded {
         Arc::make_mut(&mut self.values).insert_lost(place, why);
     }
 
-    /// Whether a place was added, or noted as lost.
+    /// Returns `true` if the value was added or marked as lost.
     pub fn has(&self, place: &Place) -> bool {
         self.values.has(place)
     }
@@ -86,8 +88,8 @@ impl Loaded {
     }
 }
 
-/// The key by which a value below `step` is found in the event that set it. No path below `ctx`
-/// begins with a dot, so the two are told apart.
+/// Returns the key of a variable below `step` in the event that set it. The leading dot
+/// distinguishes it from paths below `ctx`, which never start with one.
 pub(crate) fn local_key(path: &str) -> String {
     format!(".{path}")
 }

@@ -1,7 +1,7 @@
-//! What a decision will need, as far as the playbook's text tells.
+//! Predicts the values a decision will need, from the playbook's text.
 //!
-//! A step's templates name most of what they touch. What is computed while rendering, and which
-//! arcs are taken, comes to light in the decision itself.
+//! A step's templates name most of the values they read. The decision itself finds names that are
+//! computed during rendering, and the arcs that are taken.
 
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Join, Mode, OnError, Step, Tool, Work};
@@ -13,9 +13,11 @@ use crate::decide::{Complete, Input};
 use crate::execution::{Execution, OpenCommand};
 use crate::flow::counts;
 
-/// Places that deciding `input` is known to touch, so that they can be loaded before.
+/// Returns references to the values that deciding `input` is known to read, so that the caller can
+/// load them first.
 ///
-/// It may leave some out, which [`crate::decide`] then asks for, and is often right without.
+/// The result can lack values, which [`crate::decide`] then requests, and can contain unneeded
+/// ones.
 pub fn places_needed(playbook: &Playbook, state: &Execution, input: &Input) -> Vec<Place> {
     let found = match input {
         Input::Complete(input) if input.is_final => completed(playbook, state, input),
@@ -61,13 +63,14 @@ fn completed(playbook: &Playbook, state: &Execution, input: &Complete) -> Vec<Pl
             let fields = fields.unwrap_or_default();
             Some(Slot::away(Source::Blob { reference: reference.clone(), fields }))
         }
-        // It comes with the input.
+        // The data comes with the input.
         (None, None) => None,
     };
     ended(playbook, state, Some(open), own.as_ref(), false)
 }
 
-/// What the end of a command touches; `own` is its data unless that is at hand.
+/// Returns the values that the end of a command reads. `own` refers to the command's data, unless
+/// the data is in memory.
 fn ended(
     playbook: &Playbook,
     state: &Execution,
@@ -87,7 +90,7 @@ fn ended(
     for place in certain(step, failed) {
         let to = step.router.arcs[place].to;
         let target = playbook.step(to);
-        // A join may go on waiting.
+        // A join may continue to wait.
         let starts = target.join != Join::All || !playbook.graph.is_join(to);
         if let (true, Work::Tool(tool)) = (starts, &target.work) {
             let hidden = Some((&*step.name, own));
@@ -96,13 +99,13 @@ fn ended(
         }
     }
     if step.router.arcs.is_empty() && state.commands.len() == 1 {
-        // It may be the last, and its data the execution's result.
+        // This may be the last command, and its data the execution's result.
         places.extend(own.into_iter().flat_map(Slot::places).filter(is_event));
     }
     places
 }
 
-/// Where the items are that a loop hands out next.
+/// Returns the references of the items that a loop issues next.
 fn next_items(state: &Execution, open: &OpenCommand) -> Vec<Place> {
     let visit = (open.issued.step.clone(), open.issued.generation);
     let Some(repeat) = state.loops.get(&visit) else { return Vec::new() };
@@ -115,13 +118,13 @@ fn is_event(place: &Place) -> bool {
     matches!(place, Place::Event { .. })
 }
 
-/// The failure an execution ends with, if it ends with its last command.
+/// Returns the reference of the failure with which an execution ends when its last command ends.
 fn failing(state: &Execution) -> Vec<Place> {
     let failing = state.failing.as_ref().filter(|_| state.is_failing());
     failing.and_then(|failing| failing.failure.place()).into_iter().collect()
 }
 
-/// Arcs that are taken whatever the values are.
+/// Returns the indexes of the arcs that are taken whatever the values are.
 fn certain(step: &Step, failed: bool) -> Vec<usize> {
     let mut taken = Vec::new();
     for (place, arrow) in step.router.arcs.iter().enumerate() {
@@ -136,22 +139,22 @@ fn certain(step: &Step, failed: bool) -> Vec<usize> {
                 taken.push(place);
                 break;
             }
-            // The rest depends on it.
+            // The remaining arcs depend on this condition.
             (Guard::Template(_), Mode::Exclusive) => break,
         }
     }
     taken
 }
 
-/// What leaving a step touches: its `set`, and the guards that count. `own` is its data unless that
-/// is at hand.
+/// Returns the values that leaving a step reads: those of its `set` and of the conditions to
+/// evaluate. `own` refers to the step's data, unless the data is in memory.
 pub(crate) fn of_exit(
     step: &Step,
     state: &Execution,
     own: Option<&Slot>,
     failed: bool,
 ) -> Vec<Place> {
-    // A failed step is seen by its failure, which is at hand.
+    // Templates read a failed step as its failure, which is in memory.
     let visible = if failed { None } else { own };
     let own_name = Some((&*step.name, visible));
     let names = Seen { state, own: own_name, output: visible, previous: None };
@@ -170,17 +173,17 @@ pub(crate) fn of_exit(
     places
 }
 
-/// What a tool's settings and input touch.
+/// Returns the values that a tool's settings and input read.
 pub(crate) fn of_tool(tool: &Tool, state: &Execution, previous: Option<&Slot>) -> Vec<Place> {
     let mut places = Vec::new();
     Seen { state, own: None, output: None, previous }.tool(tool, &mut places);
     places
 }
 
-/// What the names of a template lead to.
+/// Resolves the names of a template to value references.
 struct Seen<'a> {
     state: &'a Execution,
-    /// The step that ends, which hides its earlier result; without a slot its data is at hand.
+    /// Step that ends, which hides its earlier result. Without a slot, its data is in memory.
     own: Option<(&'a str, Option<&'a Slot>)>,
     output: Option<&'a Slot>,
     previous: Option<&'a Slot>,
@@ -211,14 +214,14 @@ impl Seen<'_> {
             ("workload", Next::Nothing) => all(&workload.names, places),
             ("ctx", Next::Key(key)) => add(ctx.get(key).or(workload.get(key)), None, places),
             ("ctx", Next::Nothing) => all(&ctx.names, places),
-            // What follows is not told. A value beside the log is large, and it may be its name alone
-            // that is wanted: the decision asks for it if it is not.
+            // The template may read only part of the value. A blob is large, and the template may
+            // need only its name: the decision requests the blob if it needs more.
             ("steps", Next::Key(step)) => {
                 let result = self.result(step).into_iter();
                 places.extend(result.flat_map(Slot::places).filter(is_event));
             }
             ("output" | "outcome", next) => add(self.output, Some(next), places),
-            // Which of them is computed, or there may be very many.
+            // The key is computed, or there may be very many values.
             ("workload" | "ctx" | "steps" | "step" | "event", _) => {}
             (name, next) => {
                 if let Some(slot) = ctx.get(name) {
@@ -246,7 +249,7 @@ impl Seen<'_> {
     }
 }
 
-/// Adds where a slot is, unless the key that follows is known without it.
+/// Adds the references of a slot, unless the following key is known without loading it.
 fn add(slot: Option<&Slot>, next: Option<&Next>, places: &mut Vec<Place>) {
     let Some(slot) = slot else { return };
     if let Some(Next::Key(key)) = next

@@ -1,7 +1,7 @@
-//! The state of one loop: its items, which of them run, and how the others ended.
+//! State of one loop: its items, the items in flight, and the outcomes of the others.
 //!
-//! A loop may have a hundred thousand items, so every change here is small, and so is the way back
-//! from it ([`Undo`]).
+//! A loop may have 100,000 items, so every change here is small, and so is its undo entry
+//! ([`Undo`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use noetl_playbook::template::{Data, Gathered, Slot, Source, from_json_owned};
 
 use crate::values::Kept;
 
-/// How long a failure's sentence is kept for the loop's list of errors.
+/// Maximum length, in characters, of a failure message in the loop's list of errors.
 const MESSAGE_MAX: usize = 500;
 
-/// A loop under way.
+/// State of an active loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Repeat {
     pub(crate) counters: Counters,
-    /// The step whose arc led to the loop.
+    /// Step whose arc led to the loop.
     pub(crate) from: Option<Arc<str>>,
-    /// Sizes of its frames, when templates gave them.
+    /// Frame sizes, if templates define them.
     pub(crate) frame: Option<FrameSizes>,
-    /// The items, in the pieces they were recorded in.
+    /// Items, in the chunks in which they were recorded.
     pub(crate) chunks: Vec<Chunk>,
-    /// How each item ended; `None` for those that did not yet.
+    /// Outcome of each item; `None` while the item has not ended.
     pub(crate) ends: Vec<Option<End>>,
-    /// Items that are worked on together: all of a collection, or the rows of a frame.
+    /// Items that run as one group, by frame: all items of a collection, or the rows of a frame.
     pub(crate) spans: BTreeMap<u32, Span>,
 }
 
-/// The numbers of a loop.
+/// Counters of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
-    /// How many items there are; `None` while rows are still claimed.
+    /// Number of items; `None` for a cursor.
     pub(crate) total: Option<u32>,
     pub(crate) max_in_flight: u32,
-    /// Items whose command is open.
+    /// Number of items whose command is open.
     pub(crate) open: u32,
     pub(crate) done: u32,
     pub(crate) failed: u32,
     pub(crate) skipped: u32,
-    /// Claims of rows that are open.
+    /// Number of open claims of rows.
     pub(crate) claims: u32,
-    /// Frames that were begun.
+    /// Number of frames dispatched.
     pub(crate) frames: u32,
-    /// Frames that had rows.
+    /// Number of frames that had rows.
     pub(crate) full_frames: u32,
     /// Whether a claim found no row.
     pub(crate) drained: bool,
-    /// The item that failed first.
+    /// Index of the item that failed first.
     pub(crate) first_failed: Option<u32>,
-    /// A rough size of the items and results that are held.
+    /// Approximate size of the items and results stored inline, in bytes.
     pub(crate) bytes: usize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Chunk {
     pub(crate) items: Kept,
 }
 
-/// How an item ended.
+/// Outcome of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum End {
     Done(Kept),
@@ -72,7 +72,7 @@ pub(crate) enum End {
     Skipped,
 }
 
-/// What is kept of an item's failure.
+/// Part of an item's failure that the state stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Short {
     pub(crate) kind: FailureKind,
@@ -80,24 +80,24 @@ pub(crate) struct Short {
     pub(crate) retryable: bool,
 }
 
-/// Items that are worked on together.
+/// Items that run as one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u32,
     pub(crate) rows: u32,
-    /// How many were handed out.
+    /// Number of items issued.
     pub(crate) next: u32,
     pub(crate) open: u32,
     pub(crate) failed: u32,
 }
 
-/// What one change replaced.
+/// Value that one change replaced.
 #[derive(Debug)]
 pub(crate) enum Undo {
     Counters(Counters),
     Span(u32, Option<Span>),
     End(u32, Option<End>),
-    /// A chunk was added; before it there were so many ends.
+    /// A chunk was added. Holds the previous number of outcomes.
     Chunk(usize),
 }
 
@@ -115,7 +115,7 @@ impl Repeat {
         Self { counters, from, frame, chunks: Vec::new(), ends, spans }
     }
 
-    /// Where an item is: the chunk it is in, and its place there.
+    /// Returns the chunk that contains an item, and the item's offset in it.
     pub(crate) fn place_of(&self, item: u32) -> Option<(&Slot, usize)> {
         let after = self.chunks.partition_point(|chunk| chunk.from <= item);
         let chunk = self.chunks.get(after.checked_sub(1)?)?;
@@ -123,17 +123,17 @@ impl Repeat {
         (offset < chunk.len).then(|| (&chunk.items.slot, index(offset)))
     }
 
-    /// The span an item belongs to.
+    /// Returns the key of an item's group in `spans`: its frame, or 0 for a collection.
     pub(crate) fn span_of(&self, frame: Option<u32>) -> u32 {
         frame.unwrap_or(0)
     }
 
-    /// Whether nothing of it runs.
+    /// Returns `true` if no command of the loop is open.
     pub(crate) fn is_quiet(&self) -> bool {
         self.counters.open == 0 && self.counters.claims == 0
     }
 
-    /// Whether all its items have ended and no more will come.
+    /// Returns `true` if all items have ended and no more will follow.
     pub(crate) fn is_over(&self) -> bool {
         let all_given = self.spans.values().all(|span| span.next >= span.rows);
         self.is_quiet() && all_given && (self.counters.total.is_some() || self.counters.drained)
@@ -145,7 +145,7 @@ impl Repeat {
         LoopStats { total, success, failed, skipped: total.saturating_sub(success + failed) }
     }
 
-    /// The failure of a loop that stops at its first failed item.
+    /// Returns the failure of a loop that stops at its first failed item.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let first = self.counters.first_failed?;
         let Some(Some(End::Failed(short))) = self.ends.get(index(first)) else { return None };
@@ -160,7 +160,7 @@ impl Repeat {
         Some(failure)
     }
 
-    /// What the loop's result is made of, with a rough size of what of it is held.
+    /// Returns the loop's result, with the approximate size of its inline values in bytes.
     pub(crate) fn result(&self) -> Kept {
         let mut results = Vec::with_capacity(self.ends.len());
         let mut errors = Vec::new();
@@ -255,7 +255,7 @@ impl Short {
     }
 }
 
-/// An item's place as an index.
+/// Converts an item number to an index.
 pub(crate) fn index(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
 }

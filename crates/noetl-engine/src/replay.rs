@@ -1,10 +1,10 @@
-//! Folds the rows of one log into what they say about executions, stages, frames, commands, loops
+//! Folds the rows of one event log into the state of executions, stages, frames, commands, loops,
 //! and business objects.
 //!
-//! This is the wire's read model, not the engine's state: it takes every row there is, of any
-//! origin and however incomplete, and can fail on none. [`ReplayState::apply`] takes one event at
-//! a time, in the order of event ids, and holds nothing but the state; [`ReplayState::seal`] adds
-//! checksums over the [canonical](canonical::text) form, which are the same wherever the log is folded.
+//! This is the read model of the API, not the engine's state: it accepts every row, of any origin
+//! and however incomplete, and never fails. [`ReplayState::apply`] folds one event at a time, in
+//! order of event IDs, and stores nothing but the state; [`ReplayState::seal`] adds checksums over
+//! the [canonical](canonical::text) form, which are the same on every machine that folds the log.
 
 mod business;
 pub mod canonical;

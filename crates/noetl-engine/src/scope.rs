@@ -1,4 +1,4 @@
-//! What a template of this execution can see.
+//! Builds the scopes in which an execution's templates are rendered.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::decide::Draft;
 use crate::execution::Execution;
 use crate::values::failed_result;
 
-/// The parts every template sees.
+/// Returns the scope common to all templates.
 pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
     let Draft { playbook, state, moment, .. } = draft;
     Scope {
@@ -27,13 +27,15 @@ pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
     }
 }
 
-/// For a tool's settings: the base, and the data of the step that led here as `result`.
+/// Returns the scope of a tool's settings: the base, and the data of the preceding step as
+/// `result`.
 pub(crate) fn for_tool(draft: &Draft<'_, '_>, previous: Option<&str>) -> Scope {
     let previous = previous.and_then(|step| draft.state.results.get(step)).cloned();
     Scope { previous, ..base(draft) }
 }
 
-/// For `set` and arcs: the base, the ended visit's output and the boundary event's name.
+/// Returns the scope of `set` and arcs: the base, the output of the step run that ended, and the
+/// name of the boundary event.
 pub(crate) fn for_exit(
     draft: &Draft<'_, '_>,
     step: &Arc<str>,
@@ -42,7 +44,7 @@ pub(crate) fn for_exit(
     loops: bool,
 ) -> Scope {
     let mut scope = base(draft);
-    // The ended step is visible under its own name too, before its result is recorded.
+    // The ended step is also visible under its own name, before its result is recorded.
     let own = match failure {
         Some(failure) => failed_result(failure).into(),
         None => data.clone(),

@@ -1,4 +1,4 @@
-//! The slice of an execution's state that a command's templates name.
+//! Extracts the part of an execution's state that a command's templates name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,12 @@ use noetl_playbook::template::{
     Mention, Names, Next, Part, Scope, Slot, Source, ValueTemplate, exact_json,
 };
 
-/// What templates with these mentions may touch of a scope. What is not in memory is noted in the
-/// scope's reach, except for blobs, which whoever renders the templates loads itself.
+/// Returns the values of a scope that templates with these mentions may read. Values that are not
+/// in memory are added to the scope's missing values, except blobs, which the worker that renders
+/// the templates loads itself.
 ///
-/// Of the keychain only the entries they name go along, with what the settings of those name.
+/// Includes only the keychain entries that the templates name, and the values that the settings of
+/// those entries name.
 pub(crate) fn of(
     mentions: &BTreeSet<Mention>,
     scope: &Scope,
@@ -28,12 +30,12 @@ pub(crate) fn of(
     slice.made
 }
 
-/// Most bytes of results and variables that code gets which may read any of them. Larger values are
-/// left out, the largest first.
+/// Maximum size, in bytes, of the results and variables passed to code that may read any of them.
+/// Larger values are omitted, the largest first.
 const CODE_BYTES_MAX: usize = 256 * 1024;
 
-/// Returns what Python code may read of a scope: results of steps, `ctx` and `workload`. Never the
-/// environment and the keychain, which only templates may name.
+/// Returns the values of a scope that Python code may read: results of steps, `ctx`, and
+/// `workload`. Never includes the environment or the keychain, which only templates may name.
 pub(crate) fn of_code(named: &Named, scope: &Scope) -> Option<CommandScope> {
     let made = CommandScope { iteration: None, ..empty(scope) };
     let mut slice = Slice { scope, keychain: &[], made };
@@ -65,7 +67,7 @@ pub(crate) fn of_code(named: &Named, scope: &Scope) -> Option<CommandScope> {
     (!is_empty).then_some(made)
 }
 
-/// Leaves out the largest values until the rest is small enough.
+/// Removes the largest values until the rest fits in [`CODE_BYTES_MAX`].
 fn bound(made: &mut CommandScope) {
     let mut sizes: Vec<(usize, ScopePart, String)> = Vec::new();
     let parts = [
@@ -162,7 +164,7 @@ impl Slice<'_> {
             }
             ("env", _) => self.made.env = (*scope.env).clone(),
             ("keychain", Next::Key(name)) => self.entry(name),
-            // Which one is known only when it is rendered.
+            // The name is known only when the template is rendered.
             ("keychain", Next::Computed) => {
                 for entry in self.keychain {
                     self.entry(&entry.name);
@@ -180,8 +182,8 @@ impl Slice<'_> {
         }
     }
 
-    /// An entry of the keychain as it is written, and what its settings name. Its secrets are found
-    /// by whoever runs the command.
+    /// Adds a keychain entry as written in the playbook, and the values that its settings name. The
+    /// worker that runs the command resolves its secrets.
     fn entry(&mut self, name: &str) {
         let Some(entry) = self.keychain.iter().find(|entry| *entry.name == *name) else { return };
         if self.made.keychain.contains_key(name) {
@@ -191,7 +193,7 @@ impl Slice<'_> {
         settings.insert("kind".to_owned(), (*entry.kind).into());
         let settings = Value::Object(settings);
         self.made.keychain.insert(name.to_owned(), settings.clone());
-        // What cannot be compiled is told when it is resolved.
+        // A template that does not compile is reported when the entry is resolved.
         let Ok(compiled) = ValueTemplate::compile(settings) else { return };
         for template in compiled.templates() {
             for mention in template.mentions() {
@@ -240,7 +242,7 @@ impl Slice<'_> {
         into.insert(name.to_owned(), value);
     }
 
-    /// Something the visit set for itself. It is never in a blob.
+    /// Adds a variable that the step run set for itself. Such a variable is never in a blob.
     fn local(&mut self, name: &str) {
         if let Some(slot) = self.scope.step.get(name) {
             let value = exact_json(&self.scope.reach.data(slot));
@@ -255,7 +257,8 @@ impl Slice<'_> {
         }
     }
 
-    /// The value of a slot, unless it is in a blob: then where.
+    /// Returns the value of a slot. If the value is in a blob, adds the blob's reference and
+    /// returns `None`.
     fn value(&mut self, among: ScopePart, name: &str, slot: &Slot) -> Option<Value> {
         if let Slot::Away(away) = slot
             && let [Part { source: Source::Blob { reference, fields }, .. }] = away.parts.as_slice()

@@ -1,7 +1,8 @@
-//! A state as bytes, so that an execution need not be folded from its first event.
+//! Serializes state, so that folding an execution need not start at its first event.
 //!
-//! A snapshot is a cache: the log is the truth, and a snapshot that cannot be read is as good as
-//! none. Its size follows what the state holds, not the length of the log.
+//! A snapshot is a cache: the event log is authoritative, and a snapshot that cannot be read is
+//! equivalent to none. Its size depends on the values stored in the state, not on the length of the
+//! event log.
 
 mod shape;
 
@@ -12,58 +13,59 @@ use crate::execution::Execution;
 use crate::values::Limits;
 use shape::State;
 
-/// The version of a state that every version of this code can go on with.
+/// Version of a snapshot that every release can restore.
 const FIRST: u32 = 1;
 
-/// The version of a state with loops, or work of the control plane's own. Code that does not know
-/// of them reads the log instead, and leaves such an execution to others.
+/// Version of a snapshot with loops or control-plane tools. A release that does not support them
+/// reads the event log instead, and leaves such an execution to other processes.
 const VERSION: u32 = 2;
 
-/// A log shorter than this is read faster than a snapshot pays for.
+/// Minimum size of an event log, in bytes, for which a snapshot pays off.
 pub const SNAPSHOT_LOG_BYTES_MIN: usize = 64 * 1024;
 
-/// Bytes that are no snapshot of this execution. The caller folds the log instead.
+/// Reason that bytes cannot be restored. The caller folds the event log instead.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Another version of this code wrote it.
+    /// A release with an unsupported snapshot version wrote the bytes.
     #[error("the snapshot has version {0}, this is version {VERSION}")]
     Version(u32),
-    /// It is of another execution.
+    /// The snapshot belongs to another execution.
     #[error("the snapshot is of execution {0}")]
     OtherExecution(ExecutionId),
     #[error("the snapshot is not readable")]
     Unreadable(#[from] serde_json::Error),
-    /// It says something that no state says.
+    /// The snapshot contains a value that no state can have.
     #[error("the snapshot is not of a state: {0}")]
     Impossible(String),
 }
 
-/// Whether a snapshot is due: when the log since the last one is larger than that snapshot was, so
-/// that all snapshots together cost no more than the log itself.
+/// Returns `true` if a snapshot is due: the events since the last one are larger than that snapshot
+/// and than [`SNAPSHOT_LOG_BYTES_MIN`]. All snapshots together thus cost no more than the event
+/// log.
 pub fn snapshot_is_due(log_bytes_since: usize, last_snapshot_bytes: usize) -> bool {
     log_bytes_since >= SNAPSHOT_LOG_BYTES_MIN && log_bytes_since > last_snapshot_bytes
 }
 
 impl Execution {
-    /// The state as compact JSON. The same state gives the same bytes.
+    /// Serializes the state to compact JSON. Equal states produce equal bytes.
     pub fn to_snapshot(&self) -> Vec<u8> {
         serde_json::to_vec(&State::of(self)).expect("maps with text keys always have a JSON form")
     }
 
-    /// The state these bytes were made of. Folding in the events after its version gives what
-    /// folding the whole log gives.
+    /// Restores a state from a snapshot. Folding the events after its version gives the same state
+    /// as folding the whole event log.
     pub fn from_snapshot(id: ExecutionId, bytes: &[u8]) -> Result<Self, SnapshotError> {
         Self::from_snapshot_within(id, bytes, Limits::default())
     }
 
-    /// The same, holding as much of later values as `limits` say.
+    /// Like [`from_snapshot`](Self::from_snapshot), but stores later values inline up to `limits`.
     pub fn from_snapshot_within(
         id: ExecutionId,
         bytes: &[u8],
         limits: Limits,
     ) -> Result<Self, SnapshotError> {
         let read = serde_json::from_slice::<State>(bytes);
-        // Another version may have another shape: then only this much of it can be read.
+        // Another version may have another shape; then only its header can be read.
         let version = match &read {
             Ok(state) => state.version_written(),
             Err(_) => serde_json::from_slice::<Head>(bytes).map_or(VERSION, |head| head.v),
@@ -75,7 +77,7 @@ impl Execution {
     }
 }
 
-/// What every version's snapshot begins with.
+/// Header of a snapshot, common to all versions.
 #[derive(Deserialize)]
 struct Head {
     v: u32,

@@ -1,4 +1,4 @@
-//! What of a trace has ended with a decision: its execution, and commands.
+//! Trace spans of the execution and the commands that end with a decision.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::execution::{Execution, OpenCommand, Status};
 pub struct Ending {
     command: CommandId,
     issued: Arc<Issued>,
-    /// Since when a worker held it, if one did.
+    /// Time the command entered its current state; `None` while it is pending.
     taken: Option<Timestamp>,
     worker: Option<Arc<str>>,
 }
@@ -32,8 +32,8 @@ impl Ending {
     }
 }
 
-/// The commands that an input may end, to be asked before it is decided: a state does not know
-/// what has ended.
+/// Returns the commands that an input may end. Call it before the decision: the state does not
+/// contain ended commands.
 pub fn may_end(state: &Execution, input: &Input) -> Vec<Ending> {
     let named = match input {
         Input::Complete(input) => input.command,
@@ -53,8 +53,8 @@ pub fn may_end(state: &Execution, input: &Input) -> Vec<Ending> {
     open.map(|open| Ending::new(named, open)).into_iter().collect()
 }
 
-/// The spans that ended with `events`; `state` is the state after them. None of a trace that is not
-/// recorded.
+/// Returns the spans that ended with `events`. `state` is the state after the events. Empty if the
+/// trace is not sampled.
 pub fn spans_of(state: &Execution, endings: &[Ending], events: &[Event]) -> Vec<Span> {
     let Some(started) = state.started() else { return Vec::new() };
     let context = started.trace.as_ref().filter(|context| context.trace.is_sampled());
@@ -92,7 +92,7 @@ pub fn spans_of(state: &Execution, endings: &[Ending], events: &[Event]) -> Vec<
     spans
 }
 
-/// Whether these events are a fork's: commands that end in them ended in another execution.
+/// Returns `true` if these events start a fork: commands that end in them ended in the origin.
 fn takes_over(events: &[Event]) -> bool {
     let forked = events.first().and_then(|event| match &event.fact {
         Fact::PlaybookStarted(started) => started.forked.as_ref(),
@@ -101,7 +101,7 @@ fn takes_over(events: &[Event]) -> bool {
     forked.is_some_and(|forked| forked.seq > Seq::START)
 }
 
-/// A command that was issued in the decision that ended it.
+/// Returns a command that was issued in the decision that ended it.
 fn issued_in(events: &[Event], command: CommandId) -> Option<Ending> {
     events.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) if CommandId::from(event.id) == command => {
@@ -118,7 +118,7 @@ fn of_command(
     step: &Arc<str>,
     known: Option<&Ending>,
 ) -> Span {
-    // The id says when it was issued, unless ids ran ahead of the clock.
+    // The ID contains the time of issue, unless IDs ran ahead of the clock.
     let from = Snowflakes::time_of(command.get()).min(end.at);
     let mut attributes: Vec<(&'static str, Attribute)> = vec![
         ("noetl.execution.id", text(end.execution)),
@@ -184,12 +184,12 @@ fn of_execution(state: &Execution, end: &Event) -> Option<Span> {
     })
 }
 
-/// Ids are text: not every reader of spans can hold them as numbers.
+/// Converts an ID to text, because not every trace backend can represent it as a number.
 fn text(id: impl ToString) -> Attribute {
     Attribute::Text(Arc::from(id.to_string()))
 }
 
-/// Returns a text as readers see it.
+/// Returns a text without secret tags, as shown to users.
 fn shown(text: String) -> String {
     without_tags(&text).into_owned()
 }

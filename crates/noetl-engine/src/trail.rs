@@ -1,8 +1,8 @@
-//! The way back from a decision that turns out to need a value that is not loaded.
+//! Undo log of a decision that needs a value that is not loaded.
 //!
-//! A decision folds its events into the state as it goes; copying the state first would make a
-//! long execution quadratic. So each change of a collection leaves what it replaced, and the rest
-//! of the state, which is small, is copied.
+//! A decision folds its events into the state as it records them; copying the state first would
+//! make a long execution quadratic. Each change of a collection therefore adds the replaced value
+//! to the undo log, and only the rest of the state, which is small, is copied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,39 +15,40 @@ use crate::execution::{Counts, Execution, Failing, HeldToken, OpenCommand, Statu
 use crate::repeat::{self, Repeat};
 use crate::values::{Before, Values};
 
-/// Changes of collections, oldest first; nothing when nobody will go back.
+/// Changes of collections, oldest first. Records nothing if `changes` is `None`, for folds that are
+/// never undone.
 #[derive(Default)]
 pub(crate) struct Trail {
     changes: Option<Vec<Undo>>,
-    /// Whether a value of the last event is known by its place only.
+    /// Whether the state stores a value of the last event only as a reference.
     placed: bool,
 }
 
-/// What one change replaced.
+/// Value that one change replaced.
 pub(crate) enum Undo {
     Generation(Arc<str>, Option<u32>),
     Round(Arc<str>, Option<u32>),
     Visit((Arc<str>, u32), Option<Visit>),
     /// A token was added at a step.
     Token(Arc<str>),
-    /// These tokens of a step were used.
+    /// Tokens of a step were consumed; holds them.
     Tokens(Arc<str>, Vec<Arc<str>>),
     Command(CommandId, Option<Box<OpenCommand>>),
     Result(Arc<str>, Before),
     Variable(Arc<str>, Before),
-    /// A loop began, or ended as it was.
+    /// A loop was added, or removed with this state.
     Loop((Arc<str>, u32), Option<Box<Repeat>>),
     InLoop((Arc<str>, u32), repeat::Undo),
-    /// Tokens that waited to be admitted at a step.
+    /// Tokens that waited for admission at a step.
     Held(Arc<str>, Vec<HeldToken>),
-    /// The execution a command waits for.
+    /// Child execution that a command waits for.
     Child(CommandId, Option<ExecutionId>),
-    /// An execution was started that nobody waits for.
+    /// A child execution was started that no command waits for.
     Sent,
     Ended(Box<Outstanding>),
 }
 
-/// What an execution's end clears.
+/// State that the end of an execution clears.
 pub(crate) struct Outstanding {
     pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
@@ -57,29 +58,29 @@ pub(crate) struct Outstanding {
 }
 
 impl Trail {
-    /// One that is kept.
+    /// Creates an undo log that records changes.
     pub(crate) fn kept() -> Self {
         Self { changes: Some(Vec::with_capacity(16)), placed: false }
     }
 
-    /// Notes what was kept of a value.
+    /// Notes whether a value is stored only as a reference to its event.
     pub(crate) fn note(&mut self, source: &Source) {
         self.placed |= matches!(source, Source::Event { .. });
     }
 
-    /// Notes that the last event has to be read to know something of it.
+    /// Notes that the last event must be read to know one of its values.
     pub(crate) fn note_placed(&mut self) {
         self.placed = true;
     }
 
-    /// The same for a value of one part.
+    /// Like [`note`](Self::note), for each part of a slot.
     pub(crate) fn note_slot(&mut self, slot: &Slot) {
         if let Slot::Away(away) = slot {
             away.parts.iter().for_each(|part| self.note(&part.source));
         }
     }
 
-    /// Whether a value is known by its place only, since this was last asked.
+    /// Returns `true` if a value was stored only as a reference since the last call.
     pub(crate) fn take_placed(&mut self) -> bool {
         std::mem::take(&mut self.placed)
     }
@@ -91,7 +92,7 @@ impl Trail {
     }
 }
 
-/// The parts of a state that are copied.
+/// Parts of the state that are copied before a decision.
 pub(crate) struct Copied {
     version: Seq,
     last_event: Option<EventId>,
@@ -121,7 +122,7 @@ impl Copied {
             started_at: state.started_at,
             updated_at: state.updated_at,
             ended_at: state.ended_at,
-            // Only the start changes it, and there is nothing of it before.
+            // Only the start changes the workload, which is empty before it.
             workload: (state.status == Status::Absent).then(Values::default),
             failing: state.failing.clone(),
             doomed: state.doomed.clone(),
@@ -134,7 +135,7 @@ impl Copied {
         }
     }
 
-    /// Brings a state back to where this was taken.
+    /// Restores the state that this copy was made of.
     pub(crate) fn restore(self, state: &mut Execution, trail: Trail) {
         for undo in trail.changes.into_iter().flatten().rev() {
             undo.apply(state);

@@ -1,4 +1,4 @@
-//! What a state keeps of the values that pass through it: small ones, and places of the others.
+//! Values in the state: small ones inline, large ones as references.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,32 +9,34 @@ use noetl_playbook::template::{
     Away, Data, Names, Place, Slot, Source, exact_json, from_json, from_json_owned,
 };
 
-/// A value up to this rough size is held in memory; of a larger one only its place is known.
+/// Maximum approximate size, in bytes, of a value stored inline. A larger one is stored as a
+/// reference.
 pub const VALUE_BYTES_MAX: usize = 1024;
 
-/// Values of one execution are held up to this rough size together; beyond it further ones are
-/// not held, whatever their size.
+/// Maximum approximate size, in bytes, of all inline values of one execution. Beyond it, the state
+/// stores further values as references, whatever their size.
 pub const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How much of its values a state holds. What is decided does not depend on it.
+/// Limits on the values that a state stores inline. They do not affect decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest value that is held.
+    /// Maximum size of one inline value, in bytes.
     pub value_bytes: usize,
-    /// The most that is held of all values together.
+    /// Maximum size of all inline values together, in bytes.
     pub total_bytes: usize,
 }
 
 impl Limits {
-    /// Everything is held, except what is in blobs: for callers that cannot load.
+    /// No limit: all values are inline, except those in blobs. For callers that cannot load values.
     pub const NONE: Self = Self { value_bytes: usize::MAX, total_bytes: usize::MAX };
 
-    /// Whether a loop's items are held at all.
+    /// Returns `true` if the state may store a loop's items inline.
     pub(crate) fn holds_items(self) -> bool {
         self.value_bytes > 0
     }
 
-    /// What is kept of `value` while `held` bytes are: the value, or where it is.
+    /// Returns the inline value, or a reference to it, and the size it adds to the state. `held` is
+    /// the size of all inline values so far.
     pub(crate) fn keep(
         self,
         held: usize,
@@ -51,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// What is kept of a tool's answer.
+    /// Returns the inline result of a tool, or a reference to it.
     pub(crate) fn keep_answer(
         self,
         held: usize,
@@ -63,7 +65,7 @@ impl Limits {
         let Some(reference) = reference else {
             return Kept { slot: slot(source), bytes };
         };
-        // Fields that are not held are found in the blob.
+        // Fields that are not inline are in the blob.
         let fields = match source {
             Source::Held(fields) => fields,
             Source::Event { .. } | Source::Blob { .. } | Source::List(_) => Data::from(()),
@@ -80,14 +82,14 @@ impl Default for Limits {
     }
 }
 
-/// A slot and a rough size in memory of what it holds itself.
+/// A slot and the approximate size in memory of its inline part, in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) slot: Slot,
     pub(crate) bytes: usize,
 }
 
-/// A slot of one source.
+/// Creates a slot from one source.
 pub(crate) fn slot(source: Source) -> Slot {
     match source {
         Source::Held(data) => Slot::Held(data),
@@ -95,20 +97,20 @@ pub(crate) fn slot(source: Source) -> Slot {
     }
 }
 
-/// Named values with their rough sizes.
+/// Named values with their approximate sizes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Values {
     pub(crate) names: Arc<Names>,
     sizes: HashMap<Arc<str>, usize>,
-    /// A rough size of all of them.
+    /// Approximate size of all values, in bytes.
     pub(crate) bytes: usize,
 }
 
-/// What a name held before it was set: nothing, or a slot and its size.
+/// Previous value of a name: `None`, or a slot and its size.
 pub(crate) type Before = Option<(Slot, usize)>;
 
 impl Values {
-    /// Gives a name a value; answers with what it replaces.
+    /// Sets the value of a name and returns the previous one.
     pub(crate) fn set(&mut self, name: Arc<str>, slot: Slot, bytes: usize) -> Before {
         let names = Arc::make_mut(&mut self.names);
         let old = names.insert(name.clone(), slot);
@@ -117,8 +119,8 @@ impl Values {
         old.map(|slot| (slot, size))
     }
 
-    /// Writes below a dotted path, making maps on the way; answers with the first name of it and
-    /// what that replaces.
+    /// Writes below a dotted path and creates maps as needed. Returns the first name of the path
+    /// and its previous value.
     pub(crate) fn write(&mut self, path: &str, source: Source, bytes: usize) -> (Arc<str>, Before) {
         let mut names = path.split('.');
         let name: Arc<str> = Arc::from(names.next().unwrap_or_default());
@@ -135,13 +137,13 @@ impl Values {
         (name, before)
     }
 
-    /// Undoes the last [`Values::set`] of a name that was not undone yet.
+    /// Undoes the last [`Values::set`] of a name that was not undone.
     pub(crate) fn unset(&mut self, name: &Arc<str>, before: Before) {
         if let Some((slot, bytes)) = before {
             self.set(name.clone(), slot, bytes);
             return;
         }
-        // It was the last to be added, so that removing it moves no other.
+        // The name was added last, so removing it does not change the order of the others.
         Arc::make_mut(&mut self.names).shift_remove(name);
         self.bytes -= self.sizes.remove(name).unwrap_or(0);
     }
@@ -151,7 +153,7 @@ impl Values {
     }
 }
 
-/// A failure that nobody handled: here, or in the `step.exit` that recorded it.
+/// An unhandled failure: inline, or a reference to the `step.exit` event that recorded it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum KeptFailure {
     Held(Failure),
@@ -159,7 +161,7 @@ pub(crate) enum KeptFailure {
 }
 
 impl KeptFailure {
-    /// What has to be loaded for it.
+    /// Returns the reference to load, or `None` if the failure is inline.
     pub(crate) fn place(&self) -> Option<Place> {
         match self {
             Self::Held(_) => None,
@@ -168,10 +170,10 @@ impl KeptFailure {
     }
 }
 
-/// What a place costs in memory.
+/// Approximate size of a value reference in memory, in bytes.
 const PART: usize = 96;
 
-/// A rough size in memory of what a slot holds itself.
+/// Returns the approximate size in memory of a slot's inline part, in bytes.
 pub(crate) fn size_of_slot(slot: &Slot) -> usize {
     match slot {
         Slot::Held(data) => size_of(&exact_json(data)),
@@ -188,7 +190,7 @@ fn size_of_parts(away: &Away) -> usize {
     away.parts.iter().map(|part| PART + held(&part.source)).sum()
 }
 
-/// A rough size of a value in memory.
+/// Returns the approximate size of a value in memory, in bytes.
 pub(crate) fn size_of(value: &Value) -> usize {
     const NODE: usize = 32;
     match value {
@@ -201,18 +203,18 @@ pub(crate) fn size_of(value: &Value) -> usize {
     }
 }
 
-/// A rough size of a failure in memory.
+/// Returns the approximate size of a failure in memory, in bytes.
 pub(crate) fn size_of_failure(failure: &Failure) -> usize {
     failure.message.len() + failure.details.as_deref().map_or(0, size_of)
 }
 
-/// What later templates see of a failed step: what the tool still answered, at the top and below
-/// `error`, so that a failed step is read as `output` was in its own arcs.
+/// Returns the result of a failed step as later templates see it: the tool's data, at the top level
+/// and below `error`, so that templates read it like `output` in the step's own arcs.
 pub(crate) fn failed_result(failure: &Failure) -> Data {
     from_json_owned(failed_value(failure))
 }
 
-/// The same as JSON.
+/// Returns the result of a failed step as JSON; see [`failed_result`].
 pub(crate) fn failed_value(failure: &Failure) -> Value {
     let details = match failure.details.as_deref() {
         Some(Value::Object(details)) => details.clone(),

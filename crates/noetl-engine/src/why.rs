@@ -1,5 +1,5 @@
-//! What an execution waits for. Derived from what is outstanding, so that one which is not over
-//! always waits for something.
+//! Lists the conditions an execution waits for. Derived from pending work, so an execution that has
+//! not ended always waits for something.
 
 use std::sync::Arc;
 
@@ -8,76 +8,77 @@ use noetl_model::{CommandId, CommandState, ExecutionId, Timestamp};
 
 use crate::execution::{Execution, OpenCommand, Status};
 
-/// One thing an execution waits for.
+/// A condition that an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outstanding {
-    /// The step it is about.
+    /// Step of the command, token, or loop that waits.
     pub step: Arc<str>,
-    /// The command that waits, if one does.
+    /// Command that waits; `None` for tokens and loops.
     pub command: Option<CommandId>,
-    /// The place of its item in a loop.
+    /// Index of the command's item in a loop.
     pub item: Option<u32>,
-    /// Since when; not known for tokens.
+    /// Time since which it waits; `None` if unknown, as for tokens.
     pub since: Option<Timestamp>,
     pub awaited: Awaited,
 }
 
-/// What is waited for.
+/// Kind of condition an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Awaited {
-    /// A worker that takes the command.
+    /// A worker that claims the command.
     Worker {
-        /// The kind of its tool.
+        /// Kind of the command's tool.
         tool: Arc<str>,
-        /// Which try it is.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// The report of the worker that has it.
+    /// The report of the worker that holds the command.
     Report {
         worker: Arc<str>,
-        /// Whether it said that it began.
+        /// Whether the worker reported that it started the command.
         began: bool,
-        /// Whether it is told to stop, because the execution fails.
+        /// Whether the worker was asked to stop, because the execution is failing.
         stopping: bool,
     },
     Time {
         until: Timestamp,
-        /// Whether it is a pause before another try.
+        /// Whether the wait is a backoff before the next attempt.
         retries: bool,
     },
-    /// The end of an execution it started.
+    /// The end of a child execution.
     Child {
         execution: ExecutionId,
-        /// When it stops waiting.
+        /// Time at which the command stops waiting.
         until: Option<Timestamp>,
     },
     Answer {
-        /// When it stops waiting.
+        /// Time at which the command stops waiting.
         until: Timestamp,
     },
-    /// Variables that let a token in.
+    /// Variables for which the step admits a token.
     Admission {
-        /// When it is refused.
+        /// Time at which the token is denied.
         until: Timestamp,
     },
     /// Other arcs that lead to the same step.
     Arcs {
-        /// The steps whose arcs have arrived.
+        /// Steps whose arcs have arrived.
         arrived: Vec<Arc<str>>,
     },
     /// Items of a loop that have not ended.
     Items {
-        /// How many there are, if that is known.
+        /// Number of items; `None` for a cursor.
         total: Option<u32>,
         ended: u32,
-        /// Those that are under way.
+        /// Number of items in flight.
         open: u32,
-        /// Claims of rows that are under way.
+        /// Number of claims of rows in flight.
         claims: u32,
     },
 }
 
-/// Everything an execution waits for, commands first, oldest first; nothing when it is over.
+/// Returns the conditions an execution waits for: commands first, oldest first. Empty if the
+/// execution has ended.
 pub fn outstanding(state: &Execution) -> Vec<Outstanding> {
     if state.status != Status::Running {
         return Vec::new();

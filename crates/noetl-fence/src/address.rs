@@ -1,9 +1,9 @@
-//! Addresses: what they really name, and what they are of.
+//! Classification of IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Addresses that have their first bits in common.
+/// A CIDR block: the addresses that share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     first: IpAddr,
@@ -20,7 +20,7 @@ impl Block {
         Self { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits }
     }
 
-    /// Whether an address is one of them.
+    /// Returns `true` if the block contains the address.
     pub(crate) fn holds(&self, address: IpAddr) -> bool {
         match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
@@ -39,7 +39,7 @@ impl Block {
 impl FromStr for Block {
     type Err = ();
 
-    /// Reads `10.0.0.0/8`, or an address alone.
+    /// Parses a block such as `10.0.0.0/8`, or a single address.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (first, bits) = match text.split_once('/') {
             Some((first, bits)) => (first, Some(bits.parse::<u32>().map_err(drop)?)),
@@ -50,7 +50,7 @@ impl FromStr for Block {
         let most = if first.is_ipv4() { 32 } else { 128 };
         match bits.unwrap_or(most) {
             bits if bits > most => Err(()),
-            // A block that is written as mapped is of the addresses it maps.
+            // An IPv4-mapped block contains the addresses it maps to.
             bits => match (first, plain(first)) {
                 (IpAddr::V6(_), IpAddr::V4(inner)) => {
                     let bits = bits.checked_sub(96).ok_or(())?;
@@ -62,8 +62,8 @@ impl FromStr for Block {
     }
 }
 
-/// Where machines of clouds are told who they are, with keys to act as that: what is on the same
-/// wire, and what clouds put elsewhere.
+/// Metadata endpoints of clouds, which give a machine its identity and credentials: link-local
+/// addresses, and the other addresses that clouds use.
 const METADATA: [Block; 8] = [
     Block::v4(169, 254, 0, 0, 16),
     Block::v4(100, 100, 100, 200, 32),
@@ -75,8 +75,8 @@ const METADATA: [Block; 8] = [
     Block::v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128),
 ];
 
-/// Addresses that nobody on the internet has: this machine, networks of one's own, groups, and those
-/// set aside for documents, tests and the future.
+/// Addresses that are not public: loopback, private networks, multicast, and those reserved for
+/// documentation, tests, and future use.
 const OWN: [Block; 24] = [
     Block::v4(0, 0, 0, 0, 8),
     Block::v4(10, 0, 0, 0, 8),
@@ -95,7 +95,7 @@ const OWN: [Block; 24] = [
     Block::v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
     Block::v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
     Block::v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
-    // Holds the address of a machine behind somebody's router.
+    // Teredo: embeds the address of a machine behind a NAT.
     Block::v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
     Block::v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
     Block::v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
@@ -105,26 +105,26 @@ const OWN: [Block; 24] = [
     Block::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
 
-/// Whether a machine of a cloud asks there who it is.
+/// Returns `true` if the address is a metadata endpoint of a cloud.
 pub(crate) fn is_metadata(address: IpAddr) -> bool {
     METADATA.iter().any(|block| block.holds(plain(address)))
 }
 
-/// Whether it can be an address of somebody on the internet.
+/// Returns `true` if the address can be public.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     !is_metadata(address) && !OWN.iter().any(|block| block.holds(plain(address)))
 }
 
-/// The address that is reached in the end: IPv6 has four ways to write one of IPv4.
+/// Returns the address that is finally reached: IPv6 can embed an IPv4 address in four ways.
 pub(crate) fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(long) = address else { return address };
     let parts = long.segments();
     let inner = match parts {
-        // Mapped, and translated.
+        // IPv4-mapped, and translated by NAT64.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => (high, low),
-        // The oldest way; the first two of them mean something else.
+        // IPv4-compatible (deprecated); `::` and `::1` have other meanings.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => (high, low),
-        // Through a relay.
+        // 6to4, through a relay.
         [0x2002, high, low, ..] => (high, low),
         _ => return address,
     };

@@ -1,12 +1,12 @@
-//! Which addresses outgoing HTTP may reach.
+//! Egress policy: restricts the addresses that outgoing HTTP requests may reach.
 //!
-//! Whoever writes a playbook names addresses that a worker then asks, from where the worker stands:
-//! inside a network, beside services that trust whoever can reach them. A [`Fence`] says which of
-//! them may be asked. It looks at the addresses that a name resolved to and hands the client these
-//! and no others, so what was looked at is what is connected to; at each address that is written as
-//! one, in the request and in every redirect, because a client resolves none of those.
+//! The author of a playbook names URLs that a worker then requests from inside a network, next to
+//! services that trust every client that can reach them. A [`Fence`] defines the addresses that may
+//! be reached. It filters the addresses that a name resolves to and passes only those to the
+//! client, so the checked addresses are those the client connects to. It also checks every literal
+//! address, in the request and in each redirect, because a client does not resolve those.
 //!
-//! It does not look at what a proxy does: one that the environment names resolves by itself.
+//! The policy does not cover proxies: a proxy named in the environment resolves names itself.
 
 mod address;
 
@@ -18,21 +18,21 @@ use reqwest::{ClientBuilder, Url, redirect};
 
 use crate::address::{Block, is_metadata, is_public, plain};
 
-/// What may be reached without being listed.
+/// Addresses that may be reached without being listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// Everything.
+    /// All addresses, without restriction.
     Everything,
-    /// Everything but the places where a cloud tells its machines who they are.
+    /// All addresses except the metadata endpoints of clouds.
     #[default]
     NoMetadata,
-    /// Addresses of the internet only.
+    /// Only public addresses of the internet.
     Public,
     Nothing,
 }
 
 impl Reach {
-    /// The words for it, as a setting has them.
+    /// Values of the setting, by name.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("off", Self::Everything),
         ("metadata", Self::NoMetadata),
@@ -50,14 +50,14 @@ impl Reach {
     }
 }
 
-/// What may be reached. Cheap to clone.
+/// Egress policy. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Fence(Arc<Rules>);
 
 #[derive(Debug, Default)]
 struct Rules {
     reach: Reach,
-    /// Names that may be reached wherever they are, in lower case.
+    /// Names that may be reached whatever they resolve to, in lower case.
     names: Vec<Listed>,
     blocks: Vec<Block>,
 }
@@ -65,18 +65,18 @@ struct Rules {
 #[derive(Debug)]
 enum Listed {
     Name(String),
-    /// Whatever ends with it, its dot included.
+    /// Suffix of names, including its leading dot.
     Below(String),
 }
 
-/// An entry of a list that is none.
+/// An invalid entry of the list.
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is no host name, no address and no block of addresses such as 10.0.0.0/8")]
 pub struct EntryError(String);
 
-/// Why a request is not sent.
+/// Error of a request that the policy denies.
 ///
-/// It does not say which address a name has: whoever asks may not know.
+/// Does not contain the address of a name, which the caller may not be allowed to know.
 #[derive(Debug, thiserror::Error)]
 #[error("{host} is behind the fence of this process")]
 pub struct Fenced {
@@ -84,8 +84,8 @@ pub struct Fenced {
 }
 
 impl Fence {
-    /// A fence that lets through what `reach` says and what is listed besides: names, `*.` and
-    /// what they end with, addresses, blocks of addresses; commas part them.
+    /// Creates a policy that allows the addresses in `reach` and those in `listed`: comma-separated
+    /// names, `*.` with a suffix, addresses, and CIDR blocks.
     pub fn new(reach: Reach, listed: &str) -> Result<Self, EntryError> {
         let mut rules = Rules { reach, ..Rules::default() };
         for entry in listed.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -97,7 +97,8 @@ impl Fence {
                 Some(name) => (name, true),
                 None => (entry, false),
             };
-            // An address that is written as no address is normally written is one to a URL.
+            // A URL parses unusual spellings of an address, such as a decimal number, as an
+            // address.
             let is_name = Url::parse(&format!("http://{name}/")).is_ok_and(|url| {
                 url.domain().is_some_and(|domain| domain.eq_ignore_ascii_case(name))
             });
@@ -113,19 +114,20 @@ impl Fence {
         Ok(Self(Arc::new(rules)))
     }
 
-    /// Whether everything may be reached.
+    /// Returns `true` if the policy allows all addresses.
     pub fn is_off(&self) -> bool {
         self.0.reach == Reach::Everything
     }
 
-    /// Looks at an address before it is asked. A name is looked at again when it is resolved.
+    /// Checks a URL before it is requested. A name is checked again when it is resolved.
     pub fn check(&self, url: &Url) -> Result<(), Fenced> {
-        // A URL knows an address in each of the ways one is written: decimal, octal, hex, short.
+        // A URL parser recognizes an address in every spelling: decimal, octal, hexadecimal, and
+        // shortened.
         let Some(host) = url.host_str() else { return Ok(()) };
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse();
         let is_good = match literal {
             Ok(address) => self.takes(address),
-            // Where blocks are listed, what a name resolves to decides.
+            // If blocks are listed, the resolved address decides.
             Err(_) => {
                 self.0.reach != Reach::Nothing || !self.0.blocks.is_empty() || self.lists(host)
             }
@@ -136,9 +138,8 @@ impl Fence {
         }
     }
 
-    /// A client that connects to nothing behind the fence: names by what they resolve to. Requests
-    /// have to be looked at with [`Fence::check`] before they are sent, and redirects to be followed
-    /// by [`Fence::redirects`].
+    /// Configures a client to connect only to allowed addresses of a name. The caller must check
+    /// each request with [`Fence::check`] and follow redirects with [`Fence::redirects`].
     ///
     /// The client sends no `Referer`, because the URL that redirected it can contain a secret.
     pub fn around(&self, client: ClientBuilder) -> ClientBuilder {
@@ -149,7 +150,7 @@ impl Fence {
         }
     }
 
-    /// Follows up to `most` redirects, none of them behind the fence.
+    /// Returns a redirect policy that follows up to `most` redirects and checks each of them.
     pub fn redirects(&self, most: usize) -> redirect::Policy {
         let fence = self.clone();
         redirect::Policy::custom(move |attempt| {
@@ -177,7 +178,7 @@ impl Fence {
     }
 }
 
-/// The refusal among the causes of an error of a client.
+/// Returns the denial among the causes of a client error, if there is one.
 pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Fenced> {
     std::iter::successors(Some(error), |error| error.source())
         .find_map(|cause| cause.downcast_ref())
@@ -187,7 +188,8 @@ pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a F
 #[error("it redirected more than {0} times")]
 struct TooMany(usize);
 
-/// A name as it is compared: its last dot says only that it is whole.
+/// Normalizes a name for comparison: lower case, without the trailing dot of a fully qualified
+/// name.
 fn bare(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
@@ -201,7 +203,7 @@ fn look_up(name: String) -> Resolving {
     })
 }
 
-/// Resolves names to what of their addresses is before the fence.
+/// Resolves names and returns only allowed addresses.
 struct Guarded {
     fence: Fence,
     look_up: LookUp,

@@ -1,8 +1,9 @@
-//! The clock seam.
+//! Abstraction over the source of the current time.
 
 use crate::Timestamp;
 
-/// Says what time it is. Programs use the system clock, tests one they move by hand.
+/// Source of the current time. Programs use the system clock; tests use a clock that they advance
+/// explicitly.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }

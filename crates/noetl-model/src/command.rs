@@ -1,39 +1,41 @@
-//! A command: one unit of work handed to a worker.
+//! Commands: units of work that workers claim and run.
 
 use crate::{CommandId, ExecutionId};
 
-/// The pool of commands that name no other.
+/// Pool of commands that don't name a pool.
 pub const DEFAULT_POOL: &str = "shared";
 
-/// How often a step's command is handed out before the step fails with `worker_lost`.
+/// Maximum number of attempts of a step run whose remote worker was lost. After the last one, the
+/// step fails with `worker_lost`.
 pub const ATTEMPTS_MAX: u32 = 3;
 
-/// The same for a worker that ends with the whole process. Restarts are the operator's doing far
-/// more often than the step's, so they weigh less; but a step that takes its process down with it
-/// must not do so for ever.
+/// Maximum number of attempts of a step run whose local worker ended with its process.
+///
+/// Higher than [`ATTEMPTS_MAX`], because operators cause most restarts. The limit keeps a step that
+/// crashes its process from doing so indefinitely.
 pub const ATTEMPTS_OVER_RESTARTS_MAX: u32 = 20;
 
-/// Where a command stands. It only ever moves towards a terminal state.
+/// State of a command. Transitions only lead toward a terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommandState {
-    /// Waiting for a worker.
+    /// Waits for a worker.
     Pending,
-    /// A worker holds its lease.
+    /// Assigned to a worker that holds its lease.
     Claimed,
-    /// The worker said it began.
+    /// Reported as started by the worker.
     Running,
-    /// Reported done.
+    /// Reported as succeeded by the worker.
     Completed,
-    /// Reported failed.
+    /// Reported as failed by the worker.
     Failed,
-    /// Its execution was stopped.
+    /// Cancelled together with its execution.
     Cancelled,
-    /// Its lease ended; another command took its place, or its step failed.
+    /// Lost its lease. A new command replaces it, or its step fails.
     Expired,
 }
 
 impl CommandState {
-    /// The stored and wire text.
+    /// Returns the text used in stores and on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",
@@ -46,7 +48,7 @@ impl CommandState {
         }
     }
 
-    /// The state of this stored text.
+    /// Returns the state with this stored text, or `None` if the text is unknown.
     pub fn from_text(text: &str) -> Option<Self> {
         [
             Self::Pending,
@@ -61,7 +63,7 @@ impl CommandState {
         .find(|state| state.as_str() == text)
     }
 
-    /// Whether nothing can move it any more.
+    /// Returns `true` if no transition leaves this state.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Claimed | Self::Running => false,
@@ -70,11 +72,12 @@ impl CommandState {
     }
 }
 
-/// What the names of workers inside a process of the store begin with, and are when it has one owner.
+/// Name prefix of local workers, which run inside a process of the store. The full name if one
+/// process owns the store.
 pub const LOCAL_WORKER: &str = "local";
 
-/// Whether a worker of this name is outside the processes of the store, so that nothing but a lease
-/// tells whether it is still there.
+/// Returns `true` if `worker` is remote: outside every process of the store, so that only a lease
+/// shows whether it is alive.
 pub fn is_elsewhere(worker: &str) -> bool {
     let is_local = worker
         .strip_prefix(LOCAL_WORKER)
@@ -82,13 +85,14 @@ pub fn is_elsewhere(worker: &str) -> bool {
     !is_local && worker != crate::parked::CONTROL_PLANE
 }
 
-/// The pool that the path of a playbook names; `None` is the default one.
+/// Returns the pool that a playbook path selects by its first segment, or `None` for the default
+/// pool.
 pub fn pool_of_path(path: &str) -> Option<&'static str> {
     let (first, _) = path.split_once('/')?;
     ["system", "subscription"].into_iter().find(|pool| *pool == first)
 }
 
-/// The textual command id of the wire: `<execution>:<step>:<event>`.
+/// Returns the textual command ID of the wire: `<execution>:<step>:<event>`.
 pub fn command_name(execution: ExecutionId, step: &str, command: CommandId) -> String {
     format!("{execution}:{step}:{command}")
 }

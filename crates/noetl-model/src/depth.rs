@@ -1,12 +1,14 @@
-//! How deeply values may nest.
+//! Nesting limit of JSON values.
 
 use crate::Value;
 
-/// How many levels a value may nest. JSON readers stop at 127, and a row wraps a value in a few
-/// levels of its own: a deeper one could be written and never read back.
+/// Maximum nesting depth of a value.
+///
+/// JSON parsers stop at 127 levels, and a row wraps a value in a few levels of its own. A deeper
+/// value could be written and never read back.
 pub const DEPTH_MAX: usize = 100;
 
-/// Whether a value nests more than `levels` deep.
+/// Returns `true` if arrays and objects in `value` nest more than `levels` deep.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => {

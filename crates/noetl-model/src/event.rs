@@ -1,4 +1,4 @@
-//! Events: what happened to an execution, in the order it happened.
+//! Events: the facts of an execution's event log, in the order they were recorded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ pub use crate::tool_run::ToolRun;
 use crate::trace::{self, TraceContext};
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
-/// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
+/// Sequence number: index of an event in its execution's log. Starts at 1 and has no gaps; 0 stands
+/// for the position before the first event.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -22,10 +23,10 @@ use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp,
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Before the first event.
+    /// Position before the first event.
     pub const START: Self = Self(0);
 
-    /// The place after this one.
+    /// Returns the sequence number after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -38,15 +39,15 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Who put a row into the log.
+/// Producer of a row in the event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The engine decided it. Only these rows drive state.
+    /// The engine decided the event. Only these rows drive state.
     Decided,
-    /// A worker or client said it; kept and shown.
+    /// A worker or client reported the event. Stored and shown, but without effect on state.
     Reported,
-    /// It came from another database, or by import, for an execution that was not started here.
-    /// Listed and replayed, never driven.
+    /// The event was imported, or comes from another database, for an execution that did not start
+    /// here. Listed and replayed, but never driven.
     Imported,
 }
 
@@ -59,7 +60,7 @@ impl Origin {
         }
     }
 
-    /// The origin of this stored text.
+    /// Returns the origin with this stored text, or `None` if the text is unknown.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Decided, Self::Reported, Self::Imported]
             .into_iter()
@@ -67,27 +68,27 @@ impl Origin {
     }
 }
 
-/// One fact of one execution's log.
+/// A fact of an execution's event log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Whose log it is in.
+    /// Execution whose log holds the event.
     pub execution: ExecutionId,
-    /// Its id, larger than those before it.
+    /// Event ID. Larger than the IDs of all earlier events in the log.
     pub id: EventId,
-    /// Its place in the log.
+    /// Sequence number in the log.
     pub seq: Seq,
-    /// When it was decided.
+    /// Time at which the engine decided the event.
     pub at: Timestamp,
     pub fact: Fact,
-    /// Identity of the caller who asked for it: `token:ID`, `oidc:SUBJECT`,
-    /// `session:CREDENTIAL/USER_ID via token:ID`, or `internal`. Absent if the control plane or a
+    /// Identity of the caller who requested the change: `token:ID`, `oidc:SUBJECT`,
+    /// `session:CREDENTIAL/USER_ID via token:ID`, or `internal`. `None` if the control plane or a
     /// worker caused the event, and where callers have no identity. Only events that the engine
-    /// decides have one.
+    /// decides have an actor.
     pub actor: Option<Arc<str>>,
 }
 
 impl Event {
-    /// Who put it into the log.
+    /// Returns the producer of the event, derived from the fact.
     pub fn origin(&self) -> Origin {
         match self.fact {
             Fact::Reported(_) => Origin::Reported,
@@ -99,173 +100,176 @@ impl Event {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
-    /// An execution began. Boxed: it is the largest fact and the rarest.
+    /// An execution started. Boxed, because it is the largest fact and the rarest.
     PlaybookStarted(Box<Started>),
-    /// A visit of a step began.
+    /// A step run started.
     StepEntered {
         step: Arc<str>,
-        /// Which visit of it this is, from 1.
+        /// Number of the step run, from 1.
         generation: u32,
-        /// How many waiting tokens it used up; none for the first step and for back arcs.
+        /// Number of waiting join tokens that the step consumed. 0 for the first step and for back
+        /// arcs.
         tokens: u32,
-        /// For a step that joins `any`: the round it ran in, so that later tokens are dropped.
+        /// Round in which a step with `join: any` ran, so that later tokens of the round are
+        /// dropped. `None` for other steps.
         round: Option<u32>,
-        /// When it fails if it has not ended by then.
+        /// Time at which the step run fails if it is still unfinished.
         deadline: Option<Timestamp>,
     },
-    /// Tokens ended at a step without starting it.
+    /// A step discarded join tokens without starting.
     TokensDropped { step: Arc<str>, tokens: u32 },
-    /// The step's admission refused them.
+    /// The step's admission policy denied join tokens.
     StepDenied {
         step: Arc<str>,
-        /// How many tokens ended.
+        /// Number of denied tokens. 0 if a token that waited for admission timed out.
         tokens: u32,
     },
-    /// The step's admission lets a token wait for a change of variables.
+    /// The step's admission policy lets a token wait for a change of variables.
     StepHeld {
         step: Arc<str>,
-        /// How many tokens became this one.
+        /// Number of join tokens merged into the waiting token.
         tokens: u32,
-        /// The step whose arc led here.
+        /// Step whose arc led here.
         from: Option<Arc<str>>,
-        /// When it is refused.
+        /// Time at which the waiting token is denied.
         until: Timestamp,
     },
-    /// Something happened to a loop.
+    /// A loop, a frame, or a set of loop items changed.
     Loop(Box<LoopFact>),
-    /// Work was handed out. The command's id is this event's id. Shared with the worker that runs
-    /// it and with the state that may hand it out again.
+    /// The engine issued a command. The command's ID is this event's ID. Shared with the worker
+    /// that runs the command and with the state that may reissue it.
     CommandIssued(Arc<Issued>),
-    /// A worker took the command.
+    /// A worker claimed the command.
     CommandClaimed {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         worker: Arc<str>,
     },
-    /// The worker said it began.
+    /// The worker reported that it started the command.
     CommandStarted {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         worker: Arc<str>,
     },
-    /// The command waits, held by no worker.
+    /// The command is parked and occupies no worker.
     CommandParked {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
-        /// What it waits for.
+        /// Reason that the command is parked.
         on: Parked,
     },
     CallDone {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
-        /// What it answered; with a reference, top-level fields of what is kept there.
+        /// Result of the tool. With a reference, the top-level fields of the referenced value.
         data: Value,
-        /// Where the answer is kept, when it is too large for the log.
+        /// Blob that holds the result if it is too large for the log.
         reference: Option<Arc<BlobRef>>,
-        /// How the tool ran, if the worker reported it.
+        /// Exit code and duration of the tool, if the worker reported them.
         run: Option<Box<ToolRun>>,
     },
     CallFailed {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         failure: Failure,
     },
-    /// The command ended well.
+    /// The command ended successfully.
     CommandCompleted {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
-        /// Which item of a loop it was for, for readers of the row.
+        /// Loop item that the command was for. Denormalized for readers of the row.
         item: Option<Box<ItemOf>>,
     },
-    /// The command ended badly.
+    /// The command ended with a failure.
     CommandFailed {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         failure: Failure,
-        /// Which item of a loop it was for, for readers of the row.
+        /// Loop item that the command was for. Denormalized for readers of the row.
         item: Option<Box<ItemOf>>,
     },
-    /// The command's lease ended without a result.
+    /// The command's lease expired without a result.
     CommandExpired {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
-        /// What ended the lease.
+        /// Cause of the expiration.
         reason: String,
     },
-    /// The command was stopped with its execution.
+    /// The command was cancelled together with its execution.
     CommandCancelled {
         command: CommandId,
-        /// Its step, for readers of the row.
+        /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
     },
-    /// Context variables were set when a visit ended.
+    /// Context variables were set at the end of a step run.
     ContextUpdated {
-        /// The step whose `set`, or whose arc's `set`, it was.
+        /// Step whose `set`, or whose arc's `set`, applied the values.
         step: Arc<str>,
-        /// Which visit of it.
+        /// Number of the step run, from 1.
         generation: u32,
-        /// Dotted path below `ctx` to value.
+        /// Values by dotted path below `ctx`.
         values: Map,
-        /// Dotted path below `step` to value: what only this visit sees.
+        /// Values by dotted path below `step`. Visible only within the step run.
         locals: Map,
     },
-    /// A visit of a step ended, and its arcs were decided.
+    /// A step run ended, and its arcs were evaluated.
     StepExited {
         step: Arc<str>,
-        /// Which visit of it this was.
+        /// Number of the step run, from 1.
         generation: u32,
         outcome: Outcome,
-        /// Which way it goes on.
+        /// Arcs that were and were not taken.
         next: Routing,
     },
-    /// The execution ended well.
+    /// The execution ended successfully.
     PlaybookCompleted {
-        /// Data of the last completed leaf, `end` preferred; with a reference, top-level fields
-        /// of what is kept there.
+        /// Data of the last completed leaf step, `end` preferred. With a reference, the top-level
+        /// fields of the referenced value.
         result: Value,
-        /// Where that data is kept, when it is too large for the log.
+        /// Blob that holds the result if it is too large for the log.
         reference: Option<Arc<BlobRef>>,
     },
-    /// The execution ended badly.
+    /// The execution ended with a failure.
     PlaybookFailed {
-        /// The step whose failure nobody handled.
+        /// Step whose failure no arc handled.
         step: Arc<str>,
         failure: Failure,
     },
-    /// The execution was stopped.
+    /// The execution was cancelled.
     PlaybookCancelled {
-        /// What the caller gave as a reason.
+        /// Reason given by the caller.
         reason: Option<String>,
     },
-    /// A subscription moved. Its log is under its own id, and no execution has such an event.
+    /// A subscription changed state. Its log has the subscription's own ID, and no execution has
+    /// such an event.
     SubscriptionMoved(Box<SubscriptionMoved>),
-    /// Something a worker or client said that decides nothing.
+    /// A report of a worker or client that does not affect state.
     Reported(Box<Reported>),
-    /// A row that was not written here, kept as it was. It decides nothing.
+    /// A row written by another control plane, stored unchanged. Does not affect state.
     Imported(Box<Imported>),
 }
 
-/// Where a value is kept that is too large for the log.
+/// Reference to a blob: a value that is too large for the log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlobRef {
-    /// What the bytes hash to, by which they are found.
+    /// Hash of the bytes, which addresses the blob.
     pub digest: Arc<str>,
-    /// How many bytes there are.
+    /// Size of the value in bytes.
     pub bytes: u64,
-    /// How to read them.
+    /// Media type of the bytes.
     pub media_type: Arc<str>,
 }
 
 impl Fact {
-    /// Whether an execution ends with it.
+    /// Returns `true` if the fact ends an execution.
     pub const fn is_end(&self) -> bool {
         matches!(
             self,
@@ -276,47 +280,47 @@ impl Fact {
     }
 }
 
-/// The beginning of an execution.
+/// Data of the event that starts an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// The catalog entry it is pinned to.
+    /// Catalog entry that the execution is pinned to.
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub version: u32,
-    /// Playbook defaults with the request's payload laid over them, rendered.
+    /// Rendered workload: the playbook's defaults, overridden by the request's payload.
     pub workload: Map,
-    /// Who started it, if another execution did.
+    /// Execution that started this one, if any.
     pub parent: Option<ExecutionId>,
-    /// Which workers its commands go to; the default pool when `None`.
+    /// Worker pool of the execution's commands. `None` for the default pool.
     pub pool: Option<Arc<str>>,
-    /// The command of the parent that waits for its end.
+    /// Parent's command that waits for this execution to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_command: Option<CommandId>,
-    /// The step whose data the parent asked for.
+    /// Step whose data the parent requested as the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Arc<str>>,
-    /// How many executions are above it.
+    /// Number of ancestor executions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// When it fails if it has not ended by then.
+    /// Time at which the execution fails if it is still unfinished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// The execution whose past it begins with.
+    /// Execution whose events this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<ForkedFrom>,
-    /// The span it is below.
+    /// Parent span of the execution's span.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "trace::kept")]
     pub trace: Option<TraceContext>,
 }
 
-/// The past that an execution has from another.
+/// Source of a forked execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
     #[serde(rename = "execution_id", with = "crate::parked::id_text")]
     pub execution: ExecutionId,
-    /// The place of the last event they share; 0 when nothing but the workload was taken over.
+    /// Sequence number of the last shared event. 0 if only the workload was copied.
     pub seq: Seq,
-    /// That event; 0 when there is none.
+    /// ID of the last shared event. 0 if there is none.
     #[serde(rename = "event_id", with = "crate::parked::id_text")]
     pub event: EventId,
 }
@@ -325,38 +329,38 @@ fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
-/// How a visit ended.
+/// Outcome of a step run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// Well; its result is the data of its command's `call.done`.
+    /// The step succeeded. Its result is the data of its command's `call.done`.
     Done,
-    /// Its own condition did not hold, and nothing was run.
+    /// The step's own condition was false, and nothing ran.
     Skipped,
     Failed {
         failure: Failure,
-        /// Whether an arc took care of it.
+        /// Whether an arc handled the failure.
         handled: bool,
-        /// Whether, unhandled, it lets the branches beside it end first.
+        /// Whether an unhandled failure lets parallel branches finish before the execution fails.
         drains: bool,
     },
 }
 
-/// The recorded decision of one step's arcs, by target name in document order.
+/// Recorded routing decision of a step run: arcs by target name, in document order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Routing {
-    /// The arcs that were taken.
+    /// Arcs that were taken.
     pub taken: Vec<TakenArc>,
     /// Targets of the arcs that were not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_taken: Vec<Arc<str>>,
 }
 
-/// An arc that was taken.
+/// An arc that a step run took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenArc {
-    /// The step it leads to.
+    /// Step that the arc leads to.
     pub step: Arc<str>,
-    /// Whether it closes a loop, so that its target starts at once.
+    /// Whether the arc closes a loop, so that its target starts at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
 }

@@ -1,4 +1,4 @@
-//! Why a step did not succeed, in a form that policies can match on and people can read.
+//! Failures of steps, in a form that policies can match and people can read.
 
 use std::fmt;
 
@@ -6,38 +6,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Map, Value};
 
-/// What went wrong, said once and kept in the log.
+/// A failure, as recorded in the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The class a policy or a person decides by.
+    /// Class of the failure, which policies match on.
     pub kind: FailureKind,
-    /// One sentence for people: what failed and what would help.
+    /// Single sentence for people: the problem and the remedy.
     pub message: String,
     /// Whether the same call may succeed later without a change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
-    /// What the tool knows beyond the sentence: HTTP status and body, traceback, exit code. Boxed,
-    /// since results carry a failure by value.
+    /// Structured details from the tool: HTTP status and body, traceback, exit code. Boxed, because
+    /// results carry failures by value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Value>>,
 }
 
 impl Failure {
-    /// A failure of `kind`, retryable when its kind usually is.
+    /// Creates a failure of `kind`. Marks it as retryable if failures of that kind usually are.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let retryable = kind.is_usually_retryable();
         Self { kind, message: message.into(), retryable, details: None }
     }
 
-    /// The same failure with what the tool knows beyond its sentence.
+    /// Sets the details, replacing earlier ones.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The same failure with one more thing known of it; details that are no map are kept as
-    /// `details` beside it.
+    /// Adds an entry to the details. Details that are not an object move under the key `details`.
     #[must_use]
     pub fn with_detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         let mut details = match self.details.take().map(|details| *details) {
@@ -58,17 +57,17 @@ impl fmt::Display for Failure {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
-        /// The class of a failure. Playbooks compare with its text (`output.error.kind`).
+        /// Class of a failure. Playbooks compare its text (`output.error.kind`).
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(from = "String", into = "String")]
         pub enum FailureKind {
             $($(#[$doc])* $variant,)+
-            /// A kind said by a worker that this version does not know.
+            /// A kind that a worker reported and this version does not know.
             Other(String),
         }
 
         impl FailureKind {
-            /// The text playbooks compare with.
+            /// Returns the text that playbooks compare.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -89,44 +88,44 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Refused credentials or a missing permission.
+    /// Rejected credentials or a missing permission.
     Auth = "auth",
-    /// Told to stop.
+    /// The tool was cancelled.
     Cancelled = "cancelled",
-    /// The playbook a step called did not complete.
+    /// A playbook that the step called did not succeed.
     ChildFailed = "child_failed",
-    /// The far side says the request is wrong.
+    /// The remote service rejected the request as invalid.
     ClientError = "client_error",
-    /// The tool's own settings are wrong.
+    /// The tool's configuration is invalid.
     Config = "config",
-    /// The far side could not be reached.
+    /// The remote service was unreachable.
     Connection = "connection",
-    /// Data that a rule of the database forbids.
+    /// Data violates a constraint of the database.
     DbConstraint = "db_constraint",
-    /// Two transactions in each other's way.
+    /// Transactions deadlocked or conflicted.
     DbDeadlock = "db_deadlock",
-    /// A program ended with a code other than 0.
+    /// A process exited with a nonzero code.
     ExitCode = "exit_code",
-    /// The far side has no such thing.
+    /// The remote service does not have the requested object.
     NotFound = "not_found",
-    /// More output than a step may keep.
+    /// Output exceeds the limit of a step.
     OutputLimit = "output_limit",
-    /// Text that is not in the format it should be in.
+    /// Text is not in the expected format.
     Parse = "parse",
-    /// Asked to slow down.
+    /// The remote service limits the request rate.
     RateLimit = "rate_limit",
-    /// A value of the wrong type or a missing key.
+    /// A value has the wrong type, or a key is missing.
     Schema = "schema",
-    /// The far side failed.
+    /// The remote service failed.
     ServerError = "server_error",
-    /// A template could not be rendered.
+    /// A template failed to render.
     TemplateError = "template_error",
-    /// Took longer than allowed.
+    /// The time limit was exceeded.
     Timeout = "timeout",
-    /// No tool of that kind, or what it needs is not installed.
+    /// The tool kind is unknown, or a program it requires is not installed.
     ToolMissing = "tool_missing",
     Unknown = "unknown",
-    /// The worker that ran it went away, too often.
+    /// The worker was lost in every permitted attempt.
     WorkerLost = "worker_lost",
 }
 

@@ -1,58 +1,59 @@
-//! Rows that decide nothing: said by workers and clients, or written elsewhere.
+//! Rows without effect on state: reports of workers and clients, and imported rows.
 
 use std::sync::Arc;
 
 use crate::{CommandId, ExecutionId, Map, Value};
 
-/// A row said by a worker or client, kept as it was said.
+/// A report of a worker or client, stored unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reported {
-    /// Its `event_type`.
+    /// Value of the column `event_type`.
     pub event_type: String,
-    /// The step it names.
+    /// Step that the report names.
     pub step: Arc<str>,
     pub status: String,
-    /// What it said, as `result.context`.
+    /// Payload of the report, stored as `result.context`.
     pub payload: Option<Value>,
-    /// Its `meta`.
+    /// Value of the column `meta`.
     pub meta: Option<Value>,
     pub worker: Option<Arc<str>>,
-    /// The id it came with, when the server gave it another; a repeat is known by either.
+    /// ID sent with the report, if the server assigned another. A resent report is recognized by
+    /// either ID.
     pub key: Option<i64>,
-    /// Columns that only some reports have; `None` when this one has none of them.
+    /// Columns that only some reports have. `None` if all of them are empty.
     pub columns: Option<Box<ReportColumns>>,
 }
 
-/// Columns of the published schema that only some reports have. They are kept and shown; nothing is
-/// decided by them.
+/// Columns of the published schema that only some reports have. Stored and shown, but without
+/// effect on state.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReportColumns {
-    /// Its `node_type`.
+    /// Value of the column `node_type`.
     pub node_type: Option<Arc<str>>,
-    /// Its `command_id`.
+    /// Value of the column `command_id`.
     pub command: Option<CommandId>,
-    /// Its `parent_execution_id`.
+    /// Value of the column `parent_execution_id`.
     pub parent_execution: Option<ExecutionId>,
-    /// Its `duration`, in the unit that its writer chose.
+    /// Value of the column `duration`, in the unit that the producer chose.
     pub duration: Option<f64>,
-    /// Its `context`.
+    /// Value of the column `context`.
     pub context: Option<Value>,
-    /// Its `result.reference`.
+    /// Value of the field `result.reference`.
     pub reference: Option<Value>,
-    /// Its `error`.
+    /// Value of the column `error`.
     pub error: Option<String>,
-    /// Its further columns, by their names in the published schema. `event_time` is the time that
-    /// the producer gave.
+    /// Further columns, by their names in the published schema. `event_time` is the time given by
+    /// the producer.
     pub more: Map,
 }
 
 impl ReportColumns {
-    /// Returns the columns, or `None` when no column has a value.
+    /// Returns the columns, or `None` if no column has a value.
     pub fn if_any(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
 
-    /// Returns every JSON value, for checks and for the removal of secrets.
+    /// Returns mutable references to every JSON value, for validation and secret redaction.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         let own = [&mut self.context, &mut self.reference].into_iter().flatten();
         own.chain(self.more.values_mut())
@@ -65,32 +66,32 @@ impl ReportColumns {
     }
 }
 
-/// A row of another database, column by column. None of them can be relied on.
+/// A row of another database, column by column. No column is guaranteed to be valid or present.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Imported {
-    /// Its `event_type`.
+    /// Value of the column `event_type`.
     pub event_type: Option<String>,
-    /// Its `node_name`.
+    /// Value of the column `node_name`.
     pub node_name: Option<Arc<str>>,
-    /// Its `node_type`.
+    /// Value of the column `node_type`.
     pub node_type: Option<Arc<str>>,
     pub status: Option<String>,
-    /// The command it is about.
+    /// Command that the row refers to.
     pub command: Option<CommandId>,
-    /// The execution that started its execution.
+    /// Parent of the row's execution.
     pub parent_execution: Option<ExecutionId>,
     pub worker: Option<Arc<str>>,
-    /// How long it took, in the unit its writer chose.
+    /// Duration, in the unit that the producer chose.
     pub duration: Option<f64>,
     pub context: Option<Value>,
     pub result: Option<Value>,
-    /// What helps to read it.
+    /// Metadata of the row.
     pub meta: Option<Value>,
-    /// The failure in words.
+    /// Failure as a text for people.
     pub error: Option<String>,
-    /// The id it came with, when the server gave it another.
+    /// ID sent with the row, if the server assigned another.
     pub key: Option<i64>,
-    /// Its further columns, by their names in the published schema: none of ours needs them, so
-    /// they are only kept. Empty when it had none.
+    /// Further columns, by their names in the published schema. Stored, but unused by this control
+    /// plane. Empty if the row had none.
     pub more: Map,
 }

@@ -1,11 +1,11 @@
-//! Typed ids. All are signed 64-bit numbers on the wire; the types keep them from being mixed up.
+//! Typed IDs. All are signed 64-bit integers on the wire; distinct types prevent mix-ups.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is not a decimal 64-bit id.
+/// Error for text that is not a decimal 64-bit ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a 64-bit decimal id")]
 pub struct IdError(pub String);
@@ -20,12 +20,12 @@ macro_rules! id {
         pub struct $name(i64);
 
         impl $name {
-            /// Wraps a raw number.
+            /// Wraps a raw integer.
             pub const fn new(raw: i64) -> Self {
                 Self(raw)
             }
 
-            /// The raw number, for stores and wire types.
+            /// Returns the raw integer, for stores and wire types.
             pub const fn get(self) -> i64 {
                 self.0
             }
@@ -48,42 +48,42 @@ macro_rules! id {
 }
 
 id! {
-    /// One run of a playbook.
+    /// ID of an execution: a single run of a playbook.
     ExecutionId
 }
 id! {
-    /// One row of an execution's log.
+    /// ID of a row in an event log.
     EventId
 }
 id! {
-    /// One dispatched unit of work, named by the id of its `command.issued` event.
+    /// ID of a command: the ID of its `command.issued` event.
     CommandId
 }
 id! {
-    /// One version of one catalog entry.
+    /// ID of a catalog entry's version.
     CatalogId
 }
 id! {
-    /// One message between executions, or one timer.
+    /// ID of a timer, which includes messages between executions.
     DueId
 }
 id! {
-    /// One program that said it is there: a pool of workers, a server, a broker.
+    /// ID of a registered runtime: a worker pool, a server, or a broker.
     RuntimeId
 }
 id! {
-    /// One registration of a subscription, from its first state to its deactivation.
+    /// ID of a subscription's registration, from its first state to its deactivation.
     SubscriptionId
 }
 id! {
-    /// One schedule of a playbook.
+    /// ID of a playbook's schedule.
     ScheduleId
 }
 id! {
     CredentialId
 }
 id! {
-    /// One entry of the audit of secrets.
+    /// ID of an entry in the secret audit log.
     AuditId
 }
 id! {
@@ -103,27 +103,27 @@ impl From<CommandId> for EventId {
 }
 
 impl SubscriptionId {
-    /// The id its log is under. No execution has it.
+    /// Returns the ID of the subscription's event log. No execution has this ID.
     pub const fn log(self) -> ExecutionId {
         ExecutionId::new(self.get())
     }
 }
 
-/// Whose rows these are. Part of every key; every read with another tenant is empty.
+/// Owner of a set of rows. Part of every key: reads with another tenant find no rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tenant(String);
 
 impl Tenant {
-    /// The tenant of callers without a token.
+    /// Tenant of callers without a token.
     pub const DEFAULT: &'static str = "default";
 
-    /// Names a tenant.
+    /// Creates a tenant with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// The name as stored.
+    /// Returns the stored name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

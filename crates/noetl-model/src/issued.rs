@@ -1,4 +1,4 @@
-//! A unit of work as it is handed out.
+//! Specification of a command, as issued by the engine.
 
 use std::sync::Arc;
 
@@ -8,31 +8,32 @@ use crate::Map;
 use crate::scope::{CommandScope, SplitScope};
 use crate::trace::Trace;
 
-/// A handed-out unit of work.
+/// Specification of an issued command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issued {
-    /// The step it is for.
+    /// Step that the command runs.
     pub step: Arc<str>,
-    /// Which visit of it.
+    /// Number of the step run, from 1.
     pub generation: u32,
-    /// Which try this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     pub tool: Arc<str>,
-    /// The tool's settings, rendered, without `kind` and `input`.
+    /// Rendered configuration of the tool, without `kind` and `input`.
     pub config: Map,
-    /// The tool's named arguments, rendered.
+    /// Rendered named arguments of the tool.
     pub input: Map,
-    /// How long the tool may take.
+    /// Time limit of the tool in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// What templates that are still to be rendered may name; none when everything is rendered.
+    /// Values available to templates that the worker still has to render. `None` if everything is
+    /// rendered.
     pub scope: Option<Box<CommandScope>>,
-    /// Which item of a loop it is for.
+    /// Loop item that the command is for.
     pub item: Option<LoopItem>,
-    /// Whether it may run again when its worker was lost.
+    /// Whether the command may run again after its worker was lost.
     pub idempotent: bool,
-    /// The pool whose workers take it; the default one when `None`.
+    /// Pool whose workers claim the command. `None` for the default pool.
     pub pool: Option<Arc<str>>,
-    /// The trace of its execution. Its own span in it is known by the command's id.
+    /// Trace of the execution. The command's span ID in it derives from the command's ID.
     pub trace: Option<Arc<Trace>>,
 }
 
@@ -43,18 +44,18 @@ impl Issued {
     }
 }
 
-/// An item of a loop.
+/// Loop item of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopItem {
-    /// Its place, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
-    /// How many there are, if that is known.
+    /// Total number of items, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u32>,
-    /// The frame of rows it was claimed with; for a claim, the frame that is being claimed.
+    /// Frame that the row was claimed with. For a claim, the frame being claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<u32>,
-    /// Whether the command claims rows rather than working on one.
+    /// Whether the command claims rows instead of processing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims: bool,
 }

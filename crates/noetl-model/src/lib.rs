@@ -1,8 +1,8 @@
-//! The words every other crate speaks: ids, time, events, commands, failures.
+//! Vocabulary shared by all crates: IDs, time, events, commands, and failures.
 //!
-//! Pure: no clock, no disk, no network, no randomness. What reads a clock implements [`Clock`];
-//! what needs the present takes a [`Timestamp`]. An [`Event`] is one fact of an execution's log;
-//! [`row`] is its stored and wire shape.
+//! Pure: no clock, disk, network, or randomness. Components that read a clock implement [`Clock`];
+//! functions that need the current time accept a [`Timestamp`]. An [`Event`] is a fact of an
+//! execution's event log; [`row`] is its stored and wire form.
 
 mod clock;
 pub mod command;
@@ -40,5 +40,5 @@ pub use trace::TraceContext;
 
 /// A JSON value as users write and read it.
 pub type Value = serde_json::Value;
-/// A JSON object that keeps the order its author wrote.
+/// A JSON object that preserves the order of its keys.
 pub type Map = serde_json::Map<String, Value>;

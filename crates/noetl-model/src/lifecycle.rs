@@ -1,31 +1,31 @@
-//! What can happen to a subscription.
+//! Lifecycle of a subscription.
 
 use std::sync::Arc;
 
 use crate::CatalogId;
 
-/// A step in the life of a subscription.
+/// A state change of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionMoved {
-    /// What happened to it.
+    /// Transition that took place.
     pub to: Lifecycle,
-    /// The path of its document.
+    /// Catalog path of the subscription's document.
     pub path: Arc<str>,
-    /// The version of that document it was registered with.
+    /// Version of the document that the subscription was registered with.
     pub catalog: CatalogId,
 }
 
-/// What can happen to a subscription.
+/// Lifecycle transition of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lifecycle {
-    /// It was made known.
+    /// The subscription was registered.
     Registered,
-    /// It began to listen.
+    /// The subscription started to listen.
     Activated,
-    /// It stopped for now.
+    /// The subscription stopped listening and can be resumed.
     Paused,
     Resumed,
-    /// It takes nothing new.
+    /// The subscription accepts no new messages.
     Draining,
     Deactivated,
 }
@@ -40,7 +40,7 @@ impl Lifecycle {
         Self::Deactivated,
     ];
 
-    /// The type of the event that tells of it.
+    /// Returns the type of the event that records the transition.
     pub const fn event_type(self) -> &'static str {
         match self {
             Self::Registered => "subscription.registered",
@@ -52,7 +52,7 @@ impl Lifecycle {
         }
     }
 
-    /// The state it leaves the subscription in, as text.
+    /// Returns the subscription's state after the transition, as text.
     pub const fn state(self) -> &'static str {
         match self {
             Self::Registered => "REGISTERED",
@@ -63,7 +63,7 @@ impl Lifecycle {
         }
     }
 
-    /// What the event of this type tells of.
+    /// Returns the transition recorded by events of this type, or `None` if the type is unknown.
     pub fn from_event_type(event_type: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|moved| moved.event_type() == event_type)
     }

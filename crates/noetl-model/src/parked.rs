@@ -1,4 +1,4 @@
-//! What a command waits for when no worker holds it.
+//! Reasons that a command is parked.
 
 use std::sync::Arc;
 
@@ -6,58 +6,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CatalogId, ExecutionId, Timestamp};
 
-/// The name under which the control plane holds commands it performs itself.
+/// Worker name under which the control plane claims the commands it runs itself.
 pub const CONTROL_PLANE: &str = "control-plane";
 
-/// What a command waits for.
+/// Reason that a command is parked: claimed by the control plane, occupying no worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parked {
     Until(Timestamp),
-    /// A time, after which it is tried again.
+    /// Backs off until this time before the next attempt.
     Retry(Timestamp),
-    /// The end of another execution.
+    /// Waits for a child execution to end (`kind: playbook`).
     Child(Box<Child>),
     Callback(Callback),
 }
 
-/// An execution that a command starts.
+/// A child execution started by a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
-    /// Its id, fixed before it is started.
+    /// Execution ID, fixed before the child starts.
     #[serde(with = "id_text")]
     pub execution: ExecutionId,
-    /// The path of its playbook.
+    /// Catalog path of the child's playbook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Arc<str>>,
-    /// Its catalog entry, which wins over the path.
+    /// Catalog entry of the child's playbook. Takes precedence over the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogId>,
-    /// That path's version; the newest when `None`.
+    /// Version at the path. `None` for the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// Whether the command waits for its end.
+    /// Whether the command waits for the child to end.
     pub waits: bool,
-    /// The step whose data is its result; its last leaf's when `None`.
+    /// Step whose data is the result. `None` for the last leaf step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Arc<str>>,
-    /// When the command stops waiting.
+    /// Time at which the command stops waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// How many executions are above it.
+    /// Number of the child's ancestor executions.
     pub depth: u32,
 }
 
-/// An answer that is waited for.
+/// An external answer that a command waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Callback {
-    /// What an answer has to carry.
+    /// Callback token that the answer must carry.
     pub token: Arc<str>,
-    /// When the command stops waiting.
+    /// Time at which the command stops waiting.
     pub until: Timestamp,
 }
 
-/// Ids are text in documents people and scripts read.
+/// Serializes IDs as text, for documents that people and scripts read.
 pub(crate) mod id_text {
     use std::fmt::Display;
     use std::str::FromStr;

@@ -1,8 +1,9 @@
-//! Texts that replace secrets: `«secret:alias.field»` where values are shown, and with a tag,
-//! `«secret:alias.field~1.MAC»`, in the event log.
+//! Placeholders that replace redacted secrets: `«secret:alias.field»` where values are shown, and
+//! `«secret:alias.field~1.MAC»`, with a tag, in the event log.
 //!
-//! The tag holds the ID of a key and a message authentication code. The control plane makes and
-//! checks it; here is only the shape. Whatever shows a value shows it without the tag.
+//! A tag consists of a key ID and a message authentication code. The control plane creates and
+//! verifies tags; this module defines only their format. Code that shows a value to users removes
+//! the tags first.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,31 +14,31 @@ const BEGIN: &str = "«secret:";
 const END: char = '»';
 const QUOTE: char = '«';
 
-/// Replaces the beginning of a placeholder in text that came with it.
+/// Replaces the start of a placeholder in text received from outside.
 const DEFUSED: &str = "‹secret:";
 
 /// Separates the name from the tag.
 const TAG: char = '~';
 
-/// Longest name that is read, in bytes. Names are far shorter.
+/// Maximum length in bytes of a name that is parsed. Real names are far shorter.
 const NAME_MAX: usize = 1024;
 
-/// Longest text of a placeholder, in bytes.
+/// Maximum length of a placeholder in bytes.
 pub const TEXT_MAX: usize = NAME_MAX + 64;
 
 /// Length of a MAC in a tag: 128 bits in base64 without padding.
 pub const MAC_CHARS: usize = 22;
 
-/// Most digits of a key ID.
+/// Maximum number of digits in a key ID.
 const KEY_DIGITS: usize = 4;
 
-/// Returns the placeholder of a field as it is shown. It never resolves.
+/// Returns the placeholder of a field for display. It never resolves to a secret.
 pub fn shown(alias: &str, field: &str) -> String {
     let plain = |text: &str| text.replace([QUOTE, END], "_");
     format!("{BEGIN}{}.{}{END}", plain(alias), plain(field))
 }
 
-/// Returns the placeholder of a field with a tag, or `None` when it could not be read back.
+/// Returns the placeholder of a field with a tag, or `None` if it could not be parsed back.
 pub fn tagged(alias: &str, field: &str, tag: &Tag) -> Option<String> {
     let is_plain = |text: &str| !text.is_empty() && !text.contains([QUOTE, END]);
     let fits = alias.len() + field.len() < NAME_MAX;
@@ -48,32 +49,32 @@ pub fn tagged(alias: &str, field: &str, tag: &Tag) -> Option<String> {
 /// Authentication of a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    /// ID of the key that the MAC was made with.
+    /// ID of the key that created the MAC.
     pub key: u32,
     /// MAC in URL-safe base64, [`MAC_CHARS`] long.
     pub mac: String,
 }
 
-/// A placeholder in a text.
+/// A placeholder found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placeholder {
-    /// Range of bytes in the text.
+    /// Byte range in the text.
     pub range: Range<usize>,
     /// Alias and field, separated by a dot. Either may contain dots.
     pub name: String,
-    /// Tag, if there is one.
+    /// Authentication tag, if present.
     pub tag: Option<Tag>,
 }
 
 impl Placeholder {
-    /// Returns the ways to split the name into alias and field, the longest alias first.
+    /// Returns the possible splits of the name into alias and field, longest alias first.
     pub fn readings(&self) -> impl Iterator<Item = (&str, &str)> {
         let dots: Vec<usize> = self.name.match_indices('.').map(|(at, _)| at).rev().collect();
         dots.into_iter().map(|at| (&self.name[..at], &self.name[at + 1..]))
     }
 }
 
-/// Returns the placeholders of a text, with and without tags, in order.
+/// Returns the placeholders in a text, with and without tags, in order.
 pub fn placeholders_in(text: &str) -> Vec<Placeholder> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -92,7 +93,7 @@ pub fn placeholders_in(text: &str) -> Vec<Placeholder> {
     found
 }
 
-/// Splits the inside of a placeholder into name and tag.
+/// Splits the inner text of a placeholder into name and tag.
 fn split(inside: &str) -> (&str, Option<Tag>) {
     let none = (inside, None);
     let Some((name, tag)) = inside.rsplit_once(TAG) else { return none };
@@ -106,7 +107,7 @@ fn split(inside: &str) -> (&str, Option<Tag>) {
     }
 }
 
-/// Returns `true` if a value holds a placeholder with a tag, in its keys or texts.
+/// Returns `true` if a key or text in `value` contains a placeholder with a tag.
 pub fn has_tag(value: &Value) -> bool {
     match value {
         Value::String(text) => text_has_tag(text),
@@ -116,18 +117,18 @@ pub fn has_tag(value: &Value) -> bool {
     }
 }
 
-/// Returns `true` if a map holds a placeholder with a tag.
+/// Returns `true` if a key or text in `map` contains a placeholder with a tag.
 pub fn map_has_tag(map: &Map) -> bool {
     map.iter().any(|(key, value)| text_has_tag(key) || has_tag(value))
 }
 
-/// Returns `true` if a text holds a placeholder with a tag.
+/// Returns `true` if a text contains a placeholder with a tag.
 pub fn text_has_tag(text: &str) -> bool {
     text.contains(BEGIN) && placeholders_in(text).iter().any(|found| found.tag.is_some())
 }
 
-/// Returns a text with its placeholders as they are shown. The beginning is found in either case,
-/// because a template may have changed it; a text without tags is not copied.
+/// Returns a text with the tags of its placeholders removed. Matches the prefix case-insensitively,
+/// because a template may have changed its case. Does not copy a text without tags.
 pub fn without_tags(text: &str) -> Cow<'_, str> {
     if !text.contains(QUOTE) {
         return Cow::Borrowed(text);
@@ -142,7 +143,7 @@ pub fn without_tags(text: &str) -> Cow<'_, str> {
         let Some(length) = text[name..].find([END, QUOTE]) else { break };
         let end = name + length;
         let mut plain = &text[name..end];
-        // A name may end like a tag.
+        // A name may itself end in the form of a tag.
         while let (shorter, Some(_)) = split(plain) {
             plain = shorter;
         }
@@ -174,13 +175,13 @@ pub fn remove_tags_in(map: &mut Map) {
     });
 }
 
-/// Replaces the beginning of every placeholder in a value, so that data from outside cannot pass
-/// for a redacted secret.
+/// Replaces the start of every placeholder in a value, so that external data cannot pass for a
+/// redacted secret.
 pub fn defuse(value: &mut Value) {
     edit(value, &mut |text| text.contains(BEGIN).then(|| text.replace(BEGIN, DEFUSED)));
 }
 
-/// Replaces the beginning of every placeholder in a failure.
+/// Replaces the start of every placeholder in a failure.
 pub fn defuse_failure(failure: &mut Failure) {
     if failure.message.contains(BEGIN) {
         failure.message = failure.message.replace(BEGIN, DEFUSED);
@@ -190,7 +191,7 @@ pub fn defuse_failure(failure: &mut Failure) {
     }
 }
 
-/// Replaces the texts and keys of a value for which `change` returns another text.
+/// Replaces each text and key in a value for which `change` returns a new text.
 pub fn edit(value: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
     match value {
         Value::String(text) => {
@@ -204,7 +205,7 @@ pub fn edit(value: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
     }
 }
 
-/// Replaces the texts and keys of a map for which `change` returns another text.
+/// Replaces each text and key in a map for which `change` returns a new text.
 pub fn edit_map(map: &mut Map, change: &mut dyn FnMut(&str) -> Option<String>) {
     map.values_mut().for_each(|value| edit(value, change));
     let changed: Vec<Option<String>> = map.keys().map(|key| change(key)).collect();

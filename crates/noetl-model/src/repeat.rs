@@ -1,4 +1,4 @@
-//! What happens in a loop: its items, the frames of a cursor, its end.
+//! Loop events: items, cursor frames, and loop completion.
 
 use std::sync::Arc;
 
@@ -6,134 +6,134 @@ use serde::{Deserialize, Serialize};
 
 use crate::Value;
 
-/// Something that happened to a loop of one visit.
+/// An event of the loop of a step run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopFact {
-    /// The step that loops.
+    /// Step that the loop belongs to.
     pub step: Arc<str>,
-    /// Which visit of it.
+    /// Number of the step run, from 1.
     pub generation: u32,
     pub what: LoopEvent,
 }
 
-/// What happened to a loop.
+/// Kind of a loop event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoopEvent {
     Started(LoopStarted),
-    /// Items were recorded: of the collection it goes through, or rows that were claimed.
+    /// Items were recorded: elements of the collection, or claimed rows.
     Items(LoopItems),
-    /// A frame of rows is being claimed, or has ended.
+    /// The claim of a frame's rows started, or the frame ended.
     Frame(FrameMoved),
     /// No row is left to claim, and all frames have ended.
     StageClosed(StageClosed),
-    /// Its last item has ended.
+    /// All items have ended.
     Done(LoopStats),
 }
 
-/// How a loop began.
+/// Parameters of a loop at its start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopStarted {
-    /// How many items there are; `None` for rows that are claimed as it goes.
+    /// Number of items. `None` for a cursor, whose rows are claimed as the loop proceeds.
     #[serde(rename = "collection_size", default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u32>,
-    /// How many items, or frames, may be worked on at a time.
+    /// Maximum number of items, or frames, in flight.
     pub max_in_flight: u32,
-    /// The step whose arc led here.
+    /// Step whose arc led here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Arc<str>>,
-    /// Sizes of its frames, when templates gave them.
+    /// Frame sizes, if templates determined them.
     #[serde(rename = "frame_sizes", default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<FrameSizes>,
 }
 
-/// How the rows of a cursor are cut into frames and worked on.
+/// Sizes that control how a cursor's rows are claimed and processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameSizes {
-    /// How many rows are claimed at a time.
+    /// Maximum number of rows per claim.
     pub max_rows: u32,
-    /// How many rows of a frame run at a time.
+    /// Maximum number of rows of a frame in flight.
     pub row_concurrency: u32,
-    /// How often a row runs before it counts as failed.
+    /// Maximum number of attempts per row.
     pub max_attempts: u32,
 }
 
 impl Default for FrameSizes {
-    /// One row at a time, tried once.
+    /// Returns the defaults: a single row at a time, with a single attempt.
     fn default() -> Self {
         Self { max_rows: 1, row_concurrency: 1, max_attempts: 1 }
     }
 }
 
-/// Items in a row.
+/// Consecutive items of a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopItems {
-    /// The place of the first, from 0.
+    /// Index of the first item, from 0.
     pub from: u32,
     pub items: Vec<Value>,
-    /// The frame they were claimed with.
+    /// Frame that the rows were claimed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<u32>,
 }
 
-/// A frame of rows moved.
+/// A state change of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameMoved {
-    /// Which, from 0.
+    /// Number of the frame, from 0.
     pub frame: u32,
     pub to: FrameState,
-    /// How many rows it has.
+    /// Number of rows in the frame.
     pub rows: u32,
 }
 
-/// How a frame stands.
+/// State of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameState {
-    /// Its rows are being claimed.
+    /// The frame's rows are being claimed.
     Dispatched,
-    /// All its rows ended well; without rows, none were left.
+    /// All rows of the frame succeeded. A frame without rows means that no rows were left.
     Committed,
     Failed,
 }
 
-/// What a cursor came to.
+/// Summary of a finished cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageClosed {
-    /// Frames that had rows.
+    /// Number of frames that had rows.
     #[serde(rename = "frame_count")]
     pub frames: u32,
-    /// Rows that were claimed.
+    /// Number of claimed rows.
     #[serde(rename = "row_count")]
     pub rows: u32,
-    /// Rows that failed.
+    /// Number of failed rows.
     #[serde(rename = "failed_count")]
     pub failed: u32,
 }
 
-/// How a loop's items ended.
+/// Summary of a finished loop, in numbers of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoopStats {
     pub total: u32,
-    /// Those that ended well.
+    /// Number of items that succeeded.
     pub success: u32,
     pub failed: u32,
-    /// Those that never ran, because an earlier one failed.
+    /// Number of items that did not run because an earlier one failed.
     pub skipped: u32,
 }
 
-/// The name of a loop of one visit on the wire.
+/// Returns the wire name of the loop of a step run.
 pub fn loop_name(step: &str, generation: u32) -> String {
     format!("{step}:{generation}")
 }
 
-/// An item of a loop, as a command's end names it.
+/// Loop item that a completion refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemOf {
-    /// Which visit of its step.
+    /// Number of the step run, from 1.
     pub generation: u32,
-    /// Its place, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
-    /// How many there are, if that is known.
+    /// Total number of items, if known.
     pub total: Option<u32>,
-    /// The frame it was claimed with.
+    /// Frame that the row was claimed with.
     pub frame: Option<u32>,
 }

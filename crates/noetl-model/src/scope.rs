@@ -1,4 +1,4 @@
-//! What the templates of a command may name, beside what is rendered already.
+//! Values available to the templates that a worker renders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,155 +8,156 @@ use serde::{Deserialize, Serialize};
 use crate::event::BlobRef;
 use crate::{CatalogId, ExecutionId, Map, Value};
 
-/// The slice of an execution's state that a command's remaining templates name. Whoever runs the
-/// command has nothing else of the execution.
+/// Subset of an execution's state that a command's remaining templates refer to. The worker has
+/// access to no other state of the execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandScope {
-    /// Keys of the workload.
+    /// Referenced keys of the workload.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub workload: Map,
-    /// Durable variables.
+    /// Referenced durable variables (`ctx`).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub ctx: Map,
-    /// Results of steps, by name.
+    /// Results of steps, by step name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub steps: Map,
-    /// The label of the first task of each of those steps that is a pipeline.
+    /// For each step in `steps` that is a pipeline, the label of its first task.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<Arc<str>, Arc<str>>,
-    /// What earlier commands of the same visit set with `step.*`.
+    /// Values that earlier commands of the same step run set with `step.*`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub step: Map,
-    /// Data of the step whose arc led to the command's.
+    /// Data of the step whose arc led to the command's step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Value>,
-    /// The iteration of a loop it is for.
+    /// Loop iteration that the command is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<IterationScope>,
-    /// The playbook's root `spec`, if a template names it.
+    /// Root `spec` of the playbook, if a template names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Value>,
-    /// Variables of the environment.
+    /// Environment variables that templates name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Entries of the playbook's keychain: name to `kind` and settings as written, never a secret.
+    /// Keychain entries of the playbook: `kind` and settings by name, as written. Never contains a
+    /// secret.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub keychain: Map,
-    /// Values that are too large for the log: where each is to be found.
+    /// References to values that are too large for the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blobs: Vec<ScopeBlob>,
-    /// Answers of the earlier segments of a split pipeline, by the segment's index.
+    /// Results of the earlier segments of a split pipeline, by segment index.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub earlier: Map,
-    /// Position in a split pipeline; `None` for every other command.
+    /// Position in a split pipeline. `None` for every other command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Box<SplitScope>>,
-    /// The catalog entry of the playbook.
+    /// Catalog entry of the playbook.
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub version: u32,
-    /// The execution that started this one.
+    /// Parent execution, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ExecutionId>,
 }
 
-/// One iteration of a loop.
+/// Current iteration of a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IterationScope {
-    /// The item's name in templates.
+    /// Name of the item in templates.
     pub name: Arc<str>,
     pub item: Value,
-    /// Its place, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
-    /// How many there are, if that is known.
+    /// Total number of items, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u32>,
 }
 
-/// A named value that is kept elsewhere.
+/// A scope value that is stored as a blob.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopeBlob {
-    /// Among which names it belongs.
+    /// Part of the scope that the value belongs to.
     pub among: ScopePart,
-    /// Its name there; empty where there is but one.
+    /// Name within that part. Empty if the part is a single value.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Arc<str>,
     pub reference: Arc<BlobRef>,
-    /// Fields of it that are known without reading it.
+    /// Fields of the value that are known without reading the blob.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub fields: Value,
 }
 
-/// Which names of a scope.
+/// Part of a command's scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopePart {
     Workload,
-    /// Durable variables.
+    /// Durable variables, read as `ctx`.
     Ctx,
-    /// Results of steps.
+    /// Results of steps, by step name.
     Steps,
-    /// Data of the step before.
+    /// Data of the previous step.
     Previous,
-    /// Answers of earlier segments.
+    /// Results of earlier segments of a split pipeline.
     Earlier,
 }
 
 /// Position of a command in a pipeline that the control plane splits at its `playbook` tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitScope {
-    /// Index of the segment, from 0. The command that only merges results has the number of
+    /// Index of the segment, from 0. For the command that only merges results, the number of
     /// segments.
     pub segment: u32,
-    /// Whether more of the pipeline follows. A worker then answers with a [`SegmentAnswer`] instead
-    /// of the pipeline's result.
+    /// Whether more segments follow. If so, the worker returns a [`SegmentAnswer`] instead of the
+    /// pipeline's result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// Step whose arc led to the step run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Arc<str>>,
-    /// Attempt of the whole pipeline, from 1. More than 1 only for a row of a cursor that is retried.
+    /// Attempt of the whole pipeline, from 1. Greater than 1 only for a cursor row that is retried.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub attempt: u32,
-    /// Tasks behind [`CommandScope::earlier`], one entry per earlier segment.
+    /// Forms of the results in [`CommandScope::earlier`], one entry per earlier segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<EarlierSegment>,
 }
 
-/// Form of the result of an earlier segment.
+/// Form of an earlier segment's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlierSegment {
-    /// A [`SegmentAnswer`] of a worker.
+    /// A [`SegmentAnswer`] returned by a worker.
     Tasks,
-    /// The result of a called playbook.
+    /// Result of a called playbook.
     Call {
         /// Label of the task.
         name: Arc<str>,
-        /// Whether the call failed and a rule accepted that.
+        /// Whether the call failed and a rule accepted the failure.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
     },
 }
 
-/// Answer of a worker that ran a segment more of the pipeline follows.
+/// Result of a segment that is not the last of its pipeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SegmentAnswer {
     /// Whether a rule ended the pipeline (`do: break`).
     #[serde(rename = "break")]
     pub broke: bool,
-    /// Results of the tasks, in the order they last ran.
+    /// Results of the tasks, in the order in which they last ran.
     pub tasks: Vec<TaskResult>,
 }
 
-/// Result of one task of a pipeline.
+/// Result of a pipeline task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskResult {
     /// Label of the task.
     pub name: Arc<str>,
-    /// Data of the task, or the failure as templates see it.
+    /// Data of the task, or the failure in the form that templates see.
     pub data: Value,
-    /// Whether it failed and a rule accepted that.
+    /// Whether the task failed and a rule accepted the failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }

@@ -1,10 +1,10 @@
-//! Which shard an execution lives on. Published workers compute the same function.
+//! Assignment of executions to shards. Published workers compute the same function.
 
 use xxhash_rust::xxh64::xxh64;
 
 use crate::ExecutionId;
 
-/// The shard of `execution` among `shards`; 0 when there are fewer than two.
+/// Returns the shard of `execution` among `shards` shards. 0 if there are fewer than two.
 pub fn shard_for(execution: ExecutionId, shards: u32) -> u32 {
     if shards <= 1 {
         return 0;

@@ -1,25 +1,25 @@
-//! Time-ordered 64-bit ids: `(ms since 2024-01-01) << 22 | machine << 12 | sequence`.
+//! Time-ordered 64-bit IDs: `(ms since 2024-01-01) << 22 | machine << 12 | sequence`.
 
 use std::fmt;
 
 use crate::Timestamp;
 
-/// 2024-01-01T00:00:00Z in Unix milliseconds: the layout's epoch, shared with published workers.
+/// 2024-01-01T00:00:00Z in Unix milliseconds: epoch of the layout, shared with published workers.
 const EPOCH_MS: i64 = 1_704_067_200_000;
 const MACHINE_BITS: u32 = 10;
 const SEQUENCE_BITS: u32 = 12;
 const TIME_SHIFT: u32 = MACHINE_BITS + SEQUENCE_BITS;
 const SEQUENCE_MAX: i64 = (1 << SEQUENCE_BITS) - 1;
 
-/// Which of 1024 minting machines this is. Two machines with one number could mint equal ids.
+/// Machine ID, 0 to 1,023. Two generators with the same machine ID could mint equal IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineId(u16);
 
 impl MachineId {
-    /// The largest machine number the layout can hold.
+    /// Largest machine ID of the layout.
     pub const MAX: u16 = (1 << MACHINE_BITS) - 1;
 
-    /// A machine number, or `None` above [`MachineId::MAX`].
+    /// Creates a machine ID, or returns `None` if `number` exceeds [`MachineId::MAX`].
     pub const fn new(number: u16) -> Option<Self> {
         if number <= Self::MAX { Some(Self(number)) } else { None }
     }
@@ -31,10 +31,10 @@ impl fmt::Display for MachineId {
     }
 }
 
-/// Mints ids that grow strictly, whatever the clock does.
+/// Generator of strictly increasing IDs, independent of clock behavior.
 ///
-/// A clock that goes back, or more than 4096 ids in a millisecond, makes the ids run ahead of the
-/// clock instead of repeating or waiting.
+/// If the clock moves backward, or more than 4,096 IDs are minted in a millisecond, the IDs run
+/// ahead of the clock. They neither repeat nor wait.
 #[derive(Debug, Clone)]
 pub struct Snowflakes {
     machine: MachineId,
@@ -43,25 +43,25 @@ pub struct Snowflakes {
 }
 
 impl Snowflakes {
-    /// A source for this machine that has minted nothing yet.
+    /// Creates a generator for this machine that has minted no IDs.
     pub fn new(machine: MachineId) -> Self {
         Self { machine, millisecond: -1, sequence: SEQUENCE_MAX }
     }
 
-    /// The smallest id that could be minted at this time: all before it are older.
+    /// Returns the smallest ID that could be minted at this time. All smaller IDs are older.
     pub fn first_at(at: Timestamp) -> i64 {
         let millisecond = (at.as_millis() - EPOCH_MS).clamp(0, i64::MAX >> TIME_SHIFT);
         millisecond << TIME_SHIFT
     }
 
-    /// Mints as this machine from here on. Ids keep growing.
+    /// Switches to another machine ID for subsequent IDs, which keep increasing.
     pub fn change_machine(&mut self, machine: MachineId) {
         self.machine = machine;
-        // A fresh millisecond: the new machine may have minted in this one already.
+        // Start a new millisecond: the new machine ID may already have minted in the current one.
         self.sequence = SEQUENCE_MAX;
     }
 
-    /// The next id at `now`.
+    /// Mints the next ID at `now`.
     pub fn mint(&mut self, now: Timestamp) -> i64 {
         let millisecond = (now.as_millis() - EPOCH_MS).max(0);
         if millisecond > self.millisecond {
@@ -76,7 +76,7 @@ impl Snowflakes {
         self.millisecond << TIME_SHIFT | i64::from(self.machine.0) << SEQUENCE_BITS | self.sequence
     }
 
-    /// Makes every later id larger than `newest`, an id found in a log that is ahead of the clock.
+    /// Makes every later ID larger than `newest`, an ID found in a log that is ahead of the clock.
     pub fn go_past(&mut self, newest: i64) {
         let millisecond = newest >> TIME_SHIFT;
         if millisecond >= self.millisecond {
@@ -85,7 +85,7 @@ impl Snowflakes {
         }
     }
 
-    /// The instant an id was minted at, to the millisecond.
+    /// Returns the time at which an ID was minted, with millisecond precision.
     pub const fn time_of(id: i64) -> Timestamp {
         Timestamp::from_millis((id >> TIME_SHIFT) + EPOCH_MS)
     }

@@ -1,4 +1,4 @@
-//! Instants with microsecond precision, the finest both stores keep.
+//! Timestamps with microsecond precision, the finest that both stores support.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,52 +6,53 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Microseconds since 1970-01-01T00:00:00Z. Its text form is RFC 3339 in UTC.
+/// Microseconds since 1970-01-01T00:00:00Z. The text form is RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
-/// A text that is not an RFC 3339 instant.
+/// Error for text that is not an RFC 3339 timestamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not an RFC 3339 time")]
 pub struct TimestampError(String);
 
 impl Timestamp {
-    /// From microseconds since the Unix epoch.
+    /// Creates a timestamp from microseconds since the Unix epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// From milliseconds since the Unix epoch.
+    /// Creates a timestamp from milliseconds since the Unix epoch. Saturates on overflow.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1000))
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Returns the microseconds since the Unix epoch.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Whole milliseconds since the Unix epoch.
+    /// Returns the whole milliseconds since the Unix epoch, rounded down.
     pub const fn as_millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// This instant moved forward by `by`, at most to the end of time.
+    /// Returns this timestamp plus `by`. Saturates at the maximum.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant moved back by `by`, at most to the beginning of time.
+    /// Returns this timestamp minus `by`. Saturates at the minimum.
     pub fn minus(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The time from `earlier` to this instant; zero when `earlier` is later.
+    /// Returns the duration from `earlier` to this timestamp, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Its year and calendar quarter, 1 to 4, in UTC; `None` outside the years −9999 to 9999.
+    /// Returns the year and calendar quarter, 1 to 4, in UTC, or `None` outside the years −9999 to
+    /// 9999.
     pub fn quarter(self) -> Option<(i16, i8)> {
         let date = self.to_jiff()?.to_zoned(jiff::tz::TimeZone::UTC).date();
         Some((date.year(), (date.month() - 1) / 3 + 1))
@@ -62,7 +63,7 @@ impl Timestamp {
         self.quarter().is_some_and(|(year, _)| year > 0)
     }
 
-    /// Its text with `+00:00` in the place of `Z`, as the fields of subscriptions have it.
+    /// Returns the text form with `+00:00` instead of `Z`, as subscription fields use it.
     pub fn with_offset(self) -> String {
         let text = self.to_string();
         match text.strip_suffix('Z') {
@@ -71,7 +72,8 @@ impl Timestamp {
         }
     }
 
-    /// The calendar view, for formatting; `None` outside the years −9999 to 9999.
+    /// Converts to a `jiff` timestamp for formatting, or returns `None` outside the years −9999 to
+    /// 9999.
     pub fn to_jiff(self) -> Option<jiff::Timestamp> {
         jiff::Timestamp::from_microsecond(self.0).ok()
     }

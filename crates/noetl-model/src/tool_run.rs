@@ -1,14 +1,14 @@
-//! How a tool ran.
+//! Run statistics of a tool.
 
 use serde::{Deserialize, Serialize};
 
-/// How a tool ran, as its worker reported it beside the answer.
+/// Run statistics of a tool, reported by its worker with the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolRun {
-    /// The exit code of its process.
+    /// Exit code of the tool's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// How long it ran.
+    /// Duration of the run in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -1,9 +1,10 @@
-//! Traces: which larger story a request, an execution or a command belongs to.
+//! Distributed tracing: trace context of requests, executions, and commands.
 //!
-//! The form is that of the W3C recommendation Trace Context. A trace has an id and is made of spans,
-//! each with an id and a parent. The spans of executions and commands are known by ids the log has
-//! anyway: an execution's span is its id, a command's is the id of its `command.issued`. So whoever
-//! holds the log knows them, whichever process that is, and nothing has to be kept besides the trace.
+//! The format follows the W3C Trace Context recommendation. A trace has an ID and consists of
+//! spans, each with an ID and a parent. Span IDs of executions and commands derive from IDs in the
+//! event log: an execution's span ID is the execution ID, and a command's is the ID of its
+//! `command.issued` event. Any process that reads the log can compute them, so only the trace
+//! itself is stored.
 
 mod sampler;
 mod span;
@@ -20,39 +21,39 @@ use crate::{CommandId, ExecutionId, Map, Value};
 pub use sampler::{Ratio, Root, Sampler};
 pub use span::{Attribute, Span, SpanCounts, SpanKind, SpanSink};
 
-/// The header, and the field of `trace`, that name a trace and a span of it.
+/// Header, and field of `trace`, that identifies a trace and a span in it.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header, and the field of `trace`, with what vendors keep with a trace.
+/// Header, and field of `trace`, that carries vendor-specific trace data.
 pub const TRACESTATE: &str = "tracestate";
 
-/// Whoever set it may have recorded the trace.
+/// Flag bit: the caller may have recorded the trace.
 const SAMPLED: u8 = 0b01;
-/// Flags that are known; others are not passed on.
+/// Mask of the known flags. Others are not propagated.
 const FLAGS: u8 = 0b11;
-/// The longest baggage the recommendation asks to pass on.
+/// Maximum baggage length in bytes, the limit that the recommendation asks to propagate.
 const BAGGAGE_MAX: usize = 8192;
 
-/// The id of a span within its trace.
+/// ID of a span within its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(NonZeroU64);
 
 impl SpanId {
-    /// The span of this number; that of 0, which is none, is 1.
+    /// Creates a span ID. Maps 0, which is invalid, to 1.
     pub fn new(number: u64) -> Self {
         Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// The span of an execution.
+    /// Returns the span ID of an execution.
     pub fn of_execution(id: ExecutionId) -> Self {
         Self::new(id.get().cast_unsigned())
     }
 
-    /// The span of a command.
+    /// Returns the span ID of a command.
     pub fn of_command(id: CommandId) -> Self {
         Self::new(id.get().cast_unsigned())
     }
 
-    /// Its bytes, most significant first.
+    /// Returns the bytes, most significant first.
     pub const fn bytes(self) -> [u8; 8] {
         self.0.get().to_be_bytes()
     }
@@ -64,17 +65,17 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// The id of a trace.
+/// ID of a trace. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(NonZeroU128);
 
 impl TraceId {
-    /// The trace of this number; that of 0, which is none, is 1.
+    /// Creates a trace ID. Maps 0, which is invalid, to 1.
     pub fn new(number: u128) -> Self {
         Self(NonZeroU128::new(number).unwrap_or(NonZeroU128::MIN))
     }
 
-    /// Its bytes, most significant first.
+    /// Returns the bytes, most significant first.
     pub const fn bytes(self) -> [u8; 16] {
         self.0.get().to_be_bytes()
     }
@@ -86,51 +87,51 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// What all spans of a trace share.
+/// Properties shared by all spans of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     pub id: TraceId,
-    /// What vendors keep with it, as the header carries it.
+    /// Vendor-specific trace data, as the `tracestate` header carries it.
     pub state: Option<Box<str>>,
     flags: u8,
 }
 
 impl Trace {
-    /// A trace that nothing is known of yet.
+    /// Creates a trace without vendor data.
     pub fn new(id: TraceId, is_sampled: bool) -> Self {
         Self { id, state: None, flags: u8::from(is_sampled) }
     }
 
-    /// Whether its spans are to be recorded.
+    /// Returns `true` if spans of the trace are to be recorded.
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 }
 
-/// A span of a trace, as one side names it to the other: what comes next is below it.
+/// Reference to a span, as propagated between processes. New spans become its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     pub trace: Arc<Trace>,
     pub span: SpanId,
-    /// What the caller wants passed on with the trace.
+    /// Baggage that the caller asks to propagate with the trace.
     pub baggage: Option<Arc<str>>,
 }
 
 impl TraceContext {
-    /// The span of a trace.
+    /// Creates a context without baggage.
     pub fn new(trace: Arc<Trace>, span: SpanId) -> Self {
         Self { trace, span, baggage: None }
     }
 
-    /// What a caller said. A `traceparent` that is not as the recommendation wants it is as good as
-    /// none; a `tracestate` that is not is left out.
+    /// Parses the headers of a caller. Returns `None` for an invalid `traceparent`; drops an
+    /// invalid `tracestate`.
     pub fn read(parent: &str, state: Option<&str>) -> Option<Self> {
         let (id, span, flags) = read_parent(parent)?;
         let state = state.and_then(state::read).map(String::into_boxed_str);
         Some(Self::new(Arc::new(Trace { id, state, flags }), span))
     }
 
-    /// The same with the caller's baggage, unless that is nothing a header can carry.
+    /// Sets the caller's baggage, or clears it if a header cannot carry it.
     #[must_use]
     pub fn with_baggage(mut self, baggage: Option<&str>) -> Self {
         let is_header = |text: &&str| {
@@ -141,7 +142,7 @@ impl TraceContext {
         self
     }
 
-    /// The same, recorded or not.
+    /// Sets whether the trace is recorded.
     #[must_use]
     pub fn sampled(mut self, is_sampled: bool) -> Self {
         if self.trace.is_sampled() != is_sampled {
@@ -151,19 +152,19 @@ impl TraceContext {
         self
     }
 
-    /// Another span of the same trace.
+    /// Returns the context of another span of the same trace.
     #[must_use]
     pub fn at(&self, span: SpanId) -> Self {
         Self { span, ..self.clone() }
     }
 
-    /// What the header `traceparent` says of it.
+    /// Formats the `traceparent` header.
     pub fn parent(&self) -> String {
         format!("00-{}-{}-{:02x}", self.trace.id, self.span, self.trace.flags)
     }
 }
 
-/// The id of the trace, the span and the flags of a `traceparent`.
+/// Parses the trace ID, span ID, and flags of a `traceparent`.
 fn read_parent(text: &str) -> Option<(TraceId, SpanId, u8)> {
     let is_known = text.is_ascii() && text.len() >= 55;
     let (known, rest) = is_known.then(|| text.split_at(55))?;
@@ -171,7 +172,7 @@ fn read_parent(text: &str) -> Option<(TraceId, SpanId, u8)> {
     let version = hex(parts.next()?, 2)?;
     let (trace, span) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
     let flags = u8::try_from(hex(parts.next()?, 2)?).ok()?;
-    // A later version may add to what is known, after another dash.
+    // Later versions may append fields after another dash.
     let fits = match version {
         0x00 => rest.is_empty(),
         0xff => false,
@@ -182,13 +183,13 @@ fn read_parent(text: &str) -> Option<(TraceId, SpanId, u8)> {
     (fits && parts.next().is_none()).then_some((trace, span, flags & FLAGS))
 }
 
-/// A number of so many digits. Capitals are not allowed.
+/// Parses a hexadecimal number with exactly `digits` digits. Rejects uppercase digits.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (text.len() == digits && is_hex).then(|| u128::from_str_radix(text, 16).ok())?
 }
 
-/// As rows, requests and messages carry it: the object `trace`.
+/// The `trace` object as rows, requests, and messages carry it.
 #[derive(Serialize)]
 struct Carried<'a> {
     traceparent: String,
@@ -209,14 +210,15 @@ impl Serialize for TraceContext {
     }
 }
 
-/// Reads a `trace`, or nothing where it is not one: no log becomes unreadable for it.
+/// Deserializes a `trace` object. Yields `None` if it is invalid, so that a log stays readable.
 pub fn kept<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TraceContext>, D::Error> {
     let value: Option<Value> = Option::deserialize(from)?;
     Ok(value.as_ref().and_then(Value::as_object).and_then(TraceContext::of_fields))
 }
 
 impl TraceContext {
-    /// What the fields of a `trace` say. What is not as the recommendation wants it is left out.
+    /// Parses the fields of a `trace` object. Returns `None` without a valid `traceparent`; drops
+    /// other invalid fields.
     pub fn of_fields(fields: &Map) -> Option<Self> {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let read = Self::read(text(TRACEPARENT)?, text(TRACESTATE))?;

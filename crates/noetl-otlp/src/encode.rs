@@ -1,4 +1,4 @@
-//! Spans as OTLP messages.
+//! Converts spans to OTLP messages.
 
 use noetl_model::Timestamp;
 use noetl_model::trace::{Attribute, Span, SpanKind};
@@ -9,13 +9,13 @@ use crate::messages::{
     ResourceSpans, ScopeSpans, Span as Message, SpanKind as Kind, Status, StatusCode,
 };
 
-/// What is known of this process.
+/// Returns the resource, which describes this process.
 pub(crate) fn resource(named: &[(String, String)]) -> Resource {
     let text = |(name, value): &(String, String)| pair(name, AttributeValue::Text(value.clone()));
     Resource { attributes: named.iter().map(text).collect() }
 }
 
-/// One request for these spans.
+/// Encodes an export request with these spans.
 pub(crate) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     let scope = InstrumentationScope {
         name: "noetl".to_owned(),
@@ -66,7 +66,7 @@ fn pair(name: &str, value: AttributeValue) -> KeyValue {
     KeyValue { key: name.to_owned(), value }
 }
 
-/// A time before 1970 is none.
+/// Converts a time to nanoseconds since 1970; 0 for earlier times.
 fn nanoseconds(at: Timestamp) -> u64 {
     u64::try_from(at.as_micros()).unwrap_or_default().saturating_mul(1000)
 }

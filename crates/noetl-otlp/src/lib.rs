@@ -1,8 +1,8 @@
-//! Spans to a collector, by OTLP over HTTP (`http/protobuf`).
+//! Exports spans to a collector with OTLP over HTTP (`http/protobuf`).
 //!
-//! Offering a span puts it into a bounded queue and never waits; what there is no room for is
-//! counted. One task sends what is queued in batches. A collector that is down, slow or talks
-//! rubbish costs spans and nothing else.
+//! Offering a span adds it to a bounded queue and never waits; a span that does not fit is dropped
+//! and counted. One task sends queued spans in batches. A collector that is unavailable, slow, or
+//! returns invalid responses costs spans and nothing else.
 
 mod encode;
 mod messages;
@@ -22,27 +22,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::send::Sender;
 
-/// Where spans go, and how.
+/// Settings of the export.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The address that takes traces, in full: `http://localhost:4318/v1/traces`.
+    /// Full URL of the traces endpoint, such as `http://localhost:4318/v1/traces`.
     pub endpoint: String,
     /// Headers of every request.
     pub headers: Vec<(String, String)>,
-    /// How long the collector may take for one request.
+    /// Timeout of one request. Default 10 s.
     pub timeout: Duration,
-    /// What is known of this process, such as `service.name`.
+    /// Resource attributes of this process, such as `service.name`.
     pub resource: Vec<(String, String)>,
-    /// How many spans wait at most.
+    /// Maximum number of queued spans. Default 2,048.
     pub queue: usize,
-    /// How many spans one request carries at most.
+    /// Maximum number of spans in one request. Default 512.
     pub batch: usize,
-    /// How long a span waits for others before it is sent.
+    /// Maximum time a span waits for its batch to fill. Default 5 s.
     pub delay: Duration,
 }
 
 impl Settings {
-    /// The usual settings for an address.
+    /// Creates the default settings for an endpoint.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -56,21 +56,21 @@ impl Settings {
     }
 }
 
-/// Settings that cannot be used. The value of a header is never shown: it may be a token.
+/// Reason that settings are invalid. Never contains the value of a header, which may be a token.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The address is none.
+    /// The endpoint is not an HTTP or HTTPS URL.
     #[error("'{0}' is no http or https address")]
     Endpoint(String),
-    /// A header is none.
+    /// The header's name or value is invalid.
     #[error("the header '{0}' cannot be sent")]
     Header(String),
-    /// The HTTP client could not be set up.
+    /// The HTTP client could not be created.
     #[error("the HTTP client could not be set up")]
     Client(#[source] reqwest::Error),
 }
 
-/// What became of spans.
+/// Counters of exported, dropped, and failed spans.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) exported: AtomicU64,
@@ -84,7 +84,7 @@ impl Counts {
     }
 }
 
-/// Takes spans for a collector.
+/// Sink that queues spans for a collector.
 pub struct Otlp {
     queue: mpsc::Sender<Span>,
     counts: Arc<Counts>,
@@ -110,29 +110,29 @@ impl SpanSink for Otlp {
     }
 }
 
-/// The task that sends. Close it, so that what waits is sent.
+/// Handle of the export task. Close it to send the queued spans.
 pub struct Exporter {
     closing: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Exporter {
-    /// Sends what waits, once, within a few seconds.
+    /// Sends the queued spans, trying each batch once, within a few seconds.
     pub async fn close(self) {
         self.closing.cancel();
-        // One that panicked has nothing left to send.
+        // A task that panicked has nothing left to send.
         let _ = self.task.await;
     }
 }
 
-/// Takes spans from here on. The collector is asked nothing before there is one.
+/// Starts an exporter. Makes no request until there is a span.
 pub fn open(settings: Settings) -> Result<(Arc<Otlp>, Exporter), SettingsError> {
     let wrong = || SettingsError::Endpoint(settings.endpoint.clone());
     let url = Url::parse(&settings.endpoint).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(wrong());
     }
-    // Another part of the program may have chosen one before, which is as good.
+    // Another part of the program may have installed a provider, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
         .timeout(settings.timeout)

@@ -1,8 +1,8 @@
 //! The OTLP trace messages this crate sends, with the fields it sets.
 //!
-//! Tags and types follow `opentelemetry/proto/collector/trace/v1`. The generated crate for the whole
-//! protocol brings an SDK with it; the test collector decodes with that crate, so a wrong tag fails
-//! a test.
+//! Tags and types follow `opentelemetry/proto/collector/trace/v1`. The generated crate for the
+//! whole protocol depends on an SDK; the test collector decodes with that crate, so a wrong tag
+//! fails a test.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -129,7 +129,7 @@ pub(crate) struct AnyValue {
     pub(crate) value: Option<AttributeValue>,
 }
 
-/// Attribute types this crate sends: text and whole numbers.
+/// Attribute types this crate sends: text and integers.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum AttributeValue {
     #[prost(string, tag = "1")]

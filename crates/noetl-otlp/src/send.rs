@@ -15,20 +15,20 @@ use tracing::{info, warn};
 use crate::messages::{ExportTraceServiceResponse, Resource};
 use crate::{Counts, encode};
 
-/// How often one batch is sent. A collector that is away for longer has lost it; spans that come
-/// meanwhile wait in the queue, as many as it holds.
+/// Maximum number of attempts to send a batch. The batch is dropped if the collector stays
+/// unavailable longer; new spans wait in the queue, up to its capacity.
 const TRIES: u32 = 4;
 
-/// The first pause between tries; each later one is twice as long.
+/// Backoff before the first retry; doubles with each further one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause, whatever the collector asks for.
+/// Maximum backoff, whatever the collector requests.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// How much of an answer is read: a sound one has a few bytes.
+/// Maximum number of bytes read of a response; a valid one has a few bytes.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// How long what waits may take to be sent at the end.
+/// Time to send the remaining spans on shutdown.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 const TOO_LATE: &str = "it takes too long at the end";
@@ -41,17 +41,17 @@ pub(crate) struct Sender {
     pub(crate) delay: Duration,
     pub(crate) counts: Arc<Counts>,
     pub(crate) closing: CancellationToken,
-    /// Whether the last batch was not taken, so that it is said once.
+    /// Whether the last batch failed. Limits the server log to one line per outage.
     pub(crate) is_away: bool,
 }
 
-/// What became of a try.
+/// Outcome of an attempt.
 enum Tried {
-    /// It was taken, but for so many spans.
+    /// The collector accepted the batch, except for this number of spans.
     Taken { refused: usize },
-    /// It will never be.
+    /// The collector rejected the batch permanently.
     Refused(String),
-    /// Another try may help, not before so long.
+    /// The attempt failed and can be retried, after `pause` if the collector requested one.
     Later { why: String, pause: Option<Duration> },
 }
 
@@ -70,7 +70,7 @@ impl Sender {
         self.end(waiting, spans).await;
     }
 
-    /// Waits for more spans, until there are enough or the first has waited long enough.
+    /// Waits until the batch is full or the first span has waited for the configured delay.
     async fn gather(&self, waiting: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>) {
         let until = Instant::now() + self.delay;
         while spans.len() < self.batch {
@@ -86,7 +86,7 @@ impl Sender {
         }
     }
 
-    /// Sends a batch, as often as it may help.
+    /// Sends a batch, with retries.
     async fn send(&mut self, spans: Vec<Span>) {
         let body = encode::request(&self.resource, &spans);
         let mut pause = PAUSE;
@@ -102,7 +102,7 @@ impl Sender {
                 {
                     tokio::select! {
                         () = tokio::time::sleep(asked.unwrap_or(pause).min(PAUSE_MAX)) => {}
-                        // Another try, and the last.
+                        // Retries at once, for the last time.
                         () = self.closing.cancelled() => {}
                     }
                     pause *= 2;
@@ -114,13 +114,13 @@ impl Sender {
         }
     }
 
-    /// Resolves when a request has had its time after this was told to close.
+    /// Waits until shutdown was requested and the grace period of a request has passed.
     async fn last_words(&self) {
         self.closing.cancelled().await;
         tokio::time::sleep(LAST_WORDS).await;
     }
 
-    /// Sends what still waits, each batch once, within a few seconds.
+    /// Sends the remaining spans, trying each batch once, within a few seconds.
     async fn end(&mut self, mut waiting: mpsc::Receiver<Span>, mut spans: Vec<Span>) {
         waiting.close();
         while let Ok(span) = waiting.try_recv() {
@@ -168,7 +168,7 @@ impl Sender {
         Counts::add(&self.counts.exported, spans - refused);
         Counts::add(&self.counts.failed, refused);
         if std::mem::take(&mut self.is_away) {
-            info!("the collector takes spans again");
+            info!("span export recovered");
         }
     }
 
@@ -176,13 +176,13 @@ impl Sender {
         Counts::add(&self.counts.failed, spans);
         if !std::mem::replace(&mut self.is_away, true) {
             let host = self.url.host_str().unwrap_or_default();
-            warn!(host, why, "the collector does not take spans; they are dropped and counted");
+            warn!(host, why, "span export failed, dropping spans");
         }
     }
 }
 
-/// How many spans of a batch the collector says it did not keep. An answer that says nothing of it,
-/// or that nobody can read, is one that took them.
+/// Returns the number of spans in a batch that the collector reports as rejected. A response
+/// without that number, or one that cannot be decoded, counts as accepting all.
 async fn refused(mut response: Response) -> usize {
     let mut answer = Vec::new();
     while let Ok(Some(part)) = response.chunk().await {
@@ -196,7 +196,7 @@ async fn refused(mut response: Response) -> usize {
     usize::try_from(refused).unwrap_or_default()
 }
 
-/// The innermost cause, which says what happened. Addresses stay out: they may hold a token.
+/// Returns the message of the innermost cause. Omits URLs, which may contain a token.
 fn root_cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it does not answer in time".to_owned();

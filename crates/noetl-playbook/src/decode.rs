@@ -1,9 +1,10 @@
-//! From YAML to a checked [`Playbook`].
+//! Decoder from YAML to a checked [`Playbook`].
 //!
-//! One file per noun of the language. Every decoder reports what is wrong through its `Context`
-//! and goes on with what is right, so that one reading names every mistake. Older shapes are
-//! accepted with a warning that carries the rewrite; what the language has but this version cannot
-//! run is refused by name. Nothing here renders a template or looks at a clock.
+//! Each file decodes a single noun of the language. A decoder reports every mistake through its
+//! `Context` and continues with the valid parts, so that a single pass finds all mistakes.
+//! Deprecated forms are accepted with a warning that contains the rewrite. Constructs that the
+//! language defines but this version cannot run are rejected by name. Decoders neither render
+//! templates nor read a clock.
 
 mod admit;
 mod amount;
@@ -62,16 +63,16 @@ use crate::document::Playbook;
 use crate::findings::Findings;
 use crate::yaml::{self, Node, Source};
 
-/// The outcome of [`check`].
+/// Result of checking a playbook with [`check`].
 #[derive(Debug)]
 pub struct Checked {
-    /// The compiled playbook; present exactly when no finding is an error.
+    /// Compiled playbook. Present if and only if no diagnostic is an error.
     pub playbook: Option<Playbook>,
-    /// Everything found, by position.
+    /// All diagnostics, sorted by position.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads, checks and compiles a playbook. Takes time linear in the length of the text.
+/// Parses, checks, and compiles a playbook in time linear in the length of the text.
 pub fn check(text: &str) -> Checked {
     let (mut cx, root) = open(text);
     let playbook = root.and_then(|node| root::decode(&mut cx, &Cursor::root(&node)));
@@ -79,18 +80,18 @@ pub fn check(text: &str) -> Checked {
     Checked { playbook, diagnostics: cx.findings.into_sorted() }
 }
 
-/// Reads a document that is nothing but data, in YAML or JSON.
+/// Parses a document that contains only data, in YAML or JSON.
 ///
 /// # Errors
 ///
-/// What is wrong with it, and where.
+/// Returns the diagnostics with their positions if the document is invalid.
 pub fn read_data(text: &str) -> Result<serde_json::Value, Vec<Diagnostic>> {
     let (mut cx, root) = open(text);
     let data = root.map(|node| value::literal(&mut cx, &Cursor::root(&node)));
     data.filter(|_| !cx.findings.has_errors()).ok_or_else(|| cx.findings.into_sorted())
 }
 
-/// Reads the YAML of a document.
+/// Parses the YAML of a document.
 fn open(text: &str) -> (Context<'_>, Option<Node>) {
     let source = Source::new(text.trim_start_matches('\u{feff}'));
     let mut findings = Findings::default();

@@ -1,37 +1,37 @@
-//! What is wrong with a document, where, and what would be right.
+//! Diagnostics: errors and warnings about a document, with position and remedy.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Whether a document can be used in spite of a finding.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Error,
-    /// It can, but its author should look.
+    /// The document is usable, but the author should review it.
     Warning,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
-    /// A stable code, `E…` or `W…`, explained in `docs/errors/`.
+    /// Stable code, `E…` or `W…`, explained in `docs/errors/`.
     pub code: &'static str,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Where in the document: `workflow[3].tool[1].kind`. Empty for the whole.
+    /// Path in the document, such as `workflow[3].tool[1].kind`. Empty for the document as a whole.
     pub path: String,
     pub message: String,
-    /// What would be right.
+    /// Suggested correction, if any.
     pub help: Option<String>,
 }
 
 impl fmt::Display for Diagnostic {
-    /// `error[E011] at 12:11, workflow[3].tool.kind: unknown tool kind 'pyhton'`, without the help.
+    /// Formats as `error[E011] at 12:11, workflow[3].tool.kind: unknown tool kind 'pyhton'`,
+    /// without the help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
             Severity::Error => "error",

@@ -1,7 +1,7 @@
-//! The compiled playbook: what the engine reads.
+//! The compiled playbook, as the engine reads it.
 //!
-//! Steps are addressed by [`StepIx`], their place in the document. Everything a template could say
-//! is compiled; everything a name could refer to is resolved.
+//! Steps are addressed by [`StepIx`], their index in the document. All templates are compiled, and
+//! all names are resolved.
 
 mod repeat;
 mod split;
@@ -19,12 +19,12 @@ use crate::graph::Graph;
 use crate::pipeline::{Pipeline, Rule};
 use crate::template::{Guard, ValueTemplate};
 
-/// A step's place in `workflow`.
+/// Index of a step in `workflow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepIx(pub u32);
 
 impl StepIx {
-    /// As an index into [`Playbook::steps`].
+    /// Returns the index into [`Playbook::steps`].
     pub fn index(self) -> usize {
         usize::try_from(self.0).expect("the document limit keeps step counts far below usize")
     }
@@ -32,81 +32,82 @@ impl StepIx {
 
 #[derive(Debug)]
 pub struct Playbook {
-    /// `metadata.name`.
+    /// Value of the key `metadata.name`.
     pub name: String,
-    /// `metadata.path`, or the name.
+    /// `metadata.path`, or the name if it is missing.
     pub path: String,
     /// Input defaults, rendered once when an execution starts.
     pub workload: ValueTemplate,
-    /// Variables the execution starts with, rendered after the workload (root key `vars`).
+    /// Initial variables of the execution, rendered after the workload (root key `vars`).
     pub vars: Vec<(String, ValueTemplate)>,
-    /// The root key `spec`, which some documents use as data.
+    /// Root key `spec`, which some documents use as data.
     pub spec: Option<serde_json::Value>,
-    /// Where an execution begins.
+    /// First step of an execution.
     pub entry: StepIx,
-    /// A step called `end` that no arc leads to; it runs once when everything else is done.
+    /// Step called `end` that no arc leads to. It runs once, after all other steps are done.
     pub implicit_end: Option<StepIx>,
-    /// A step that runs once when all else is over, also after a failure
+    /// Step that runs once after all other steps have ended, also after a failure
     /// (`executor.spec.final_step`).
     pub final_step: Option<StepIx>,
-    /// Whether a step none of whose arcs matched fails (`executor.spec.no_next_is_error`).
+    /// Whether a step fails if none of its arcs matches (`executor.spec.no_next_is_error`).
     pub no_next_is_error: bool,
-    /// How long an execution may take (`executor.spec.policy.limits.deadline_s`).
+    /// Time limit of an execution (`executor.spec.policy.limits.deadline_s`).
     pub deadline: Option<Duration>,
-    /// Who is told when an execution fails or waits (`spec.notify`).
+    /// Notifications about executions (`spec.notify`).
     pub notify: Option<Notify>,
-    /// Credentials the document declares (`keychain`), by name.
+    /// Credentials declared by the document (`keychain`).
     pub keychain: Vec<KeychainEntry>,
     /// All steps, in document order.
     pub steps: Vec<Step>,
-    /// Which arcs close loops, and what a join waits for.
+    /// Step graph: back arcs, and the steps that a join waits for.
     pub graph: Graph,
-    /// The label of the first task of each step that is a pipeline.
+    /// Label of the first task of each step that is a pipeline, by step name.
     pub first_tasks: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     pub(crate) by_name: HashMap<Arc<str>, StepIx>,
 }
 
 impl Playbook {
-    /// The step at `ix`.
+    /// Returns the step at `ix`.
     pub fn step(&self, ix: StepIx) -> &Step {
         &self.steps[ix.index()]
     }
 
-    /// The step called `name`.
+    /// Returns the index of the step called `name`.
     pub fn find(&self, name: &str) -> Option<StepIx> {
         self.by_name.get(name).copied()
     }
 }
 
-/// One node of the graph.
+/// A step: node of the workflow graph.
 #[derive(Debug)]
 pub struct Step {
     pub name: Arc<str>,
     pub work: Work,
-    /// Runs its work once per item.
+    /// Loop that runs the work once per item.
     pub repeat: Option<Loop>,
-    /// A condition on the step itself (older form). When it does not hold, the step is passed over
-    /// and its arcs are followed.
+    /// Condition on the step itself (deprecated form). If it is false, the step is skipped and its
+    /// arcs are followed.
     pub when: Option<Guard>,
-    /// Whether a token may start it.
+    /// Rules that decide whether a token may start the step. `None` admits every token.
     pub admit: Option<Admit>,
-    /// How long a visit may take, enforced by a durable timer.
+    /// Time limit of a step run, enforced by a durable timer.
     pub timeout: Option<Duration>,
-    /// The same, where it is known only when the step is entered. The shortest of all counts.
+    /// Templated time limits of a step run, rendered on entry to the step. The shortest limit
+    /// applies.
     pub limits: Vec<TimeLimit>,
-    /// What an unhandled failure does to the branches beside it.
+    /// Effect of an unhandled failure on parallel branches.
     pub failure: FailureMode,
-    /// Assignments made when it completes, before its arcs are decided.
+    /// Assignments applied when the step completes, before its arcs are evaluated.
     pub set: Vec<Assignment>,
     pub router: Router,
-    /// When tokens that wait at it start it.
+    /// Rule by which waiting join tokens start the step.
     pub join: Join,
-    /// Whether an unhandled failure of this step lets the branch go on (`spec.on_error`).
+    /// Whether the branch continues after an unhandled failure of this step (`spec.on_error`).
     pub on_error: OnError,
 }
 
 impl Step {
-    /// Its tool, if it runs exactly one.
+    /// Returns the step's tool, if it runs exactly one.
     pub fn tool(&self) -> Option<&Tool> {
         match &self.work {
             Work::Tool(tool) => Some(tool),
@@ -116,142 +117,144 @@ impl Step {
     }
 }
 
-/// How long something may take, by a template.
+/// Time limit given by a template.
 #[derive(Debug)]
 pub struct TimeLimit {
-    /// Where it stands in its step.
+    /// Key path of the limit within its step, for messages.
     pub key: &'static str,
-    /// A number of seconds, or a text such as `30s`.
+    /// Number of seconds, or a text such as `30s`.
     pub value: ValueTemplate,
 }
 
-/// What a step runs.
+/// Work of a step.
 #[derive(Debug)]
 pub enum Work {
-    /// Nothing: the step only routes.
+    /// No work: the step only routes.
     Route,
-    /// One tool, rendered where it is decided and run by a worker.
+    /// A single tool, rendered by the engine and run by a worker.
     Tool(Tool),
-    /// Tasks that one worker runs in a row, each rendered when its turn comes. A single tool with a
-    /// policy or assignments of its own is a pipeline of one.
+    /// Tasks that a single worker runs in sequence, each rendered right before it runs. A single
+    /// tool with a policy or assignments of its own is a pipeline of one task.
     Pipeline(Arc<Pipeline>),
-    /// A pipeline that calls playbooks: the control plane runs it segment by segment.
+    /// A pipeline that calls playbooks. The control plane runs it segment by segment.
     Split(Box<Split>),
-    /// Something the control plane does itself, without a worker.
+    /// A control-plane tool, run without a worker.
     Own(Box<Own>),
 }
 
-/// One call of a tool.
+/// A call of a tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its kind, known to the registry of tool kinds.
+    /// Tool kind. Always a known kind.
     pub kind: Arc<str>,
-    /// Its settings without `kind`, `name`, `input`, `set` and `spec`.
+    /// Settings without `kind`, `name`, `input`, `set`, and `spec`.
     pub config: ValueTemplate,
-    /// Its named arguments, step-level defaults below the tool's own.
+    /// Named arguments. The tool's own override the step's.
     pub input: ValueTemplate,
-    /// How long it may take.
+    /// Time limit of a call.
     pub timeout: Option<Duration>,
-    /// Fields picked out of its result.
+    /// Projections of the result.
     pub select: Vec<Selection>,
-    /// Whether it may run again when its worker was lost (`idempotent: false` says no).
+    /// Whether the tool may run again after its worker was lost. Default: `true`.
     pub idempotent: bool,
 }
 
-/// A field picked out of a result (`output_select`, `output.select`).
+/// A projection of a result (`output_select`, `output.select`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The name it gets beside the result's own keys.
+    /// Name of the field, added beside the result's own keys.
     pub name: Arc<str>,
-    /// Keys and places in lists that lead to it.
+    /// Keys and list indexes that lead to the value.
     pub path: Vec<Arc<str>>,
 }
 
-/// Work of the control plane itself.
+/// A control-plane tool of a step.
 #[derive(Debug)]
 pub struct Own {
     pub kind: OwnKind,
-    /// Its settings and arguments.
+    /// Settings and arguments of the tool.
     pub tool: Tool,
-    /// How long it may take, when a template says so.
+    /// Time limit, if a template determines it.
     pub limit: Option<TimeLimit>,
-    /// What to do after it, by its outcome. `jump` cannot occur.
+    /// Policy rules, evaluated after the tool ends. `jump` cannot occur.
     pub rules: Vec<Rule>,
 }
 
-/// Tools that need no worker.
+/// Kinds of control-plane tools, which need no worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnKind {
-    /// Another playbook.
+    /// Runs another playbook as a child execution.
     Playbook,
-    /// Time.
+    /// Sleeps for a duration or until a time.
     Wait,
     Approval,
 }
 
-/// Whether a token may start a step.
+/// Admission policy of a step.
 #[derive(Debug)]
 pub struct Admit {
-    /// The first that holds decides; without one the token is allowed.
+    /// Conditions and whether they admit. The first true condition decides; without one, the token
+    /// is admitted.
     pub rules: Vec<(Guard, bool)>,
-    /// A denied token waits for a change of variables, for so long; `None` ends it.
+    /// Maximum time that a denied token waits for a change of variables. `None` discards it at
+    /// once.
     pub wait: Option<Duration>,
 }
 
-/// Who is told of an execution.
+/// Notification settings of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notify {
-    /// Told when it failed.
+    /// Whether to notify when an execution fails.
     pub on_failed: bool,
-    /// Told when it waits for somebody.
+    /// Whether to notify when an execution waits for a person.
     pub on_waiting: bool,
-    /// Told when it completed.
+    /// Whether to notify when an execution completes.
     pub on_completed: bool,
     pub webhook: String,
 }
 
-/// A credential the document declares.
+/// A credential declared by the document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeychainEntry {
-    /// The name after `keychain.`.
+    /// Name after `keychain.` in templates.
     pub name: Arc<str>,
-    /// Which way it is resolved: `credential`, `static`, `bearer`, `secret_manager`, …
+    /// Resolution method: `credential`, `static`, `bearer`, `secret_manager`, …
     pub kind: Arc<str>,
-    /// The rest of its keys as written.
+    /// Remaining keys as written.
     pub settings: serde_json::Map<String, serde_json::Value>,
 }
 
-/// `target: value` of a `set` block.
+/// An assignment: `target: value` of a `set` block.
 #[derive(Debug)]
 pub struct Assignment {
-    /// Which scope is written.
+    /// Scope that the assignment writes to.
     pub scope: SetScope,
-    /// The path below that scope, at least one name.
+    /// Path below the scope. Has at least one name.
     pub path: Vec<String>,
     pub value: ValueTemplate,
 }
 
 impl Assignment {
-    /// What is written to, as it is written down: `ctx.a.b`.
+    /// Formats the target as written: `ctx.a.b`.
     pub fn target(&self) -> String {
         format!("{}.{}", self.scope.as_str(), self.path.join("."))
     }
 }
 
-/// Where an assignment goes.
+/// Scope that an assignment writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SetScope {
     /// Durable variables of the execution.
     Ctx,
-    /// Names that this visit's arcs can read.
+    /// Variables that the arcs of this step run can read.
     Step,
-    /// Names of one iteration.
+    /// Variables of a single iteration.
     Iter,
 }
 
 impl SetScope {
-    /// The name it is written with.
+    /// Returns the name used in playbooks.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ctx => "ctx",
@@ -261,27 +264,27 @@ impl SetScope {
     }
 }
 
-/// A step's outgoing arcs.
+/// Outgoing arcs of a step.
 #[derive(Debug, Default)]
 pub struct Router {
-    /// How many of them may be taken.
+    /// Whether only the first or all matching arcs are taken.
     pub mode: Mode,
-    /// What happens when none matches.
+    /// Effect if no arc matches.
     pub on_no_match: OnNoMatch,
-    /// The arcs in document order; none for a leaf.
+    /// Arcs in document order. Empty for a leaf step.
     pub arcs: Vec<Arrow>,
 }
 
-/// How many arcs may be taken.
+/// Number of arcs that a router takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// The first that matches.
+    /// Takes only the first arc that matches.
     #[default]
     Exclusive,
     Inclusive,
 }
 
-/// What happens when no arc matches.
+/// Effect if no arc matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnNoMatch {
     #[default]
@@ -291,35 +294,36 @@ pub enum OnNoMatch {
 
 #[derive(Debug)]
 pub struct Arrow {
-    /// The step it leads to.
+    /// Step that the arc leads to.
     pub to: StepIx,
-    /// When it is taken.
+    /// Condition under which the arc is taken.
     pub when: Guard,
-    /// Assignments made when it is taken.
+    /// Assignments applied when the arc is taken.
     pub set: Vec<Assignment>,
-    /// Whether it is considered after a failure: `on: error`, or a guard that speaks of failure.
+    /// Whether the arc is considered after a failure: `on: error`, or a condition that refers to
+    /// failure.
     pub on_failure: bool,
-    /// Whether it is considered after success: not for `on: error`.
+    /// Whether the arc is considered after success. `false` for `on: error`.
     pub on_success: bool,
 }
 
-/// When tokens that wait at a step start it.
+/// Rule by which waiting join tokens start a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Join {
-    /// Once, when no other unfinished work can still reach it in this round.
+    /// Starts the step once, when no other unfinished work can still reach it in this round.
     #[default]
     All,
-    /// Once per token.
+    /// Starts the step once per token.
     Each,
-    /// With the first token of a round; the others are swallowed.
+    /// Starts the step with the first token of a round. Drops the others.
     Any,
 }
 
-/// What an unhandled failure of a step does.
+/// Effect of an unhandled failure of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
     #[default]
     Fail,
-    /// The step counts as done, its error visible as `output.error`.
+    /// The step counts as done. Its error is available as `output.error`.
     Continue,
 }

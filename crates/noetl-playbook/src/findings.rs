@@ -1,13 +1,13 @@
-//! Findings as they are collected.
+//! Collects diagnostics during decoding.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::Place;
 
-/// Findings of each severity that are kept. Whoever repairs a document reads the first dozen; a
-/// generated document with one mistake per step must not cost memory for each.
+/// Maximum number of diagnostics stored per severity. Users read only the first dozen, and a
+/// generated document with a mistake in each step must not consume memory for all of them.
 const KEPT_MAX: usize = 500;
 
-/// Findings of one document.
+/// Diagnostics of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     kept: Vec<Diagnostic>,
@@ -16,7 +16,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Records what makes the document unusable. An empty help is none.
+    /// Records an error, which makes the document unusable. An empty `help` means none.
     pub(crate) fn error(
         &mut self,
         code: &'static str,
@@ -32,7 +32,7 @@ impl Findings {
         }
     }
 
-    /// Records what the author should look at. An empty help is none.
+    /// Records a warning for the author. An empty `help` means none.
     pub(crate) fn warning(
         &mut self,
         code: &'static str,
@@ -48,27 +48,28 @@ impl Findings {
         }
     }
 
-    /// Whether anything makes the document unusable.
+    /// Returns `true` if an error was recorded.
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether another error would be kept, and is worth a search for what its author meant.
+    /// Returns `true` if another error would be stored, so that a search for a suggestion is
+    /// worthwhile.
     pub(crate) fn keeps_errors(&self) -> bool {
         self.errors < KEPT_MAX
     }
 
-    /// Whether another warning would be kept.
+    /// Returns `true` if another warning would be stored.
     pub(crate) fn keeps_warnings(&self) -> bool {
         self.warnings < KEPT_MAX
     }
 
-    /// Everything found, by position, with a closing note when some was left out.
+    /// Returns the diagnostics sorted by position, with a final note if some were omitted.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.kept.sort_by(|a, b| {
             (a.line, a.column, a.severity, a.code).cmp(&(b.line, b.column, b.severity, b.code))
         });
-        // A workbook task with a mistake is read wherever it is referred to.
+        // A workbook task with a mistake is decoded once for each reference to it.
         self.kept.dedup();
         let last = self.kept.last().map_or(Place::START, |last| Place {
             line: u32::try_from(last.line).unwrap_or(u32::MAX),

@@ -1,9 +1,9 @@
-//! Older shapes rewritten to the ones to write, in the text itself.
+//! Rewrites deprecated forms of a playbook in its source text.
 //!
-//! Only rewrites that are certain are made, each as a few edits at the characters they are about, so
-//! that comments, order and spacing stay. A document with errors is left alone, and so is everything
-//! about an anchor, since what is changed there would change elsewhere. The result is compiled and
-//! compared with what the text meant before: if the meaning differed, nothing would be changed.
+//! Applies only rewrites that are certain, each as a few local edits, so that comments, order, and
+//! spacing stay. Leaves documents with errors unchanged, and every value with an anchor, because a
+//! change there would affect its aliases. The result is compiled and compared with the original: a
+//! rewrite that would change the meaning is not applied.
 
 mod arcs;
 mod edits;
@@ -24,40 +24,41 @@ use tree::{Item, Shape, Style};
 use crate::decode::check;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Passes over a text. A rewrite that stood in the way of another is made by the next pass; shapes
-/// nest only a few deep.
+/// Maximum number of passes over a text. Each pass applies rewrites that conflicted with others in
+/// the pass before. Forms nest only a few levels deep.
 const PASSES_MAX: usize = 8;
 
-/// Bytes that are read to try rewrites by themselves when all together would change the meaning:
-/// each takes a reading of the document.
+/// Maximum number of bytes parsed to try rewrites one at a time if applying all would change the
+/// meaning. Each try parses the whole document.
 const TRIED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Codes of findings that ask for a rewrite.
+/// Codes of diagnostics that suggest a rewrite.
 const REWRITTEN: &[&str] = &["W101", "W112", "W113"];
 
-/// What became of a document.
+/// Result of fixing a playbook with [`fix`].
 #[derive(Debug)]
 pub struct Fixed {
-    /// The text, changed or not.
+    /// Text of the document, changed or not.
     pub text: String,
-    /// What was changed, in the order of the text.
+    /// Applied changes, in the order of the text.
     pub changes: Vec<Change>,
-    /// What still asks for a rewrite, with places in the new text; the errors, if it has any.
+    /// Diagnostics that still suggest a rewrite, with positions in the new text. For a document
+    /// with errors, those errors.
     pub left: Vec<Diagnostic>,
 }
 
-/// Something that was rewritten.
+/// An applied rewrite, at its original position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
-    /// Its line in the text before, from 1.
+    /// Line in the original text, from 1.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
     pub what: String,
 }
 
-/// Rewrites a playbook to the newest dialect, as far as that is certain. What comes out means what
-/// went in, and is not changed by another round.
+/// Rewrites a playbook to the current dialect where the rewrite is certain. The result has the same
+/// meaning, and running `fix` on it changes nothing.
 pub fn fix(text: &str) -> Fixed {
     let body = text.trim_start_matches('\u{feff}');
     let checked = check(body);
@@ -84,8 +85,8 @@ pub fn fix(text: &str) -> Fixed {
     Fixed { text: format!("{mark}{current}"), changes, left }
 }
 
-/// Makes rewrites, all together or, if that would change the meaning, those that do not by
-/// themselves.
+/// Applies all rewrites or, if that would change the meaning, those that preserve it individually.
+/// Returns `None` if no rewrite can be applied.
 fn attempt(
     text: &str,
     rewrites: Vec<Rewrite>,
@@ -117,7 +118,7 @@ fn attempt(
     Some((changed, made, found))
 }
 
-/// Everything that can be rewritten in a document.
+/// Collects the possible rewrites of a document.
 fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut fixer = Fixer { text, newline, rewrites: Vec::new() };
@@ -141,10 +142,10 @@ fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
     fixer.rewrites
 }
 
-/// The text, and what is to be done to it.
+/// Text of the document, and the rewrites collected so far.
 struct Fixer<'t> {
     text: &'t str,
-    /// How this text ends its lines.
+    /// Line terminator of the text.
     newline: &'static str,
     rewrites: Vec<Rewrite>,
 }
@@ -154,7 +155,7 @@ impl Fixer<'_> {
         self.rewrites.push(Rewrite { at, what: what.into(), edits });
     }
 
-    /// The characters of a scalar without its quotes.
+    /// Returns the byte range of a scalar without its quotes.
     fn content(&self, item: &Item) -> std::ops::Range<usize> {
         match &item.shape {
             Shape::Scalar(_, Style::Single | Style::Double) => item.start + 1..item.end - 1,
@@ -162,12 +163,12 @@ impl Fixer<'_> {
         }
     }
 
-    /// A value as it is written.
+    /// Returns a value as written.
     fn written(&self, item: &Item) -> &str {
         &self.text[item.start..item.end]
     }
 
-    /// Gives a key another name, unless that name is taken.
+    /// Renames a key, unless the new name is already in use.
     fn rename(&mut self, map: &Item, older: &str, name: &str) {
         let Some((key, _)) = map.entry(older) else { return };
         if map.has(name) {
@@ -178,7 +179,8 @@ impl Fixer<'_> {
         self.push(key.start, what, vec![Edit::replace(within, name)]);
     }
 
-    /// The edits that take an entry out of a mapping; none when that would take a comment along.
+    /// Returns the edits that remove an entry from a mapping, or `None` if that would remove a
+    /// comment.
     fn remove(&self, map: &Item, name: &str) -> Option<Vec<Edit>> {
         let entries = map.entries();
         let index = entries.iter().position(|(key, _)| key.text() == Some(name))?;
@@ -191,7 +193,7 @@ impl Fixer<'_> {
             }
         } else {
             let start = self.line_start(key.start);
-            // Behind a dash it begins the item, which needs another first line.
+            // After a dash, the entry starts the list item, which would need another first line.
             let leads = !self.text[start..key.start].trim().is_empty();
             let end =
                 self.text[value.end..].find('\n').map_or(self.text.len(), |at| value.end + at + 1);
@@ -203,7 +205,8 @@ impl Fixer<'_> {
         (!self.text[range.clone()].contains('#')).then(|| vec![Edit::delete(range)])
     }
 
-    /// The edits that put a value below more keys than its own; none when they are not certain.
+    /// Returns the edits that nest a value under additional keys, or `None` if they are not
+    /// certain.
     fn put_under(&self, key: &Item, value: &Item, names: &[&str]) -> Option<Vec<Edit>> {
         let is_scalar = matches!(value.shape, Shape::Scalar(..));
         if value.is_flow() || is_scalar {
@@ -233,23 +236,23 @@ impl Fixer<'_> {
         Some(edits)
     }
 
-    /// Where the line of a byte begins.
+    /// Returns the start of the line that contains a byte.
     fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |at| at + 1)
     }
 
-    /// Columns in front of a byte.
+    /// Returns the number of columns before a byte in its line.
     fn indent(&self, at: usize) -> usize {
         self.text[self.line_start(at)..at].chars().count()
     }
 
-    /// The edits that indent all lines of a range but the one it begins on.
+    /// Returns the edits that indent all lines of a range except the first.
     fn shift(&self, start: usize, end: usize, by: usize) -> Vec<Edit> {
         let inner = self.lines_after(start, end);
         inner.map(|line| Edit::insert(line, " ".repeat(by))).collect()
     }
 
-    /// Beginnings of the lines of a range behind the one it begins on, blank ones left out.
+    /// Returns the starts of the lines of a range after the first. Skips blank lines.
     fn lines_after(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
         let breaks = self.text[start..end].match_indices('\n');
         let starts = breaks.map(move |(at, _)| start + at + 1);

@@ -1,14 +1,15 @@
-//! What the step graph says about joins, worked out once per playbook version.
+//! Properties of the step graph that decide joins, computed once per playbook version.
 //!
-//! Loops are found as a nesting forest: a strongly connected part with a cycle is a loop, its
-//! header is the entry that comes first in the document, the arcs inside it that lead to the header
-//! are its *back arcs*; without them the rest is searched again. A back arc starts its target at
-//! once and opens the next round. Every other arc leaves a token, and a step with several incoming
-//! arcs waits while unfinished work *may reach* it in this round ([`Graph::may_reach`]).
+//! Loops form a nesting forest. A strongly connected component with a cycle is a loop. Its header
+//! is its first entry in document order, and the arcs inside it that lead to the header are its
+//! *back arcs*. Nested loops are the cycles that remain without the back arcs. A back arc starts
+//! its target at once and opens the next round. Every other arc leaves a token, and a step with
+//! several incoming arcs waits while unfinished work *may reach* it in this round
+//! ([`Graph::may_reach`]).
 //!
-//! Among steps that wait there is always one that nothing keeps waiting: two that waited for each
-//! other would lie on a cycle without a back arc of the smallest loop around both, and a loop
-//! without its back arcs has no such cycle.
+//! Among waiting steps, there is always one that can start. Two steps that waited for each other
+//! would lie on a cycle without a back arc of the smallest loop around both, but a loop without its
+//! back arcs has no such cycle.
 
 mod components;
 #[cfg(test)]
@@ -18,22 +19,24 @@ use std::sync::OnceLock;
 
 use crate::StepIx;
 
-/// Loops inside loops beyond this are refused: no reader follows them, and each level costs a pass.
+/// Maximum nesting depth of loops. Deeper graphs are rejected: no reader can follow them, and each
+/// level costs a pass.
 pub const LOOP_DEPTH_MAX: usize = 64;
 
-/// Joins times steps beyond this are refused: the relation takes a bit for each pair.
+/// Maximum product of joins and steps. Larger graphs are rejected, because the reachability
+/// relation takes a bit for each pair.
 pub const JOIN_PAIRS_MAX: usize = 4_000_000_000;
 
-/// A graph that is too large to work out.
+/// Error for a graph that exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// Loops are nested too deeply.
     #[error("loops are nested more than {LOOP_DEPTH_MAX} deep")]
     TooDeep,
-    /// There are too many joins for so many steps.
+    /// The product of joins and steps is too large.
     #[error("{joins} joins among {steps} steps are more than this version works out")]
     TooManyJoins {
-        /// Steps with several incoming arcs.
+        /// Number of steps with several incoming arcs.
         joins: usize,
         steps: usize,
     },
@@ -46,29 +49,30 @@ struct Loop {
     parent: Option<usize>,
 }
 
-/// One arc, by the place of its step and its place in that step's arc list.
+/// An incoming arc of a step.
 #[derive(Debug, Clone, Copy)]
 struct Incoming {
     from: usize,
-    /// The loop this arc closes.
+    /// Loop that the arc closes, if it is a back arc.
     closes: Option<usize>,
 }
 
-/// The relation between steps that joins are decided by.
+/// Relation between steps that decides joins.
 #[derive(Debug)]
 pub struct Graph {
     loops: Vec<Loop>,
-    /// The smallest loop around each step.
+    /// Innermost loop around each step.
     innermost: Vec<Option<usize>>,
     incoming: Vec<Vec<Incoming>>,
-    /// For each step and each of its arcs: whether it is a back arc.
+    /// Whether an arc is a back arc, by step and index of the arc.
     back: Vec<Vec<bool>>,
-    /// Worked out when a join is first asked for, and kept: most runs meet few of a large graph's.
+    /// Steps that may reach each step. Computed on first use and cached, because most executions
+    /// meet few joins of a large graph.
     reach: Vec<OnceLock<StepSet>>,
 }
 
 impl Graph {
-    /// Works out the graph whose step `i` has arcs to `arcs[i]`.
+    /// Builds the graph in which step `i` has arcs to `arcs[i]`.
     pub fn new(arcs: &[Vec<StepIx>], entry: StepIx) -> Result<Self, GraphError> {
         let steps = arcs.len();
         let targets: Vec<Vec<usize>> =
@@ -95,23 +99,23 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Whether the arc at `place` of `step` closes a loop.
+    /// Returns `true` if the arc at index `place` of `step` closes a loop.
     pub fn is_back_arc(&self, step: StepIx, place: usize) -> bool {
         self.back[step.index()][place]
     }
 
-    /// Whether tokens at `step` may have to wait: several arcs lead to it.
+    /// Returns `true` if tokens at `step` may have to wait, because several arcs lead to it.
     pub fn is_join(&self, step: StepIx) -> bool {
         self.incoming[step.index()].len() > 1
     }
 
-    /// Whether any arc leads to `step`.
+    /// Returns `true` if any arc leads to `step`.
     pub fn has_incoming(&self, step: StepIx) -> bool {
         !self.incoming[step.index()].is_empty()
     }
 
-    /// The header of the smallest loop around `step` that `step` does not head itself: each visit
-    /// of that header opens a round in which `step` may be reached anew.
+    /// Returns the header of the smallest loop around `step` that `step` does not head itself. Each
+    /// run of that header opens a round in which `step` may be reached once more.
     pub fn round_header(&self, step: StepIx) -> Option<StepIx> {
         let mut around = &self.loops[self.innermost[step.index()]?];
         while around.header == step.index() {
@@ -120,8 +124,8 @@ impl Graph {
         Some(StepIx(u32::try_from(around.header).expect("step places come from a StepIx")))
     }
 
-    /// Whether work at `from` can still bring a token to `to` in this round: there is a path that
-    /// does not pass through `to` and uses no back arc of a loop around `to`.
+    /// Returns `true` if work at `from` can still bring a token to `to` in this round: a path
+    /// exists that does not pass through `to` and uses no back arc of a loop around `to`.
     pub fn may_reach(&self, from: StepIx, to: StepIx) -> bool {
         self.reach[to.index()].get_or_init(|| self.reaching(to.index())).contains(from.index())
     }
@@ -151,7 +155,7 @@ impl Graph {
         false
     }
 
-    /// Fills `loops` and `innermost`; answers for each arc which loop it closes.
+    /// Fills `loops` and `innermost`. Returns the loop that each arc closes, if any.
     fn nest(
         &mut self,
         targets: &[Vec<usize>],
@@ -168,7 +172,8 @@ impl Graph {
         let mut scratch = components::Scratch::new(targets.len());
         let everything: Vec<usize> = (0..targets.len()).collect();
         let mut open = vec![(everything, None, 0)];
-        // Which part a step was last seen in, so that "inside this part" is one comparison.
+        // Number of the part that each step was last assigned to, so that a membership test is a
+        // single comparison.
         let mut part = vec![0_usize; targets.len()];
         let mut parts = 0;
         while let Some((members, parent, depth)) = open.pop() {
@@ -212,7 +217,7 @@ impl Graph {
     }
 }
 
-/// A set of steps, one bit each.
+/// A set of steps with one bit per step.
 #[derive(Debug)]
 struct StepSet {
     words: Vec<u64>,
@@ -223,7 +228,7 @@ impl StepSet {
         Self { words: vec![0; steps.div_ceil(64)] }
     }
 
-    /// Adds a step; whether it was not there before.
+    /// Adds a step. Returns `true` if it was not in the set.
     fn insert(&mut self, step: usize) -> bool {
         let word = &mut self.words[step / 64];
         let bit = 1 << (step % 64);

@@ -1,7 +1,7 @@
-//! YAML to a checked, compiled playbook.
+//! Compiler from YAML to a checked playbook.
 //!
-//! [`check`] reads a document, names every mistake with its line, column and path, and returns the
-//! compiled form when there is no error. Pure: it never touches a file, a clock or the network.
+//! [`check`] parses a document, reports every mistake with its line, column, and path, and returns
+//! the compiled form if there is no error. Pure: it never accesses a file, a clock, or the network.
 //! Templates are compiled here, once per playbook version; [`template`] renders them.
 
 mod decode;

@@ -1,8 +1,8 @@
-//! Pipelines: tasks that one worker runs in a row, under rules of their own.
+//! Pipelines: tasks that a single worker runs in sequence, controlled by policy rules.
 //!
-//! A pipeline travels in its command as JSON, its *source*, because whoever runs it has no playbook
-//! at hand; [`Pipeline::compile`] is the one way from a source to something that can run. The
-//! decoder writes the source, so what is checked is what runs.
+//! A command carries its pipeline as JSON, the *source*, because the worker does not have the
+//! playbook. [`Pipeline::compile`] is the only way to turn a source into a runnable pipeline. The
+//! decoder produces the source, so the pipeline that runs is exactly the one that was checked.
 //!
 //! A source is `{"tasks": [task, …]}`; a task is
 //!
@@ -15,8 +15,9 @@
 //!             "backoff": "exponential", "max_delay": 10, "jitter": 0.2, "set": []}]}
 //! ```
 //!
-//! Everything but `name` and `kind` may be left out. `raw` names settings that are not templates
-//! although they look like some. A rule without `when` always matches; `to` names a jump's target.
+//! All keys except `name` and `kind` are optional. `raw` lists settings that are not templates
+//! although they look like templates. A rule without `when` always matches; `to` names the target
+//! of a jump.
 
 mod call;
 mod judge;
@@ -51,99 +52,99 @@ pub use split::{earlier_blob, earlier_key, earlier_tasks};
 pub use turn::{PipelineEnd, Turn};
 pub use writes::{Written, note, rendered, write};
 
-/// Tasks in order, compiled, with the source they were compiled from.
+/// Compiled tasks in order, with the source they were compiled from.
 #[derive(Debug)]
 pub struct Pipeline {
-    /// The tasks; at least one.
+    /// Tasks in order. Never empty.
     pub tasks: Vec<Task>,
-    /// What a command carries.
+    /// Source, which a command carries.
     pub source: Arc<Value>,
-    /// What they name of the state, once somebody asked.
+    /// Names of the state that the templates refer to. Computed on first use.
     mentions: OnceLock<BTreeSet<Mention>>,
 }
 
 #[derive(Debug)]
 pub struct Task {
-    /// Its label, unique within the pipeline.
+    /// Label, unique within the pipeline.
     pub label: Arc<str>,
     pub tool: Tool,
-    /// Assignments after each run that went well, before its rules; `output` is the raw data.
+    /// Assignments applied after each successful run, before the rules. `output` is the raw data.
     pub set: Vec<Assignment>,
-    /// Evaluated after each run; the first that matches decides.
+    /// Rules evaluated after each run. The first that matches decides.
     pub rules: Vec<Rule>,
 }
 
-/// What to do after a run.
+/// A policy rule, evaluated after a run.
 #[derive(Debug)]
 pub struct Rule {
     pub when: Guard,
-    /// Assignments before the action.
+    /// Assignments applied before the action.
     pub set: Vec<Assignment>,
     pub action: Action,
 }
 
-/// What a rule does.
+/// Action of a rule.
 #[derive(Debug)]
 pub enum Action {
-    /// On to the next task; an error is thereby accepted.
+    /// Continues with the next task. Accepts an error.
     Continue,
-    /// The same task again, after a pause.
+    /// Runs the task again after a delay.
     Retry(Box<Retry>),
-    /// On at another task.
+    /// Continues with another task.
     Jump(Jump),
-    /// The pipeline ends well.
+    /// Ends the pipeline successfully.
     Break,
     Fail,
 }
 
-/// Where a jump leads.
+/// Target of a jump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Jump {
-    /// The task of this label.
+    /// The task with this label.
     To(Arc<str>),
     /// The task before this one.
     Previous,
 }
 
-/// How a task is tried again.
+/// Parameters of a retry.
 #[derive(Debug)]
 pub struct Retry {
-    /// How often it runs altogether; 3 when absent.
+    /// Maximum number of attempts. Default: 3.
     pub attempts: Option<ValueTemplate>,
-    /// Seconds before the second run; 1 when absent.
+    /// Delay before the second attempt in seconds. Default: 1.
     pub delay: Option<ValueTemplate>,
-    /// How the pause grows.
+    /// Growth of the delay between attempts.
     pub backoff: Backoff,
-    /// The longest pause, in seconds.
+    /// Maximum delay in seconds.
     pub max_delay: Option<ValueTemplate>,
-    /// How much of the pause is left to chance, 0 to 1.
+    /// Maximum fraction by which a delay is randomly shortened, 0 to 1.
     pub jitter: Option<ValueTemplate>,
 }
 
-/// How a pause grows from try to try.
+/// Growth of the delay between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backoff {
-    /// Not at all.
+    /// The delay stays the same.
     #[default]
     #[serde(alias = "none")]
     Fixed,
-    /// By the base each time.
+    /// The delay grows by the base delay each time.
     Linear,
-    /// Twofold each time.
+    /// The delay doubles each time.
     Exponential,
 }
 
-/// Why a source cannot be compiled.
+/// Errors returned by [`Pipeline::compile`].
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// It has another shape.
+    /// The source does not match the schema.
     #[error("the pipeline is not in the form commands carry: {0}")]
     Shape(#[from] serde_json::Error),
-    /// One of its templates is wrong.
+    /// A template has a syntax error.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// It has no task, or a rule leads nowhere.
+    /// The pipeline has no task, or a rule's target does not exist.
     #[error("the pipeline cannot run: {0}")]
     Meaning(String),
 }
@@ -209,7 +210,7 @@ struct RuleSource {
 }
 
 impl Pipeline {
-    /// Compiles a source.
+    /// Compiles a source and checks its labels, jumps, and assignments.
     pub fn compile(source: Arc<Value>) -> Result<Self, PipelineError> {
         let read = Source::deserialize(&*source)?;
         let tasks: Vec<Task> =
@@ -221,19 +222,19 @@ impl Pipeline {
         Ok(Self { tasks, source, mentions: OnceLock::new() })
     }
 
-    /// The place of the task of this label.
+    /// Returns the index of the task with this label.
     pub fn find(&self, label: &str) -> Option<usize> {
         self.tasks.iter().position(|task| *task.label == *label)
     }
 
-    /// Every template of every task.
+    /// Returns every template of every task.
     pub fn templates(&self) -> Vec<&Template> {
         self.tasks.iter().flat_map(Task::templates).collect()
     }
 }
 
 impl Task {
-    /// Every template of the task.
+    /// Returns every template of the task.
     pub fn templates(&self) -> Vec<&Template> {
         let mut found = self.tool.config.templates();
         found.extend(self.tool.input.templates());
@@ -244,7 +245,7 @@ impl Task {
 }
 
 impl Rule {
-    /// Every template of the rule.
+    /// Returns every template of the rule.
     pub fn templates(&self) -> Vec<&Template> {
         let mut found: Vec<&Template> = self.when.template().into_iter().collect();
         found.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
@@ -283,7 +284,7 @@ fn check(tasks: &[Task]) -> Result<(), String> {
     Ok(())
 }
 
-/// Compiles rules in the form a task's source has them, for work that is no pipeline.
+/// Compiles rules in the form of a task's source, for work that is not a pipeline.
 pub fn compile_rules(rules: &Value) -> Result<Vec<Rule>, PipelineError> {
     let rules: Vec<RuleSource> = Vec::deserialize(rules)?;
     rules.into_iter().map(rule).collect()

@@ -1,23 +1,23 @@
-//! What Python code names of an execution's state: which keys of `context` and `variables` it reads.
+//! Finds the keys of an execution's state (`context` and `variables`) that Python code reads.
 //!
-//! Code is scanned, not parsed. Keys that are written as text after the name are known; any other use
-//! of the name may read every key.
+//! Scans the code without parsing it. Keys written as string literals after the name are known; any
+//! other use of the name may read every key.
 
 use std::collections::BTreeSet;
 
-/// Names under which code finds the state of its execution.
+/// Names through which code accesses the state of its execution.
 const CARRIERS: [&str; 2] = ["context", "variables"];
 
-/// What code reads of the state.
+/// Keys of the state that code reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    /// These keys, of which there may be none.
+    /// Only these keys, possibly none.
     Keys(BTreeSet<String>),
-    /// Any key.
+    /// Possibly any key, because the scan could not determine them.
     All,
 }
 
-/// Returns the keys of the state that code names.
+/// Scans code for the keys of the state that it reads.
 pub fn named_in(code: &str) -> Named {
     let mut keys = BTreeSet::new();
     if !CARRIERS.iter().any(|name| code.contains(name)) {
@@ -37,26 +37,26 @@ pub fn named_in(code: &str) -> Named {
     Named::Keys(keys)
 }
 
-/// How a name is used.
+/// Use of a name in the code.
 enum Use {
-    /// With this key.
+    /// The name is read with this key.
     Key(String),
-    /// It is given another value, or is the name of a parameter.
+    /// The name is assigned, or is a parameter.
     Bound,
-    /// In a way that may reach any key.
+    /// The use may read any key.
     Whole,
 }
 
 struct Scanner<'a> {
     rest: &'a str,
-    /// The last character that is not a blank, before the present word.
+    /// Last non-whitespace character before the current word.
     before: Option<char>,
-    /// Whether the present line defines a function.
+    /// Whether the current line defines a function.
     is_def: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// Returns the next word that is not an attribute of something. Passes over comments and texts.
+    /// Returns the next word that is not an attribute. Skips comments and strings.
     fn next_word(&mut self) -> Option<&'a str> {
         loop {
             let first = self.rest.chars().next()?;
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns how the name that was just read is used.
+    /// Classifies the use of the name that was just read.
     fn key(&mut self) -> Use {
         let rest = self.rest.trim_start_matches([' ', '\t']);
         let is_assigned = rest.starts_with('=') && !rest.starts_with("==");
@@ -99,7 +99,7 @@ impl<'a> Scanner<'a> {
         let mut inner = Scanner { rest: inner, before: None, is_def: false };
         let is_plain = inner.rest.starts_with(['\'', '"']);
         match inner.text().filter(|_| is_plain) {
-            // A text that goes on is not the whole key.
+            // A string that is part of a longer expression is not the whole key.
             Some(key) if inner.rest.trim_start().starts_with([']', ')', ',']) => {
                 self.rest = inner.rest;
                 Use::Key(key.to_owned())
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over a text and returns what stands between its quotes, as it is written.
+    /// Skips a string and returns the text between its quotes, as written.
     fn text(&mut self) -> Option<&'a str> {
         let quote = self.rest.chars().next()?;
         let triple: String = std::iter::repeat_n(quote, 3).collect();

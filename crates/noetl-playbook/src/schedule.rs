@@ -1,7 +1,7 @@
-//! Schedule documents: when a playbook is started, and what happens to starts that are late.
+//! Schedule documents: run times of a playbook, and handling of missed and overlapping runs.
 //!
-//! A document is read as a whole by [`crate::check_schedule`]; this is what it means. Times follow
-//! from what is said and from the time that is given; no clock is read here.
+//! [`crate::check_schedule`] decodes a document into this form. Run times depend only on the
+//! document and on the time passed in; this module does not read a clock.
 
 mod calendar;
 mod cron;
@@ -13,52 +13,53 @@ use noetl_model::{Map, Timestamp};
 pub use calendar::{Zone, zone_names};
 pub use cron::{Cron, CronError};
 
-/// The time zone of a cron expression that names none.
+/// Default time zone of a cron expression.
 pub const ZONE: &str = "UTC";
 
 /// A checked schedule document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// What it is called.
+    /// Name of the schedule. Defaults to the path.
     pub name: String,
-    /// Where the catalog keeps it.
+    /// Catalog path of the document.
     pub path: String,
-    /// The playbook it starts.
+    /// Path of the playbook to start.
     pub playbook: String,
-    /// That playbook's version; the newest when none is given.
+    /// Version of the playbook. `None` for the newest.
     pub version: Option<u32>,
     pub when: When,
-    /// What happens to runs nobody was there for. Default: one of them is made up for.
+    /// Handling of missed runs. Default: make up for one of them.
     pub missed: Missed,
-    /// What happens while an earlier run still runs. Default: both run.
+    /// Handling of a run that is due while an earlier one is unfinished. Default: both run.
     pub overlap: Overlap,
-    /// Whether it runs at all, where that is said.
+    /// Whether the schedule is enabled, if the document specifies it.
     pub enabled: Option<bool>,
-    /// What executions are started with.
+    /// Payload of started executions.
     pub payload: Map,
-    /// Which pool runs them.
+    /// Worker pool of started executions.
     pub execution_pool: Option<String>,
 }
 
-/// When a schedule runs.
+/// Run times of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// At the times of a cron expression, as clocks of a place show them.
+    /// At the times of a cron expression, in local time of a zone.
     Cron { cron: Cron, zone: Zone },
-    /// So often, whatever clocks show.
+    /// At a fixed interval, independent of local time.
     Every {
-        /// Seconds from one run to the next.
+        /// Interval between runs in seconds.
         seconds: u32,
     },
-    /// Once.
+    /// A single run at a fixed time.
     Once {
-        /// Then.
+        /// Time of the run. May be in the past.
         at: Timestamp,
     },
 }
 
 impl When {
-    /// The first run of a schedule that is made now. One that is to run once may be late already.
+    /// Returns the first run of a schedule created at `now`. The time of a single run may be in the
+    /// past.
     pub fn first(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron { cron, zone } => calendar::after(cron, zone, now),
@@ -67,8 +68,8 @@ impl When {
         }
     }
 
-    /// The first run after a time, of a schedule that had one at `due`. Without one there is none
-    /// any more.
+    /// Returns the first run after `after` of a schedule whose previous run was due at `due`, or
+    /// `None` if no run follows.
     pub fn next(&self, due: Timestamp, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron { cron, zone } => calendar::after(cron, zone, after.max(due)),
@@ -83,28 +84,28 @@ impl When {
     }
 }
 
-/// What happens to runs that nobody was there for.
+/// Handling of missed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missed {
-    /// They are left out.
+    /// Skips all missed runs.
     Skip,
-    /// One is made up for, whatever their number.
+    /// Makes up for a single run, regardless of how many were missed.
     #[default]
     One,
-    /// All of them are made up for, one after the other.
+    /// Makes up for all missed runs, one after another.
     All,
 }
 
 impl Missed {
-    /// Every word, as it is written.
+    /// All values as written in documents.
     pub const WORDS: &'static [&'static str] = &["skip", "one", "all"];
 
-    /// What is written so.
+    /// Parses the value as written in documents.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Skip, Self::One, Self::All].into_iter().find(|word| word.as_str() == text)
     }
 
-    /// As it is written.
+    /// Returns the value as written in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -114,31 +115,31 @@ impl Missed {
     }
 }
 
-/// What happens when a run is due and an earlier one still runs.
+/// Handling of a run that is due while an earlier one is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// Both run.
+    /// Starts the run; both proceed.
     #[default]
     Allow,
-    /// The new one is left out.
+    /// Skips the new run.
     Skip,
-    /// The new one waits.
+    /// Delays the new run until the earlier one ends.
     Queue,
-    /// The earlier one is cancelled.
+    /// Cancels the earlier execution and starts the new run.
     CancelPrevious,
 }
 
 impl Overlap {
-    /// Every word, as it is written.
+    /// All values as written in documents.
     pub const WORDS: &'static [&'static str] = &["allow", "skip", "queue", "cancel_previous"];
 
-    /// What is written so.
+    /// Parses the value as written in documents.
     pub fn from_text(text: &str) -> Option<Self> {
         let all = [Self::Allow, Self::Skip, Self::Queue, Self::CancelPrevious];
         all.into_iter().find(|word| word.as_str() == text)
     }
 
-    /// As it is written.
+    /// Returns the value as written in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",

@@ -1,7 +1,7 @@
-//! Subscription documents: where messages come from and what each of them starts.
+//! Subscription documents: a message source and the playbook that each message starts.
 //!
-//! A document is read as a whole by [`crate::check_subscription`]; this is what it means. What only
-//! a runtime acts on is kept as it is written, so that nothing an author says is lost on the way.
+//! [`crate::check_subscription`] decodes a document into this form. Settings that only a runtime
+//! uses are stored as written, so that no information is lost.
 
 mod ingress;
 
@@ -16,36 +16,36 @@ pub use ingress::{
 /// A checked subscription document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscription {
-    /// What it is called.
+    /// Name of the subscription. Defaults to the path.
     pub name: String,
-    /// Where the catalog keeps it.
+    /// Catalog path of the document.
     pub path: String,
-    /// Where its messages come from.
+    /// Kind of the message source.
     pub source: Source,
-    /// Whether it fetches messages or is handed them.
+    /// Whether a runtime fetches messages or a gateway receives them.
     pub mode: Mode,
     pub activation: Activation,
-    /// The credential for its source.
+    /// Name of the credential for the source.
     pub auth: Option<String>,
-    /// How its source is reached, as written: `url`, `stream`, `topic`, …
+    /// Connection settings of the source, as written: `url`, `stream`, `topic`, …
     pub connection: Map<String, Value>,
-    /// Where it runs and how it fetches.
+    /// Runtime settings: location, and parameters of fetches.
     pub runtime: Runtime,
-    /// How messages are handed to it; present exactly when they are.
+    /// Settings of the gateway. Present if and only if the mode is `push`.
     pub ingress: Option<Ingress>,
-    /// What a message starts.
+    /// Playbook that a message starts.
     pub dispatch: Dispatch,
-    /// Whether repeats of a message are known.
+    /// Deduplication of redelivered messages.
     pub dedup: Dedup,
-    /// How much may go on at once.
+    /// Concurrency, rate, and size limits.
     pub limits: Limits,
-    /// What headers may decide.
+    /// Settings that message headers may control.
     pub headers: Headers,
-    /// What happens while nothing can be started.
+    /// Buffering of messages while executions cannot start.
     pub spool: Option<Spool>,
 }
 
-/// Makes an enum of words.
+/// Defines an enum of words with their text form.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -56,15 +56,15 @@ macro_rules! words {
         )*}
 
         impl $name {
-            /// Every word, as it is written.
+            /// All values as written in documents.
             pub const WORDS: &'static [&'static str] = &[$($text),*];
 
-            /// As it is written.
+            /// Returns the value as written in documents.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)* }
             }
 
-            /// What is written so.
+            /// Parses the value as written in documents.
             pub fn from_text(text: &str) -> Option<Self> {
                 match text {
                     $($text => Some(Self::$word),)*
@@ -76,12 +76,12 @@ macro_rules! words {
 }
 
 words! {
-    /// Where messages come from.
+    /// Kind of a message source.
     Source {
         Nats = "nats",
         Pubsub = "pubsub",
         Kafka = "kafka",
-        /// HTTP requests.
+        /// HTTP requests received by a gateway.
         Webhook = "webhook",
         /// Rows of a table, or notifications, of a Postgres database.
         Postgres = "postgres",
@@ -93,139 +93,140 @@ words! {
 
 words! {
     Mode {
-        /// A runtime fetches messages.
+        /// A runtime fetches messages from the source.
         Pull = "pull",
-        /// A gateway is handed them.
+        /// A gateway receives messages from the sender.
         Push = "push",
     }
 }
 
 words! {
-    /// When a runtime fetches.
+    /// Time at which a runtime fetches messages.
     Activation {
         Continuous = "continuous",
-        /// When it is started to.
+        /// Only while activated from outside.
         Scheduled = "scheduled",
     }
 }
 
 words! {
-    /// How a gateway knows that a message comes from its sender.
+    /// Method by which a gateway authenticates senders.
     VerifyKind {
-        /// By a signature of the body.
+        /// HMAC-SHA256 signature of the body.
         HmacSha256 = "hmac_sha256",
         Bearer = "bearer",
-        /// By an identity token of the push service.
+        /// OIDC identity token of the push service.
         PubsubOidc = "pubsub_oidc",
     }
 }
 
 words! {
-    /// What happens to messages while nothing can be started.
+    /// Handling of messages while executions cannot start.
     SpoolMode {
-        /// They stay at their source.
+        /// Leaves messages at the source.
         Off = "off",
-        /// They are kept and acknowledged.
+        /// Stores messages in the spool and acks them.
         BufferAndAck = "buffer_and_ack",
-        /// They stay as long as the source keeps them, then they are kept.
+        /// Leaves messages at a source that retains unacked messages. For other sources, stores
+        /// them in the spool.
         Hybrid = "hybrid",
     }
 }
 
 words! {
-    /// Where spooled messages are kept.
+    /// Storage of spooled messages.
     SpoolBackend {
-        /// In a NATS object bucket.
+        /// NATS object store bucket.
         NatsObject = "nats_object",
-        /// In a directory.
+        /// Directory on local disk.
         LocalDisk = "local_disk",
-        /// In a Google Cloud bucket.
+        /// Google Cloud Storage bucket.
         Gcs = "gcs",
-        /// In an S3 bucket.
+        /// Amazon S3 or S3-compatible bucket.
         S3 = "s3",
     }
 }
 
 words! {
-    /// In which order spooled messages are replayed.
+    /// Order in which spooled messages are replayed.
     Ordering {
-        /// In the order they came.
+        /// Order of arrival across all messages.
         Global = "global",
-        /// Those of one key in the order they came.
+        /// Order of arrival per key.
         PerKey = "per_key",
-        /// In any.
+        /// Order of replay is unspecified.
         None = "none",
     }
 }
 
 words! {
-    /// What happens when the spool is full.
+    /// Handling of new messages while the spool is full.
     OnFull {
-        /// Nothing is acknowledged any more.
+        /// Stops acking messages, so that they stay at the source.
         StopAcking = "stop_acking",
-        /// Messages go to the dead letters.
+        /// Dead-letters messages that don't fit.
         DropToDlq = "drop_to_dlq",
-        /// Somebody is told.
+        /// Stores messages beyond the limit and only raises an alert.
         AlertOnly = "alert_only",
     }
 }
 
 words! {
-    /// How the spool is emptied.
+    /// Order of spooled and new messages after recovery.
     OnRecovery {
-        /// First what was kept, then what is new.
+        /// Replays spooled messages before new ones.
         OrderedThenLive = "ordered_then_live",
-        /// Both at once.
+        /// Replays spooled messages among new ones.
         Interleave = "interleave",
     }
 }
 
 words! {
-    /// How the trace of a message goes on.
+    /// Propagation of a message's trace context.
     Propagate {
-        /// By the headers of W3C Trace Context.
+        /// Uses the W3C Trace Context headers.
         W3c = "w3c",
-        /// Not at all.
+        /// Does not propagate it.
         None = "none",
     }
 }
 
-/// Where a subscription runs, and how it fetches.
+/// Runtime settings of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Runtime {
-    /// What kind of place.
+    /// Kind of runtime environment.
     pub target: Option<String>,
-    /// Which pool of workers.
+    /// Worker pool that runs the subscription.
     pub pool: Option<String>,
-    /// Messages fetched at once.
+    /// Maximum number of messages per fetch.
     pub batch: Option<u64>,
-    /// How long a fetch waits.
+    /// Maximum wait of a fetch in milliseconds.
     pub timeout_ms: Option<u64>,
 }
 
-/// What a message starts.
+/// Playbook that a message starts, and its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
     pub playbook: String,
-    /// Which part of the message is laid out in the payload. Default: [`PAYLOAD_FROM`].
+    /// Part of the message that becomes the payload. Default: [`PAYLOAD_FROM`].
     pub payload_from: String,
-    /// Which pool runs it.
+    /// Worker pool of started executions.
     pub execution_pool: Option<String>,
-    /// Whether messages that were fetched together are started together.
+    /// Whether messages fetched together are dispatched in a single request.
     pub batch_dispatch: bool,
-    /// How many at most. Default: 100.
+    /// Maximum number of messages per request. Default: 100.
     pub batch_max: u64,
 }
 
-/// The part of a message that is taken unless another is named: its decoded body.
+/// Default part of a message that becomes the payload: its decoded body.
 pub const PAYLOAD_FROM: &str = "message.json";
 
-/// Whether repeats of a message are known.
+/// Deduplication of redelivered messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dedup {
-    /// Whether they are. Default: no.
+    /// Whether deduplication is enabled. Default: `false`.
     pub enabled: bool,
-    /// For how long. Default: 300.
+    /// Deduplication window in seconds. Default: 300.
     pub window_secs: u64,
 }
 
@@ -235,104 +236,106 @@ impl Default for Dedup {
     }
 }
 
-/// How much may go on at once.
+/// Limits of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
-    /// Messages that are being dealt with.
+    /// Maximum number of messages in flight.
     pub max_in_flight: Option<u64>,
-    /// Messages begun within a second.
+    /// Maximum number of messages dispatched per second.
     pub max_dispatch_per_sec: Option<f64>,
-    /// Failures of one message after which it is put aside.
+    /// Number of failures after which a message is dead-lettered.
     pub max_failures: Option<u64>,
-    /// Bytes of a message's body; a larger one is put aside.
+    /// Maximum size of a message body in bytes. Larger messages are dead-lettered.
     pub max_message_bytes: Option<u64>,
 }
 
-/// What headers may decide.
+/// Settings that message headers may control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Headers {
-    /// Whether their names are written in lower case. Default: yes.
+    /// Whether header names are converted to lower case. Default: `true`.
     pub normalize: bool,
-    /// What each may decide.
+    /// Settings that individual headers control.
     pub directives: Vec<Directive>,
-    /// How traces go on. Default: as the headers of W3C Trace Context say.
+    /// Propagation of trace context. Default: W3C Trace Context headers.
     pub propagate: Propagate,
-    /// Which baggage goes on with them.
+    /// Baggage keys to propagate with the trace context.
     pub baggage_allowlist: Vec<String>,
-    /// Where the headers themselves go.
+    /// Handling of the headers themselves. `none` omits them from the payload.
     pub passthrough: Option<String>,
-    /// Whether headers decide that the signature of a message does not cover. Default: no.
+    /// Whether headers not covered by the message's signature may control settings. Default:
+    /// `false`.
     pub unsigned: bool,
-    /// All of it as written, for the gateway; nothing when there is no such section.
+    /// The whole section as written, for the gateway. `None` if it is missing.
     pub written: Option<Value>,
 }
 
-/// What one header may decide.
+/// Setting that a header controls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Directive {
     pub header: String,
     pub controls: String,
-    /// The values that count.
+    /// Header values that take effect.
     pub allowed: Vec<String>,
-    /// What a value stands for.
+    /// Replacement for each header value.
     pub map: Map<String, Value>,
 }
 
-/// What happens to messages while nothing can be started.
+/// Spool settings: buffering of messages while executions cannot start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spool {
-    /// What happens to them.
+    /// Handling of messages while executions cannot start.
     pub mode: SpoolMode,
-    /// Where they are kept.
+    /// Storage of the spool. Present unless the mode is `off`.
     pub backend: Option<SpoolBackend>,
-    /// In which bucket.
+    /// Bucket of the storage, for backends other than `local_disk`.
     pub bucket: Option<String>,
-    /// In which directory.
+    /// Directory of the spool, for the backend `local_disk`.
     pub path: Option<String>,
-    /// The credential for it.
+    /// Name of the credential for the storage.
     pub credential: Option<String>,
-    /// In which order they are replayed. Default: in the order they came.
+    /// Order of replay. Default: `global`.
     pub ordering: Ordering,
-    /// What names the key of a message.
+    /// Name of the header, attribute, metadata field, or body field that contains the ordering key
+    /// of a message.
     pub ordering_key: Option<String>,
-    /// When starting is given up for a while.
+    /// Circuit breaker for dispatching.
     pub circuit: Circuit,
-    /// How much is kept.
+    /// Limits on stored messages.
     pub retention: SpoolRetention,
-    /// How it is emptied.
+    /// Settings of the replay after recovery.
     pub drain: Drain,
 }
 
-/// When starting is given up for a while.
+/// Circuit breaker for dispatching.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Circuit {
-    /// After how many failures in a row.
+    /// Number of consecutive failures that open the circuit.
     pub trip_after: Option<u64>,
-    /// How long until the first probe.
+    /// Delay before the first probe in milliseconds.
     pub probe_after_ms: Option<u64>,
-    /// How long between two.
+    /// Interval between probes in milliseconds.
     pub probe_interval_ms: Option<u64>,
-    /// What else has to be there, as written.
+    /// Other services that must be available, as written.
     pub downstream: Vec<Value>,
 }
 
-/// How much a spool keeps.
+/// Limits on stored messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpoolRetention {
-    /// For how long.
+    /// Maximum age in hours.
     pub max_age_hours: Option<u64>,
-    /// How much of it.
+    /// Maximum total size in bytes.
     pub max_bytes: Option<u64>,
-    /// What happens when it is full.
+    /// Handling of new messages while the spool is full.
     pub on_full: Option<OnFull>,
 }
 
-/// How a spool is emptied.
+/// Replay settings of a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Drain {
     pub rate_per_sec: Option<f64>,
-    /// How often one message is tried.
+    /// Maximum number of replay attempts per message.
     pub max_replay_attempts: Option<u64>,
-    /// In which order with what is new.
+    /// Order of spooled and new messages.
     pub on_recovery: Option<OnRecovery>,
 }

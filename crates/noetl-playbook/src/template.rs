@@ -1,13 +1,13 @@
-//! Templates: compiled once, rendered in a [`Scope`], typed as their author meant.
+//! Templates: compiled once, rendered in a [`Scope`], with typed results.
 //!
-//! A string that is exactly one `{{ expression }}` keeps the expression's native type; any other
-//! template is a string; a literal is never touched. Undefined is chainable and falsy, null is
-//! defined and none. Work and output of one rendering are limited.
+//! A string that is exactly one `{{ expression }}` keeps the expression's native type. Any other
+//! template renders to a string, and literals are left unchanged. Undefined is chainable and falsy;
+//! null is defined and none. Work and output of a rendering are limited.
 //!
-//! The grammar, the values and many filters are minijinja's; names, operators, methods and limits
-//! are decided here, because its virtual machine orders values of different types, looks methods
-//! up before keys and lets one instruction allocate without bound. A template sees nothing but its
-//! scope: no file, no clock, no other template.
+//! The grammar, the values, and many filters are minijinja's. Names, operators, methods, and limits
+//! are implemented here, because minijinja's virtual machine orders values of different types,
+//! looks up methods before keys, and lets a single instruction allocate without bound. A template
+//! sees only its scope: no file, no clock, no other template.
 
 mod compile;
 mod envelope;
@@ -59,60 +59,60 @@ use error::Fault;
 use eval::Run;
 use program::{Body, Program};
 
-/// A value as templates see it: shared, so that results are never copied to be read.
+/// A value as templates see it. Shared, so that reading a result never copies it.
 pub type Data = minijinja::Value;
 
-/// Named values in the order they were written, here or elsewhere.
+/// Values by name, in the order they were first written.
 pub type Names = IndexMap<Arc<str>, Slot>;
 
-/// A string that holds template marks, compiled. Cloning it shares the compiled form.
+/// A compiled template string. Clones share the compiled form.
 #[derive(Clone)]
 pub struct Template {
     program: Arc<Program>,
 }
 
 impl Template {
-    /// Compiles a string.
+    /// Compiles a template string.
     ///
-    /// One newline after a sole expression, which a YAML block scalar leaves there, does not make
-    /// it text.
+    /// A single newline after a sole expression, as left by a YAML block scalar, does not turn it
+    /// into text.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         compile::template(source).map(Self::from_program)
     }
 
-    /// Whether a string holds template marks (`{{`, `{%` or `{#`).
+    /// Returns `true` if a string contains template delimiters (`{{`, `{%`, or `{#`).
     pub fn is_template(text: &str) -> bool {
         ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
     }
 
-    /// The text it was compiled from.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.program.source
     }
 
-    /// Names the text refers to that are not bound within it: `ctx`, `workload`, a step, a key.
+    /// Returns the free names of the template: `ctx`, `workload`, a step, a key.
     ///
-    /// Only what is written counts; a name computed while rendering is not known here.
+    /// Only names in the text count; names computed during rendering are unknown.
     pub fn names(&self) -> BTreeSet<String> {
         self.program.names.clone()
     }
 
-    /// The same names with the first key that follows each.
+    /// Returns the free names, each with the first key that follows it.
     pub fn mentions(&self) -> &BTreeSet<Mention> {
         &self.program.mentions
     }
 
-    /// Whether it is exactly one expression, which keeps its type.
+    /// Returns `true` if the template is exactly one expression, which keeps its type.
     pub fn is_expression(&self) -> bool {
         matches!(self.program.body, Body::Sole(_))
     }
 
-    /// Renders to JSON: the native value of a sole expression, else a string.
+    /// Renders to JSON: the native value of a sole expression, or else a string.
     pub fn render(&self, scope: &Scope) -> Result<serde_json::Value, RenderError> {
         self.render_in(&mut Run::new(scope))
     }
 
-    /// Renders to a shared value, without copying what a sole expression found in the scope.
+    /// Renders to a shared value, without copying values that a sole expression finds in the scope.
     pub fn evaluate(&self, scope: &Scope) -> Result<Data, RenderError> {
         self.evaluate_in(&mut Run::new(scope)).map_err(|fault| self.name(fault))
     }

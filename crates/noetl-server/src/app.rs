@@ -1,4 +1,4 @@
-//! What every route shares.
+//! State and settings shared by all routes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,52 +20,52 @@ use crate::oidc::{Issuers, Oidc};
 use crate::sessions::Sessions;
 use crate::sign_in_codes::{CodeHolder, SignInCodes};
 
-/// The largest request body that is taken when nothing else is said: the wire's own limit.
+/// Default of [`Options::body_limit`]: the limit of the published wire format.
 const BODY_LIMIT: usize = 2 << 20;
 
-/// Requests answered at a time when nothing else is said.
+/// Default of [`Options::requests_max`], for each server process.
 const REQUESTS_MAX: usize = 1024;
 
-/// Requests of callers without a token that are answered at a time when nothing else is said: a
-/// quarter of the others, so that they cannot keep those from their share of the machine.
+/// Default of [`Options::anonymous_max`]: a quarter of the limit for other requests, so that
+/// anonymous callers cannot starve authenticated ones.
 const ANONYMOUS_MAX: usize = 256;
 
 /// Default time for a body of a caller without a token. Messages to listeners have at most 2 MiB,
 /// which a server's uplink sends in well under this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes a second that a body arrives at when nothing else is said: slower than any modem.
+/// Default of [`Options::body_min_rate`]: slower than any modem.
 const BODY_MIN_RATE: u64 = 1024;
 
-/// Requests a second without a good token from one address when nothing else is said: more than
-/// people and senders of messages make, and few enough to leave room for others.
+/// Default of [`Options::address_rate_limit`]: more than people and message senders need, and low
+/// enough to leave capacity for others.
 const ADDRESS_RATE_LIMIT: f64 = 1000.0;
 
-/// Messages a second to one listener from one address when nothing else is said.
+/// Default of [`Options::listener_rate_limit`], per second.
 const LISTENER_RATE_LIMIT: f64 = 500.0;
 
-/// Connections at a time when nothing else is said.
+/// Default of [`Options::connections_max`], for each listener.
 const CONNECTIONS_MAX: usize = 16_384;
 
-/// How long a request may take when nothing else is said. A report may be held for 20 s while the
-/// journal is busy.
+/// Default of [`Options::request_timeout`]. The server may hold a report for up to 20 seconds while
+/// the journal is busy.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Streams open at a time when nothing else is said: each holds a connection, and some memory for
-/// what its reader has not taken yet.
+/// Default of [`Options::streams_max`]. Each stream occupies a connection and buffers the data that
+/// its client has not read.
 const STREAMS_MAX: usize = 1024;
 
-/// Streams of one tenant at a time when nothing else is said: a quarter of all.
+/// Default of [`Options::tenant_streams_max`]: a quarter of all streams.
 const TENANT_STREAMS_MAX: usize = 256;
 
-/// Large results that are carried at a time.
+/// Maximum concurrent transfers of large results.
 pub(crate) const TRANSFERS_MAX: usize = 256;
 
-/// Web pages of other origins that may call. The server's own pages always may.
+/// Origins of other web pages that may call the API. The server's own pages are always allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// Pages of these origins, as `https://noetl.example`.
+    /// Pages of these origins, such as `https://noetl.example`.
     Listed(Vec<String>),
     Any,
 }
@@ -76,12 +76,12 @@ impl Default for CorsOrigins {
     }
 }
 
-/// Where the token of the internal routes comes from. It is asked for with every request.
+/// Source of the access token for the internal routes, read on every request.
 #[derive(Clone)]
 pub struct InternalToken(Arc<dyn Fn() -> Option<String> + Send + Sync>);
 
 impl InternalToken {
-    /// A token that is read anew every time; none closes the internal routes.
+    /// Creates a source that calls `read` on every request. `None` closes the internal routes.
     pub fn read_by(read: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -92,7 +92,7 @@ impl InternalToken {
 }
 
 impl Default for InternalToken {
-    /// None.
+    /// Returns a source without a token, which closes the internal routes.
     fn default() -> Self {
         Self::read_by(|| None)
     }
@@ -104,74 +104,76 @@ impl fmt::Debug for InternalToken {
     }
 }
 
-/// How callers are known.
+/// Authentication mode of the API.
 #[derive(Debug, Clone, Default)]
 pub enum Auth {
-    /// Not at all: everybody who can reach the listener may ask everything but the internal routes.
+    /// No authentication: every client that reaches the listener may call all routes except the
+    /// internal ones.
     #[default]
     Open,
-    /// By a token of ours.
+    /// Requires an access token issued by this control plane.
     Token,
-    /// By a token of an identity provider, or by one of ours.
+    /// Requires a token of an identity provider, or an access token issued by this control plane.
     Oidc(Oidc),
 }
 
-/// Settings of the HTTP edge.
+/// Settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How callers are known. Default: not at all.
+    /// Authentication mode. Default: [`Auth::Open`].
     pub auth: Auth,
-    /// Web pages of other origins that may call. Default: none.
+    /// Origins of other web pages that may call the API. Default: none.
     pub cors_origins: CorsOrigins,
-    /// The largest request body, in bytes. Default: 2 MiB.
+    /// Maximum size of a request body, in bytes. Default: 2 MiB.
     pub body_limit: usize,
-    /// What `GET /api/health` answers as `version`. Default: this crate's.
+    /// Value of `version` in `GET /api/health`. Default: the version of this crate.
     pub version: String,
-    /// Whether a `Host` that is not loopback is answered. Default: no, so that a web page cannot
-    /// reach the control plane under a name of its own.
+    /// Whether requests whose `Host` is not loopback are accepted. Default: `false`, so that a web
+    /// page cannot reach the control plane through a DNS name of its own.
     pub allow_any_host: bool,
-    /// Which identity providers listeners may name. Default: all that are not where a cloud tells
-    /// its machines who they are.
+    /// Egress policy for the identity providers that listeners name. Default: all addresses except
+    /// cloud metadata services.
     pub fence: Fence,
-    /// The token of the internal routes. Default: none, so that they answer nobody.
+    /// Access token of the internal routes. Default: none, so every request to them is rejected.
     pub internal_token: InternalToken,
-    /// Database of the sessions that gateways validate. Default: none, so that access tokens are the
+    /// Database of the sessions that gateways validate. Default: none, so access tokens are the
     /// only sessions.
     pub sessions: Option<Sessions>,
-    /// Whether `GET /metrics` answers. Default: yes.
+    /// Whether `GET /metrics` is enabled. Default: `true`.
     pub has_metrics: bool,
-    /// Requests answered at a time, besides those on routes that ask for no token. Default: 1024.
+    /// Maximum requests in flight, excluding routes that need no token. Default: 1,024.
     pub requests_max: usize,
-    /// Requests in flight on routes that need no token; half of them may have a body. Default: 256.
+    /// Maximum requests in flight on routes that need no token; at most half of them may have a
+    /// body. Default: 256.
     pub anonymous_max: usize,
-    /// Longest wait for a body on routes that ask for no token. On others `request_timeout` is the
-    /// limit. Default: 15 seconds.
+    /// Maximum time to receive a body on routes that need no token. On other routes,
+    /// `request_timeout` applies. Default: 15 seconds.
     pub body_timeout: Duration,
     /// Minimum rate of a request body after its first five seconds, in bytes per second; 0 for no
     /// minimum. Default: 1,024.
     pub body_min_rate: u64,
-    /// Streams open at a time. Default: 1024.
+    /// Maximum open streams. Default: 1,024.
     pub streams_max: usize,
-    /// Streams of one tenant at a time. Default: 256.
+    /// Maximum open streams per tenant. Default: 256.
     pub tenant_streams_max: usize,
-    /// Open connections. At the limit, a new one replaces the oldest that is idle and never showed
-    /// a token. Default: 16,384.
+    /// Maximum open connections. At the limit, a new connection replaces the oldest one that is
+    /// idle and never made an authenticated request. Default: 16,384.
     pub connections_max: usize,
-    /// Requests a second that each tenant may make. Default: as many as it likes.
+    /// Maximum requests per second and tenant. Default: unlimited.
     pub rate_limit: Option<f64>,
-    /// Requests a second without a good token from one address. Default: 1000.
+    /// Maximum requests per second and client address without a valid token. Default: 1,000.
     pub address_rate_limit: Option<f64>,
-    /// Messages a second to one listener from one address. Default: 500.
+    /// Maximum messages per second to one listener from one client address. Default: 500.
     pub listener_rate_limit: Option<f64>,
-    /// Proxies whose `X-Forwarded-For` names the address of a caller. Default: none.
+    /// Proxies whose `X-Forwarded-For` header names the client address. Default: none.
     pub trusted_proxies: Vec<Network>,
-    /// How long one may take. Default: a minute.
+    /// Maximum duration of a request. Default: 60 seconds.
     pub request_timeout: Duration,
-    /// How long a connection may say nothing, before its first request and between two. Default: a
-    /// minute, longer than workers rest between two heartbeats, so that none of them is sent into
+    /// Maximum idle time of a connection, before its first request and between requests. Default:
+    /// 60 seconds, longer than the heartbeat interval of workers, so that no heartbeat is sent into
     /// a closing connection.
     pub silence: Duration,
-    /// The web UI. Default: what the program was built with.
+    /// Files of the web UI. Default: the files built into the program.
     pub site: Site,
 }
 
@@ -205,33 +207,33 @@ impl Default for Options {
     }
 }
 
-/// A control plane with the settings of its HTTP edge. Cheap to clone.
+/// A control plane with the state of its HTTP server. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) control: Arc<Control>,
     pub(crate) options: Arc<Options>,
-    /// Whose rows callers see. Callers without a token are all the same tenant.
+    /// Tenant whose rows the caller sees. All callers without a token share the default tenant.
     pub(crate) tenant: Tenant,
     pub(crate) bus: Option<Arc<dyn EventStream>>,
-    /// One for each request that is answered.
+    /// Permits for requests in flight.
     pub(crate) places: Places,
-    /// How many requests came lately.
+    /// Request counts for rate limits.
     pub(crate) requests: Requests,
-    /// Streams that are open.
+    /// Open streams, by tenant.
     pub(crate) streams: Streams,
-    /// Large results that may still be carried.
+    /// Permits for transfers of large results.
     pub(crate) transfers: Arc<Semaphore>,
-    /// Ends streams, which would never end by themselves, when the server stops.
+    /// Ends open streams when the server stops.
     pub(crate) stopping: CancellationToken,
-    /// Identity providers of listeners.
+    /// Clients of the identity providers that listeners name, with their cached keys.
     pub(crate) issuers: Issuers,
-    /// Codes that sign a browser in.
+    /// Pending one-time codes for browser sign-in.
     pub(crate) codes: SignInCodes,
     since: Instant,
 }
 
 impl App {
-    /// Puts an HTTP edge in front of a control plane.
+    /// Creates the HTTP application of a control plane.
     pub fn new(control: Arc<Control>, options: Options) -> Self {
         let tenant = Tenant::default();
         let places = Places::new(&options);
@@ -256,7 +258,7 @@ impl App {
         }
     }
 
-    /// The same with the bus whose state `GET /api/health` tells.
+    /// Sets the bus whose state `GET /api/health` reports.
     #[must_use]
     pub fn with_bus(self, bus: Option<Arc<dyn EventStream>>) -> Self {
         Self { bus, ..self }
@@ -270,7 +272,7 @@ impl App {
         self.codes.issue(holder, Instant::now())
     }
 
-    /// The same for callers of this tenant.
+    /// Returns the application with `tenant` as the caller's tenant.
     pub(crate) fn of(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }

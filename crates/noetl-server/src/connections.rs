@@ -1,6 +1,6 @@
 //! Limit on open connections.
 //!
-//! Clients that connect and send nothing, or send very slowly, must not keep others out. At the
+//! Clients that connect and send nothing, or send very slowly, must not block other clients. At the
 //! limit, a new connection replaces the oldest one that has no request in flight and never made an
 //! authenticated request. Connections of authenticated callers stay open.
 
@@ -45,14 +45,14 @@ pub(crate) struct Connection(Arc<Inner>);
 struct Inner {
     /// Address of the other end.
     peer: IpAddr,
-    /// Whether a known caller made a request.
+    /// Whether an authenticated caller made a request.
     is_known: AtomicBool,
-    /// Whether a request is being answered.
+    /// Whether a request is in flight.
     is_busy: AtomicBool,
     closing: CancellationToken,
 }
 
-/// Room for one connection, released when dropped.
+/// Permit for one connection, released when dropped.
 pub(crate) struct Seat {
     pub(crate) connection: Connection,
     number: u64,
@@ -66,13 +66,13 @@ impl Connections {
         Self { room, open: Arc::default() }
     }
 
-    /// Waits for room for a connection from `peer`, and closes an idle one if there is none.
-    /// Returns `None` only if the listener is gone.
+    /// Waits for a permit for a connection from `peer`, closing an idle connection if all permits
+    /// are in use. Returns `None` only if the semaphore is closed.
     pub(crate) async fn seat(&self, peer: IpAddr) -> Option<Seat> {
         let mut room = self.room.clone().try_acquire_owned().ok();
         while room.is_none() {
             self.close_idle();
-            // Every connection may be busy now and one of them idle soon.
+            // All connections may have a request in flight now, and one may become idle soon.
             let freed = tokio::time::timeout(LOOK_AGAIN, self.room.clone().acquire_owned()).await;
             room = freed.ok().transpose().ok()?;
         }
@@ -91,7 +91,7 @@ impl Connections {
         Some(Seat { connection, number, connections: self.clone(), _room: room })
     }
 
-    /// Closes the oldest connection that is idle and not of a known caller.
+    /// Closes the oldest idle connection that never made an authenticated request.
     fn close_idle(&self) {
         let open = self.open();
         if let Some(oldest) = open.connections.values().find(|connection| connection.is_idle()) {
@@ -100,7 +100,8 @@ impl Connections {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // Each entry is written whole, so a poisoned lock still guards sound ones.
+        // Each entry is written in one operation, so the map is consistent even if the lock is
+        // poisoned.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,17 +118,17 @@ impl Connection {
         self.0.peer
     }
 
-    /// Records that a known caller made a request.
+    /// Records that an authenticated caller made a request.
     pub(crate) fn set_known(&self) {
         self.0.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// Closes the connection, whatever is being sent on it.
+    /// Closes the connection, even with a response in flight.
     pub(crate) fn close(&self) {
         self.0.closing.cancel();
     }
 
-    /// Waits until the connection is to be closed.
+    /// Waits until the server decides to close the connection.
     pub(crate) async fn closing(&self) {
         self.0.closing.cancelled().await;
     }
@@ -140,7 +141,7 @@ impl Connection {
     }
 }
 
-/// Routes as one connection sees them: each request carries its [`Connection`].
+/// Router of one connection: adds the [`Connection`] to each request.
 #[derive(Clone)]
 pub(crate) struct Routed {
     pub(crate) router: Router,

@@ -1,7 +1,7 @@
-//! Every failure a caller can meet: its status, its stable code, its sentence.
+//! Error responses: the HTTP status, stable code, and message of every failure.
 //!
-//! The sentence is safe to show. What caused it is logged here, once, and only for failures of the
-//! control plane itself; a caller's mistake is the caller's to read.
+//! The message is safe to show to callers. The cause is logged here, once, and only for failures of
+//! the control plane; client errors are not logged.
 
 mod forks;
 mod keeping;
@@ -24,27 +24,27 @@ use tracing::error;
 
 use crate::shape;
 
-/// When to come again after the control plane could not answer, in seconds.
+/// Default `Retry-After` of retryable responses, in seconds.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
-/// The code of documents that are not YAML. Such a one is malformed, not merely wrong.
+/// Diagnostic code of a document that is not YAML. Such a document gets status 400 instead of 422.
 const NOT_YAML: &str = "E000";
 
-/// A failure on its way to the caller.
+/// Error response of a route.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
     diagnostics: Vec<Diagnostic>,
-    /// The verbs that would be possible.
+    /// Value of the `Allow` header: the methods that the route supports.
     allowed: Option<String>,
-    /// After how many seconds to come again, if that is known.
+    /// Value of the `Retry-After` header, in seconds. `None` for the default of 1.
     again: Option<u64>,
 }
 
 impl ApiError {
-    /// A caller's mistake with this status.
+    /// Creates an error with this status.
     pub(crate) fn refused(
         status: StatusCode,
         code: &'static str,
@@ -54,37 +54,37 @@ impl ApiError {
         Self { status, code, message, diagnostics: Vec::new(), allowed: None, again: None }
     }
 
-    /// The same, saying which verbs would be possible.
+    /// Sets the `Allow` header to the supported methods.
     pub(crate) fn allowing(self, verbs: String) -> Self {
         Self { allowed: Some(verbs), ..self }
     }
 
-    /// Something the caller sent makes no sense.
+    /// Creates a 422 error: the request is well formed but invalid.
     pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
-    /// The query string makes no sense.
+    /// Creates a 400 error for an invalid query string.
     pub(crate) fn query(message: impl Into<String>) -> Self {
         Self::refused(StatusCode::BAD_REQUEST, "invalid_query", message)
     }
 
-    /// What the caller names is not there.
+    /// Creates a 404 error: the named object doesn't exist.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::NOT_FOUND, code, message)
     }
 
-    /// Another one has it, or it is over.
+    /// Creates a 409 error: another client owns the object, or it already ended.
     fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::CONFLICT, code, message)
     }
 
-    /// A failure of the control plane that coming again will not mend.
+    /// Creates a 500 error: a failure of the control plane that a retry doesn't fix.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// A failure of the control plane that passes.
+    /// Creates a 503 error: a transient failure of the control plane.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
@@ -109,12 +109,12 @@ impl ApiError {
         &self.message
     }
 
-    /// What is wrong with a document, finding by finding.
+    /// Returns the diagnostics of a rejected document.
     pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// Whether the caller is to blame, so that sending the same again fails the same way.
+    /// Returns `true` if the request is at fault, so that resending it fails in the same way.
     pub(crate) fn is_callers(&self) -> bool {
         self.status.is_client_error()
     }
@@ -157,7 +157,7 @@ impl From<&StoreError> for ApiError {
             StoreError::Full(_) => {
                 Self::unavailable("store_full", format!("{which} has no room left to write to"))
             }
-            // A failure without the name of its database is none of one of several.
+            // An error without a shard name comes from the only database.
             StoreError::Unknown(_)
             | StoreError::EventTaken(_)
             | StoreError::Refused(_)
@@ -223,11 +223,11 @@ impl From<SubmitError> for ApiError {
         match failure {
             SubmitError::Refused(refusal) => refusal.into(),
             SubmitError::Taken => {
-                error!("every new execution id was taken; two processes share a machine number");
+                error!("all generated execution IDs are in use; two processes share a machine ID");
                 Self::unavailable("busy", "no free execution id was found")
             }
             SubmitError::Playbook(failure) => {
-                error!(cause = chain(&*failure), "an execution's playbook is not usable");
+                error!(cause = chain(&*failure), "failed to load playbook of execution");
                 Self::internal("the execution's playbook is not usable")
             }
             SubmitError::Store(failure) => Self::from(&*failure),
@@ -281,7 +281,7 @@ impl From<ReportError> for ApiError {
     }
 }
 
-/// Why an execution was not cancelled, in the wire's own words.
+/// Converts a failed cancellation, with the message texts of the published contract.
 pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError, has_cascade: bool) -> ApiError {
     match failure {
         SubmitError::Refused(Refusal::NotFound) => unknown_execution(id),
@@ -297,8 +297,8 @@ pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError, has_cascade: 
     }
 }
 
-/// Why a command was not claimed. A worker that hears anything but 409 asks again for ever, so
-/// whatever is over or gone is a conflict.
+/// Converts a failed claim. A worker retries forever on any status but 409, so a command that ended
+/// or no longer exists is a conflict.
 pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
     match failure {
         ReportError::Submit(SubmitError::Refused(Refusal::AlreadyFinished(Status::Cancelled))) => {
@@ -311,7 +311,7 @@ pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
     }
 }
 
-/// Why nothing was kept of what was said about an execution.
+/// Converts the rejection of a report about an execution.
 pub(crate) fn not_taken(id: ExecutionId, failure: ReportError) -> ApiError {
     match failure {
         ReportError::Submit(SubmitError::Refused(Refusal::NotFound)) => unknown_execution(id),
@@ -319,12 +319,12 @@ pub(crate) fn not_taken(id: ExecutionId, failure: ReportError) -> ApiError {
     }
 }
 
-/// No such execution.
+/// Creates the 404 error for an unknown execution.
 pub(crate) fn unknown_execution(id: ExecutionId) -> ApiError {
     ApiError::not_found("execution_not_found", format!("Execution not found: {id}"))
 }
 
-/// No such command: not found to a reader, a conflict to a worker.
+/// Creates the error for an unknown command: 404 for readers, 409 for workers.
 pub(crate) fn unknown_command(status: StatusCode, id: CommandId) -> ApiError {
     ApiError::refused(status, "command_not_found", format!("command not found: {id}"))
 }
@@ -343,11 +343,11 @@ fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// The most of a sentence's beginning and of its end.
+/// Maximum bytes of a message's beginning and end.
 const SAID: (usize, usize) = (1500, 300);
 
-/// A sentence of bounded length. Who sends a megabyte for a name is told so without reading it
-/// again; what was expected stands at the end.
+/// Truncates the middle of a long message. A caller that sends a megabyte as a name doesn't get it
+/// back in full. The end is included because it states the expected form.
 pub(crate) fn bounded(message: String) -> String {
     let (first, last) = SAID;
     if message.len() <= first + last {
@@ -358,12 +358,12 @@ pub(crate) fn bounded(message: String) -> String {
     format!("{} … {}", &message[..first], &message[last..])
 }
 
-/// A finding with its place.
+/// Formats a diagnostic as `line:column: message`.
 pub(crate) fn sentence(found: &Diagnostic) -> String {
     format!("{}:{}: {}", found.line, found.column, found.message)
 }
 
-/// A failure with all its causes, for the log.
+/// Formats an error with all its sources, for the server log.
 fn chain(failure: &dyn Error) -> String {
     let mut text = failure.to_string();
     let mut cause = failure.source();

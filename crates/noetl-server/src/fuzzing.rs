@@ -1,5 +1,4 @@
-//! A way in for generated input to what strangers reach before anything is known of them. Not for
-//! programs: routes are the way in for those.
+//! Entry points for fuzzing of code that handles unauthenticated input. Not part of the public API.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use noetl_control::ListenerVerify;
@@ -7,8 +6,8 @@ use noetl_model::Timestamp;
 
 use crate::routes::ingress::verify as checks;
 
-/// Whether a listener takes a message with these headers. What is no header never gets as far and is
-/// left out.
+/// Returns `true` if a listener accepts a message with these headers. Invalid header names and
+/// values are skipped, because the HTTP server rejects them earlier.
 pub fn verify(
     listener: &ListenerVerify,
     headers: &[(&[u8], &[u8])],
@@ -22,7 +21,7 @@ pub fn verify(
             map.append(name, value);
         }
     }
-    // The other way to be known, by a token, reads the same headers.
+    // Bearer verification reads the same headers, so it is run too.
     let _ = checks::bearer(listener, &map);
     let signature = checks::signature(listener, &map, now);
     signature.is_ok_and(|signature| checks::signed(listener, &signature, body).is_ok())

@@ -1,4 +1,5 @@
-//! What every request passes through: who may ask, how a request is read, what a panic becomes.
+//! Middleware: origin checks, authentication, authorization, limits, extractors, and panic
+//! handling.
 
 pub(crate) mod access;
 pub(crate) mod acted;

@@ -1,9 +1,10 @@
-//! The HTTP edge: routes over the control plane's services.
+//! HTTP API of the control plane.
 //!
-//! A handler decodes, makes one call and answers. Every failure leaves as JSON with a status, a
-//! stable code and a sentence; causes go to the log and never to the caller. In open mode only
-//! this machine may ask: the `Host` header must be loopback, and a page must be the server's own.
-//! Nothing here decides, stores or names a database.
+//! A handler decodes the request, makes one call to a control-plane service, and encodes the
+//! response. Every failure is returned as JSON with a status, a stable code, and a message; its
+//! cause is written to the server log and never returned. In open mode only local clients are
+//! accepted: the `Host` header must be loopback, and a web page must be the server's own. This
+//! crate makes no workflow decisions and has no storage.
 
 mod app;
 mod connections;

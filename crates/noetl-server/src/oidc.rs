@@ -1,8 +1,8 @@
-//! Callers that an OpenID Connect provider vouches for.
+//! Authentication of callers by tokens of an OpenID Connect provider.
 //!
-//! The provider's keys are found from its discovery document and kept for a while; a token signed
-//! with a key that is not among them has them read again, but not at every such token. Only
-//! signatures with a public key are taken: a provider's secret is nobody else's.
+//! The server finds the provider's keys through its discovery document and caches them. A token
+//! signed with an unknown key triggers a refresh, at most once per [`AGAIN`]. Only public-key
+//! signatures are accepted, because the provider doesn't share its secrets.
 
 mod sign_in;
 mod signatures;
@@ -25,24 +25,24 @@ pub(crate) use self::sign_in::Proof;
 use crate::http::caller::Caller;
 use crate::http::roles::Roles;
 
-/// How long keys are believed without asking again.
+/// Age from which cached keys are refreshed in the background.
 const KEPT: Duration = Duration::from_secs(600);
-/// How soon keys are asked for again because of a key that is not among them.
+/// Minimum interval between two requests for keys.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long keys may be used while the provider does not answer.
+/// Maximum age of cached keys while the provider is unavailable.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the provider may take.
+/// Timeout of requests to the provider.
 const ANSWER: Duration = Duration::from_secs(10);
-/// By how much clocks may differ.
+/// Tolerated clock difference, in seconds.
 const LEEWAY: u64 = 60;
 
-/// How much a provider may say: its keys and where things are are a few kilobytes.
+/// Maximum size of a provider's response, in bytes. Keys and discovery documents have a few KiB.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// How often a provider may send one on.
+/// Maximum redirects per request to a provider.
 const REDIRECTS_MAX: usize = 3;
 
-/// Providers of listeners that are remembered.
+/// Maximum cached providers of listeners.
 const ISSUERS_MAX: usize = 256;
 
 const ALGORITHMS: [Algorithm; 9] = [
@@ -57,34 +57,34 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
-/// Which provider vouches for whom.
+/// Settings of an identity provider.
 #[derive(Debug, Clone)]
 pub struct OidcSettings {
-    /// The provider, as its tokens name it.
+    /// Issuer URL, as in the `iss` claim of its tokens.
     pub issuer: String,
-    /// Whom its tokens have to be made for.
+    /// Required audience (`aud`) of tokens.
     pub audience: String,
-    /// The claim that lists roles; a dot goes into an object.
+    /// Claim that lists roles. Dots separate the keys of nested objects.
     pub roles_claim: String,
-    /// The claim that names the tenant. A token without it is refused where the claim is given here.
-    /// Default: `tenant`, and whoever has none is of the default tenant.
+    /// Claim that names the tenant. If set, tokens without the claim are rejected. Default:
+    /// `tenant`, and tokens without it belong to the default tenant.
     pub tenant_claim: Option<String>,
-    /// As whom the web page signs people in there. Default: not at all, so that they bring a token.
+    /// Client ID of the web UI at the provider. Default: none, so users sign in with a token.
     pub client_id: Option<String>,
 }
 
-/// Why a token's holder is not known.
+/// Errors of token verification.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OidcError {
-    /// It is not a token of the provider for us.
+    /// The token is invalid, or issued by another provider or for another audience.
     #[error("{0}")]
     Refused(String),
-    /// The provider's keys cannot be had.
+    /// The provider's keys are unavailable.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// An identity provider. Cheap to clone.
+/// Client of an identity provider. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Oidc(Arc<Inner>);
 
@@ -93,11 +93,11 @@ struct Inner {
     settings: OidcSettings,
     http: reqwest::Client,
     fence: Fence,
-    /// Held for an assignment at a time, never while the provider is asked.
+    /// Locked for an assignment only, never during a request to the provider.
     keys: Mutex<Keys>,
-    /// Held by whoever asks the provider.
+    /// Serializes requests for keys.
     asking: tokio::sync::Mutex<()>,
-    /// Where people sign in, and when that was read.
+    /// Cached sign-in endpoints, with the time they were read.
     endpoints: Mutex<Option<(Instant, Endpoints)>>,
 }
 
@@ -105,9 +105,9 @@ struct Inner {
 struct Keys {
     set: Option<Arc<JwkSet>>,
     read: Option<Instant>,
-    /// When they were asked for last, whether or not there was an answer.
+    /// Time of the last request for keys, whether or not it succeeded.
     asked: Option<Instant>,
-    /// Why there was none.
+    /// Error of the last request. `None` if it succeeded.
     failure: Option<String>,
 }
 
@@ -120,16 +120,16 @@ struct Discovery {
 }
 
 impl Oidc {
-    /// Takes tokens of this provider. It is asked when the first token comes.
+    /// Creates the client of a provider. The first request is made for the first token.
     pub fn new(settings: OidcSettings) -> io::Result<Self> {
-        // Its address is the operator's own word.
+        // The operator configured this address, so the egress policy allows every address.
         let anywhere = Fence::new(Reach::Everything, "").map_err(io::Error::other)?;
         Self::behind(settings, anywhere)
     }
 
     fn behind(settings: OidcSettings, fence: Fence) -> io::Result<Self> {
         signatures::install();
-        // Another part of the program may have chosen one before, which is as good.
+        // Another part of the program may have installed a provider before, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(ANSWER);
         let http = fence.around(http.redirect(fence.redirects(REDIRECTS_MAX))).build();
@@ -150,7 +150,7 @@ impl Oidc {
         caller_of(settings, &claims)
     }
 
-    /// What a token of the provider says, whomever it is for.
+    /// Returns the claims of a valid token, without a check of its audience.
     pub(crate) async fn claims(&self, token: &str) -> Result<Value, OidcError> {
         self.verified(token, None).await
     }
@@ -165,7 +165,7 @@ impl Oidc {
         let issuer = self.0.settings.issuer.as_str();
         let mut rules = Validation::new(header.alg);
         match issuer {
-            // Its tokens name it in either way.
+            // Google's tokens contain the issuer in either form.
             PUSH_ISSUER => rules.set_issuer(&[issuer, "accounts.google.com"]),
             _ => rules.set_issuer(&[issuer]),
         }
@@ -185,8 +185,8 @@ impl Oidc {
         Ok(claims.map_err(|error| refused(&error.to_string()))?.claims)
     }
 
-    /// The key a token names; without a name, the only one that fits. Who has a key that is known
-    /// never waits for the provider.
+    /// Returns the key that a token names, or the only key for its algorithm if it names none. A
+    /// token with a cached key never waits for the provider.
     async fn key(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Jwk, OidcError> {
         let known = self.known();
         let key = known.set.as_ref().and_then(|set| found(set, id, algorithm));
@@ -212,7 +212,7 @@ impl Oidc {
         found(&set, id, algorithm).ok_or_else(|| refused("its key is not one of the provider's"))
     }
 
-    /// Asks for the keys, unless somebody has just done so.
+    /// Fetches the keys, unless another task did so within [`AGAIN`].
     async fn refresh(&self) {
         let _turn = self.0.asking.lock().await;
         if self.known().asked.is_some_and(|asked| asked.elapsed() <= AGAIN) {
@@ -257,7 +257,7 @@ impl Oidc {
         let asked = self.0.http.get(url).send().await.map_err(failed)?;
         let mut asked = asked.error_for_status().map_err(failed)?;
         let mut said = Vec::new();
-        // A few packed bytes can be a great many once they are unpacked.
+        // Checked while reading, because a small compressed response can expand to a large one.
         while let Some(part) = asked.chunk().await.map_err(failed)? {
             said.extend_from_slice(&part);
             if said.len() > ANSWER_MAX {
@@ -268,7 +268,7 @@ impl Oidc {
     }
 }
 
-/// Providers that listeners name, by their address. Cheap to clone.
+/// Clients of the providers that listeners name, by issuer URL. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Issuers {
     known: Arc<Mutex<HashMap<String, Oidc>>>,
@@ -276,12 +276,13 @@ pub(crate) struct Issuers {
 }
 
 impl Issuers {
-    /// Providers that this fence lets through: whoever writes a listener names one.
+    /// Creates a cache whose requests obey an egress policy, because authors of listeners choose
+    /// the provider.
     pub(crate) fn behind(fence: Fence) -> Self {
         Self { known: Arc::default(), fence }
     }
 
-    /// The provider at this address, with the keys that were read of it.
+    /// Returns the client of a provider, with its cached keys.
     pub(crate) fn of(&self, issuer: &str) -> io::Result<Oidc> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(provider) = known.get(issuer) {
@@ -295,7 +296,7 @@ impl Issuers {
             client_id: None,
         };
         let provider = Oidc::behind(settings, self.fence.clone())?;
-        // Documents name them, so there are few; whoever makes many has them read again.
+        // Only documents name providers, so there are few. Above the limit the cache starts empty.
         if known.len() >= ISSUERS_MAX {
             known.clear();
         }
@@ -341,8 +342,9 @@ fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcErro
     })
 }
 
-/// Whose rows the holder of a token sees. The default tenant looks after what all of them share, so
-/// nobody becomes one of it by a claim that was forgotten or cannot be read.
+/// Returns the tenant of a token's holder. The default tenant manages resources that all tenants
+/// share, so a missing required claim or an invalid one is rejected instead of mapped to that
+/// tenant.
 fn tenant_of(settings: &OidcSettings, claims: &Value) -> Result<Tenant, OidcError> {
     let name = settings.tenant_claim.as_deref().unwrap_or("tenant");
     match at(claims, name) {
@@ -355,9 +357,9 @@ fn tenant_of(settings: &OidcSettings, claims: &Value) -> Result<Tenant, OidcErro
     }
 }
 
-/// A claim by its name, or by its path into objects.
+/// Returns a claim by its name or by its path in nested objects.
 fn at<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
-    // A provider may have a claim whose name holds dots, as an address does.
+    // The name of a claim may itself contain dots, as a URL does.
     claims.get(path).or_else(|| path.split('.').try_fold(claims, |value, name| value.get(name)))
 }
 

@@ -1,8 +1,8 @@
-//! Reads that combine rows and a stretch of a log.
+//! Queries that combine rows with a range of an event log.
 //!
-//! Logs can hold 100 000 events, so every read here is a window: a page, what follows a place, or the
-//! first event. An execution's row says how long its log is, which is where the windows come from.
-//! A whole log is streamed.
+//! An event log can have 100,000 events, so every query reads a window: a page, the events after a
+//! sequence number, or the first event. The execution's row gives the length of the log, from which
+//! the windows are computed. A complete log is streamed.
 
 pub(crate) mod brief;
 mod durations;
@@ -23,44 +23,45 @@ use crate::app::App;
 use crate::error::{ApiError, unknown_execution};
 use crate::shape;
 
-/// Events of one stretch at most.
+/// Maximum events of one range.
 pub(crate) const EVENTS_MAX: u64 = 2000;
-/// How much of a log a status looks at for the names of steps. Status is polled.
+/// Number of newest events that a status query searches for step names. Limited because clients
+/// poll the status.
 const STATUS_EVENTS: u64 = 1000;
-/// How many events are read at a time when looking for an execution's end, newest first. The end
-/// is the last event, or near it when workers said something after it.
+/// Batch size of the search for an execution's final event, newest first. That event is the last
+/// one, or close to the end if workers reported after it.
 const END_WINDOW: u64 = 256;
 
-/// Which part of a log to show.
+/// Range of an event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stretch {
-    /// So many events after a place, oldest first.
+    /// Up to `size` events after the sequence number `after`, oldest first.
     After { after: u64, size: u64 },
-    /// One page, newest first, counted from the newest event.
+    /// A page of events, newest first, counted from the newest event.
     Page {
-        /// Which, from 1.
+        /// Page number, from 1.
         page: u64,
-        /// Events on a page.
+        /// Events per page, at least 1.
         size: u64,
     },
 }
 
-/// Which events of it to show.
+/// Filter on the events of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Only {
-    /// Those after this one.
+    /// Includes only events after this one.
     pub(crate) since: Option<EventId>,
-    /// Those of these types; all when empty.
+    /// Includes only events of these types. Empty for all types.
     pub(crate) types: Vec<String>,
 }
 
-/// The row of an execution.
+/// Returns the row of an execution of the tenant, or a 404 error.
 pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
     let row = app.control.executions.get(&app.tenant, id).await?;
     row.ok_or_else(|| unknown_execution(id))
 }
 
-/// An execution with a stretch of its log.
+/// Returns an execution with a range of its event log.
 pub(crate) async fn detail(
     app: &App,
     id: ExecutionId,
@@ -84,7 +85,7 @@ pub(crate) async fn detail(
     })
 }
 
-/// How an execution stands, with the names of steps that ended well.
+/// Returns the status of an execution, with the names of its succeeded steps.
 pub(crate) async fn status(
     app: &App,
     id: ExecutionId,
@@ -104,7 +105,7 @@ pub(crate) async fn status(
     Ok(shape::status(&row, steps, ids))
 }
 
-/// A stretch of a log after a place in it.
+/// Returns a range of an event log after a sequence number.
 pub(crate) async fn events(
     app: &App,
     id: ExecutionId,
@@ -123,14 +124,14 @@ pub(crate) async fn events(
     })
 }
 
-/// Events in a row as they are shown, oldest first.
+/// Converts consecutive events to their API form, oldest first.
 pub(crate) fn shown(events: &[Event], of: &ExecutionRow, ids: IdForm) -> Vec<EventView> {
     let mut lasted = Durations::default();
     let mut view = |event: &Event| shape::event(event, of, lasted.of(event, of), ids);
     events.iter().map(&mut view).collect()
 }
 
-/// A command, if there is one in the scope.
+/// Returns a command, or `None` if it doesn't exist in the scope.
 pub(crate) async fn command(
     app: &App,
     scope: &Scope,
@@ -144,13 +145,13 @@ pub(crate) async fn command(
     Ok(of.map(|of| shape::command(&row, &issued, &of)))
 }
 
-/// The row of an execution, whoever's it is.
+/// Returns the row of an execution of any tenant.
 async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<ExecutionRow>, ApiError> {
     let Some(tenant) = app.control.workers.tenant_of(id).await? else { return Ok(None) };
     Ok(app.control.executions.get(&tenant, id).await?)
 }
 
-/// The places before the first and of the last event of a stretch.
+/// Returns the sequence number before the first event of a range, and the one of its last event.
 fn bounds(stretch: Stretch, total: u64) -> (u64, u64) {
     match stretch {
         Stretch::After { after, size } => (after.min(total), after.saturating_add(size).min(total)),
@@ -185,7 +186,7 @@ async fn workload(app: &App, id: ExecutionId) -> Result<Option<Value>, ApiError>
     }))
 }
 
-/// What a completed execution came to.
+/// Returns the result of a completed execution. `None` for any other status.
 async fn result(app: &App, row: &ExecutionRow) -> Result<Option<Value>, ApiError> {
     if row.status != ExecutionStatus::Completed {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! Routes and middleware of the HTTP API.
 
 pub(crate) mod described;
 pub(crate) mod keeping;
@@ -27,10 +27,10 @@ use crate::routes::{
     tokens, ui, why, workers,
 };
 
-/// All routes of the control plane.
+/// Builds the router of all routes.
 pub fn router(app: App) -> Router {
     let options = app.options.clone();
-    // Made when it is first asked for, and kept as text: anybody may ask for it.
+    // Built on the first request and cached as text, because the route needs no token.
     let text: Arc<OnceCell<Bytes>> = Arc::default();
     let openapi = move || {
         let (options, text) = (options.clone(), text.clone());
@@ -46,9 +46,9 @@ pub fn router(app: App) -> Router {
         .route("/", get(ui::page))
         .route("/icon.svg", get(ui::asset))
         .route("/assets/{*path}", get(ui::asset))
-        // A published runtime asks under a name of its own.
+        // Path that published subscription runtimes use.
         .route("/api/subscriptions/register", post(subscriptions::register))
-        // So does a published page that asks without a gateway.
+        // Path that published pages use without a gateway.
         .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
@@ -63,7 +63,7 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// The OpenAPI document of all routes.
+/// Builds the OpenAPI document of all routes.
 pub(crate) fn document(options: &Options) -> OpenApi {
     let mut whole = table(options).describe(Document::openapi());
     options.version.clone_into(&mut whole.info.version);
@@ -74,7 +74,7 @@ pub(crate) fn document(options: &Options) -> OpenApi {
     whole
 }
 
-/// The routes that are in the document.
+/// Lists the routes that are in the OpenAPI document.
 fn table(options: &Options) -> Routes {
     Routes::new()
         .merge(health_routes(options))
@@ -191,7 +191,7 @@ fn token_routes() -> Routes {
         .routes(routes!(sign_in::trade_code))
 }
 
-/// How it is doing, and the database below it.
+/// Lists the routes for dashboards, process state, and the database.
 fn system_routes() -> Routes {
     Routes::new()
         .routes(routes!(dashboard::stats))
@@ -208,7 +208,7 @@ fn system_routes() -> Routes {
         .routes(routes!(database::validate))
 }
 
-/// What only system pools may ask.
+/// Lists the routes for system pools.
 fn internal_routes() -> Routes {
     let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
     let intake = Routes::new()

@@ -1,4 +1,5 @@
-//! The handlers, one file per noun: extractors, one call, a reply.
+//! HTTP handlers, one file per resource. A handler runs its extractors, makes one call, and returns
+//! a response.
 
 pub(crate) mod absent;
 pub(crate) mod approvals;

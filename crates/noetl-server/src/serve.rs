@@ -1,4 +1,4 @@
-//! Answers requests until told to stop.
+//! Accepts connections and serves requests until shutdown.
 
 use std::future::Future;
 use std::io;
@@ -18,14 +18,14 @@ use crate::connections::{Connections, Routed};
 use crate::router::router;
 use crate::tls::Tls;
 
-/// How long a client may take to agree on how to talk.
+/// Timeout of the TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long to rest when a connection cannot be taken: most likely there are no more files to be
-/// had, and asking at once again would only burn time.
+/// Pause after a failed accept. The likely cause is a lack of file descriptors, and an immediate
+/// retry would only use CPU time.
 const REST: Duration = Duration::from_millis(200);
 
-/// Serves on `listener` until `shutdown` resolves. Requests under way are answered before this
-/// returns; no new ones are taken.
+/// Serves on `listener` until `shutdown` resolves. Accepts no new requests after that, and
+/// completes the requests in flight before it returns.
 pub async fn serve(
     listener: TcpListener,
     app: App,
@@ -42,7 +42,7 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    warn!(%error, "a connection could not be taken");
+                    warn!(%error, "failed to accept connection");
                     tokio::time::sleep(REST).await;
                     continue;
                 }
@@ -54,7 +54,7 @@ pub async fn serve(
             () = &mut shutdown => break,
         };
         let Some(seat) = seat else { break };
-        // Answers are small and waited for.
+        // Responses are small, and clients wait for them.
         let _ = stream.set_nodelay(true);
         let routed = Routed { router: router.clone(), connection: seat.connection.clone() };
         let service = TowerToHyperService::new(routed);
@@ -83,7 +83,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 async fn answer<S>(
     stream: S,
     service: TowerToHyperService<Routed>,
@@ -92,10 +92,10 @@ async fn answer<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // Told at once that it is HTTP/1: to find out would wait for a first byte without any limit.
+    // Fixed to HTTP/1: protocol detection would wait for the first byte without a limit.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    // How a connection ends is its client's affair.
+    // Errors of a connection concern only its client.
     let _ = watcher.watch(connection.into_owned()).await;
 }

@@ -1,7 +1,7 @@
-//! Sessions that the login playbook of a gateway stores in a database of its own.
+//! Sessions that a gateway's login playbook stores in a separate database.
 //!
-//! A credential describes the database. The operator names it, so no caller can make the server
-//! connect to a host of the caller's choice.
+//! A credential describes the database. The operator names the credential, so no caller can make
+//! the server connect to a host of the caller's choice.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,31 +15,32 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Caller;
 
-/// Variable with the name of the credential, for messages.
+/// Environment variable with the name of the credential, for messages.
 pub const SESSION_CREDENTIAL: &str = "NOETL_SESSION_CREDENTIAL";
 
-/// Time for which a decrypted credential is used before it is read, and recorded in the audit, again.
+/// Time for which a decrypted credential is cached. After that it is read, and recorded in the
+/// audit, again.
 const CREDENTIAL_TTL: Duration = Duration::from_secs(60);
 
-/// Longest session token that is looked up, in bytes.
+/// Maximum length of a session token that is looked up, in bytes.
 const TOKEN_MAX: usize = 1024;
 
 /// A session that is valid now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
-    /// ID of the user in the database of the sessions.
+    /// User ID in the session database.
     pub user_id: i32,
     /// Email address, as the login playbook stored it.
     pub email: String,
     /// Name, as the login playbook stored it.
     pub display_name: String,
-    /// Roles in the database of the sessions. They aren't roles of this control plane.
+    /// Roles in the session database. They aren't roles of this control plane.
     pub roles: Vec<String>,
     /// Time at which the session expires.
     pub expires_at: Timestamp,
 }
 
-/// Why a session could not be looked up.
+/// Error of a session lookup.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to look up a session: {0}")]
 pub struct SessionLookupError(pub String);
@@ -50,9 +51,8 @@ pub type SessionLookup = Result<Option<StoredSession>, SessionLookupError>;
 /// A lookup in progress.
 pub type SessionFuture<'a> = Pin<Box<dyn Future<Output = SessionLookup> + Send + 'a>>;
 
-/// A decrypted credential that describes a database of sessions.
+/// Decrypted credential of a session database.
 pub struct SessionCredential {
-    /// Name of the credential.
     pub name: String,
     /// Type of the credential, such as `postgres`.
     pub kind: String,
@@ -60,16 +60,16 @@ pub struct SessionCredential {
     pub data: Value,
 }
 
-/// Finds sessions in a database.
+/// Access to a session database.
 pub trait SessionDatabase: Send + Sync {
     /// Looks a session up in the database that a credential describes.
     fn find<'a>(&'a self, credential: &'a SessionCredential, token: &'a str) -> SessionFuture<'a>;
 }
 
-/// Decrypted credential, and when it was read.
+/// Cached credential, and the time it was read.
 type Opened = Option<(Arc<SessionCredential>, Instant)>;
 
-/// The database of sessions. Cheap to clone.
+/// Client of the session database. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
     credential: Arc<str>,
@@ -84,13 +84,13 @@ impl fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// Looks sessions up with the credential of this name in the default tenant: another tenant could
-    /// make the server connect to a host of its choice.
+    /// Creates a client that uses the credential of this name in the default tenant. Another tenant
+    /// could otherwise make the server connect to a host of its choice.
     pub fn new(credential: &str, database: Arc<dyn SessionDatabase>) -> Self {
         Self { credential: credential.into(), database, opened: Arc::default() }
     }
 
-    /// Name of the credential.
+    /// Returns the name of the credential.
     pub(crate) fn credential(&self) -> &str {
         &self.credential
     }
@@ -110,7 +110,7 @@ impl Sessions {
             return Ok(None);
         }
         let credential = self.open(app, caller).await?;
-        // As many at a time as lookups of access tokens: a gateway forwards text of strangers.
+        // Shares the limit of token checks, because a gateway forwards untrusted text.
         let _check = app.places.check().await;
         self.database.find(&credential, token).await.map_err(|error| {
             tracing::warn!(credential = &*self.credential, %error, "session lookup failed");
@@ -119,18 +119,19 @@ impl Sessions {
         })
     }
 
-    /// Returns the actor that records name: the user of a session by ID, and the token that acts for
-    /// the user. Names and addresses come from outside, so they are no part of it.
+    /// Returns the actor for audit records: the session's user by ID, and the token that acts for
+    /// the user. Names and addresses are untrusted, so they are not included.
     pub(crate) fn actor(&self, session: &StoredSession, token: &str) -> Arc<str> {
         format!("session:{}/{} via {token}", self.credential, session.user_id).into()
     }
 
-    /// Returns `true` if sessions of the database count for a caller: one of the default tenant.
+    /// Returns `true` if database sessions apply to a caller, which must belong to the default
+    /// tenant.
     pub(crate) fn serves(caller: &Caller) -> bool {
         caller.tenant == Tenant::default()
     }
 
-    /// Returns the data of the credential.
+    /// Returns the decrypted credential, from the cache if possible.
     async fn open(&self, app: &App, caller: &Caller) -> Result<Arc<SessionCredential>, ApiError> {
         let tenant = &Tenant::default();
         if let Some((data, read)) = &*self.opened()
@@ -146,7 +147,8 @@ impl Sessions {
             parent: None,
         };
         let credentials = &app.control.credentials;
-        // A missing credential is no use of a secret, and strangers would fill the audit with it.
+        // A missing credential is not a use of a secret, and untrusted requests must not fill the
+        // audit.
         let opened = match credentials.get(tenant, &self.credential).await {
             Ok(_) => credentials.reveal(tenant, &self.credential, &asking).await,
             Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Rows and events in the shapes of the wire.
+//! Conversion of rows and events to their API form.
 
 mod catalog;
 
@@ -24,7 +24,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub(crate) use self::catalog::{credential_entry, entry, registered};
 use crate::error::bounded;
 
-/// What workers call a tool's good end.
+/// Status that workers report for a successful tool call.
 const SUCCESS: &str = "success";
 
 pub(crate) fn diagnostic(found: &noetl_playbook::Diagnostic) -> Diagnostic {
@@ -86,7 +86,7 @@ pub(crate) fn status(row: &ExecutionRow, completed_steps: Vec<String>, ids: IdFo
     }
 }
 
-/// Of the visits that began, those that ended, in percent; not all of them while it runs.
+/// Returns the percentage of started step runs that ended. At most 99 while the execution runs.
 fn progress(row: &ExecutionRow) -> u8 {
     if row.status.is_final() {
         return 100;
@@ -101,7 +101,7 @@ fn duration_human(row: &ExecutionRow) -> Option<String> {
     row.ended_at.map(|end| human(end.since(row.started_at)))
 }
 
-/// A length of time as people say it.
+/// Formats a duration for display.
 fn human(length: std::time::Duration) -> String {
     let seconds = length.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -116,7 +116,7 @@ fn duration_seconds(row: &ExecutionRow) -> Option<f64> {
     row.ended_at.map(|end| end.since(row.started_at).as_secs_f64())
 }
 
-/// An event of an execution, with what readers expect and the log need not keep.
+/// Converts an event, and adds derived fields that clients expect and the log doesn't store.
 pub(crate) fn event(
     event: &Event,
     of: &ExecutionRow,
@@ -125,7 +125,7 @@ pub(crate) fn event(
 ) -> EventView {
     let row = EventRow::from(event);
     let node = row.node_name.as_deref().unwrap_or_default();
-    // An imported row is shown as it came.
+    // An imported row is shown unchanged.
     let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
     let command = derived.map(|id| command_name(row.execution_id, node, id));
     let more = match &event.fact {
@@ -159,7 +159,7 @@ pub(crate) fn event(
     }
 }
 
-/// The stored `meta`, with what follows from the rest of the row.
+/// Returns the stored `meta`, with keys derived from the rest of the row.
 fn shown_meta(
     event: &Event,
     row: &EventRow,
@@ -191,7 +191,7 @@ fn shown_meta(
         (Some(Value::Object(mut meta)), Value::Object(derived)) => {
             match row.origin {
                 Origin::Decided => meta.extend(derived),
-                // A report is shown as it was made.
+                // Keys of a report take precedence.
                 Origin::Reported | Origin::Imported => {
                     derived.into_iter().for_each(|(name, value)| {
                         meta.entry(name).or_insert(value);
@@ -205,8 +205,8 @@ fn shown_meta(
     }
 }
 
-/// What went in. A command's templates are rendered before it is issued, so nothing is left to
-/// render them with.
+/// Returns the input of an event. The templates of a command are rendered before it is issued, so
+/// its `render_context` is empty.
 fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
     struct Given<'a> {
@@ -222,7 +222,7 @@ fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
     to_raw_value(&Given { tool_config, args, render_context: Map::new() }).ok()
 }
 
-/// The `result` column.
+/// Value of the `result` column.
 #[derive(Serialize)]
 struct Said<'a, C> {
     status: &'a str,
@@ -231,7 +231,7 @@ struct Said<'a, C> {
     context: C,
 }
 
-/// What a row about a command says, in the words of the workers that report it.
+/// Data of an event about a command, with the keys that workers report.
 #[derive(Default, Serialize)]
 struct About<'a> {
     command_id: &'a str,
@@ -254,7 +254,7 @@ struct Data<'a> {
     data: &'a Value,
 }
 
-/// What came out, with the command it is about. A command is one call, so its index is 0.
+/// Returns the output of an event, with its command. A command is a single call, so its index is 0.
 fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<Box<RawValue>> {
     let about = About { command_id: command.unwrap_or_default(), ..About::default() };
     let reference = match &event.fact {
@@ -281,7 +281,7 @@ fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<
     to_raw_value(&Said { status, reference, context }).ok()
 }
 
-/// JSON text of a row, passed on as it is.
+/// Parses the JSON text of a row without changing it.
 pub(crate) fn raw(text: String) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
@@ -321,7 +321,7 @@ pub(crate) fn command_meta(row: &CommandRow, issued: &Issued, of: &ExecutionRow)
     }
 }
 
-/// A command as a published worker gets it.
+/// Converts a claimed command for a published worker.
 pub(crate) fn claimed(claimed: &Claimed) -> Command {
     let Claimed { row, of, issued, lowered } = claimed;
     Command {
@@ -335,8 +335,8 @@ pub(crate) fn claimed(claimed: &Claimed) -> Command {
     }
 }
 
-/// What templates may name, flat as published workers know it: keys of the workload and results of
-/// steps at the top, and again where they belong.
+/// Returns the template variables as published workers expect them: keys of the workload and
+/// results of steps at the top level, and also under `workload` and `steps`.
 fn names(scope: &CommandScope, row: &CommandRow) -> Map {
     let mut names = scope.workload.clone();
     let mut steps = Map::new();

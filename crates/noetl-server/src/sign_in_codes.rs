@@ -1,7 +1,8 @@
-//! Sign-in codes for browsers: a link carries a one-time code, and the page trades it for a token.
+//! One-time sign-in codes for browsers: a link contains the code, and the page exchanges it for a
+//! token.
 //!
-//! Codes live in the memory of one process, work once, and expire after [`CODE_LASTS`]. A code is
-//! 256 random bits, and only its digest is stored.
+//! Codes are stored in the memory of one process, work once, and expire after [`CODE_LASTS`]. A
+//! code is 256 random bits, and only its digest is stored.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +12,22 @@ use noetl_control::{Role, random_text};
 use noetl_model::Tenant;
 use noetl_store::Digest;
 
-/// Time in which a code can be traded.
+/// Lifetime of a code.
 pub const CODE_LASTS: Duration = Duration::from_secs(10 * 60);
 
-/// Codes held at a time. A person needs one; past this the oldest is dropped.
+/// Maximum pending codes. A person needs one; beyond the limit the oldest is removed.
 const CODES_MAX: usize = 64;
 
-/// Caller for whom a code signs in.
+/// Caller that a code signs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CodeHolder {
     pub(crate) tenant: Tenant,
     pub(crate) role: Role,
-    /// Identity of the caller that asked for the code.
+    /// Identity of the caller that requested the code.
     pub(crate) actor: Arc<str>,
 }
 
-/// Codes that can still be traded. Cheap to clone.
+/// Pending codes. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
 

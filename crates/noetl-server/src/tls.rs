@@ -1,4 +1,4 @@
-//! Connections that nobody else can read.
+//! TLS for the HTTP listener.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, crypto};
 use tokio_rustls::TlsAcceptor;
 
-/// What a listener needs to speak TLS. Cheap to clone.
+/// TLS configuration of a listener. Cheap to clone.
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) acceptor: TlsAcceptor,
 }
 
-/// Why certificates cannot be used.
+/// Errors in certificates or keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// The certificates are not PEM, or there is none.
+    /// The text contains no certificate in PEM.
     #[error("holds no certificate in PEM form")]
     Certificate,
-    /// The key is not PEM, or there is none.
+    /// The text contains no private key in PEM.
     #[error("holds no private key in PEM form")]
     Key,
-    /// The key is not the certificate's.
+    /// The key doesn't belong to the certificate.
     #[error("does not fit the certificate")]
     Mismatch,
-    /// The certificates of clients cannot be checked with this.
+    /// The text contains no usable CA certificate for client certificates.
     #[error("holds no certificate to check those of clients with")]
     ClientCa,
 }
 
 impl Tls {
-    /// Makes what a listener needs from PEM texts: its certificates, their key, and, if clients
-    /// have to show a certificate too, whose.
+    /// Builds the TLS configuration from PEM texts: the certificate chain, its key, and optionally
+    /// the CA certificates that client certificates must be issued by.
     pub fn from_pem(
         certificates: &[u8],
         key: &[u8],

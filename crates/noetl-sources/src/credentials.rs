@@ -1,12 +1,12 @@
-//! Lays a credential under the settings of a source.
+//! Merges a credential into the settings of a source.
 //!
-//! What the document says itself wins. Kinds that are tools as well take the credentials their tools
-//! take; the others have their fields here.
+//! Settings in the document take precedence. Source kinds that also exist as tools accept the same
+//! credentials as the tool; the fields of the other kinds are listed here.
 
 use noetl_model::{Map, Value};
 use noetl_tools::{Credential, auth};
 
-/// The fields of a credential by the setting each becomes; the first that is there counts.
+/// Settings with the credential fields that supply them. The first field present wins.
 type Fields = &'static [(&'static str, &'static [&'static str])];
 
 const USER: &[&str] = &["user", "username"];
@@ -55,7 +55,8 @@ const PUBSUB: Fields = &[
     ("endpoint", &["endpoint"]),
 ];
 
-/// Lays `credential` under the settings of a source of `kind`, or says why it cannot.
+/// Adds the fields of `credential` to the settings of a source of `kind`. Returns a message if the
+/// credential's type doesn't fit.
 pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Result<(), String> {
     let (fields, types): (Fields, &[&str]) = match kind {
         "redis" => (REDIS, &["redis"]),
@@ -73,7 +74,7 @@ pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Re
             ],
         ),
         "postgres" => {
-            // The tool's name for a whole address.
+            // The tool calls a complete URL `connection`.
             if let Some(url) = settings.remove("url") {
                 settings.insert("connection".to_owned(), url);
             }
@@ -100,7 +101,8 @@ pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Re
     Ok(())
 }
 
-/// The fields of a credential. Key files are often kept as they are, as text in one of the fields.
+/// Returns the fields of a credential, including those of a key file stored as JSON in one of its
+/// fields.
 fn whole(credential: &Credential) -> Map {
     let mut data = credential.data.clone();
     for name in ["service_account_json", "service_account", "key_file", "json", "value"] {

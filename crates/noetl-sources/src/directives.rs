@@ -1,5 +1,5 @@
-//! What the headers of a message may decide: its playbook, its pool, by what a repeat is known, and
-//! the trace it goes on with. Only what the document allows counts; the rest is passed over.
+//! Header directives: headers of a message that select its playbook, pool, deduplication key, or
+//! trace. Applies only the directives that the document allows, and ignores all others.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use noetl_model::{Map, Value};
 use noetl_playbook::subscription::{Directive, Propagate, Subscription};
 use serde_json::json;
 
-/// The longest value of a header that decides anything.
+/// Maximum length of a directive's header value in bytes.
 const VALUE_MAX: usize = 1024;
 
-/// What a message's headers decided.
+/// Directives applied from a message's headers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Directed {
     pub(crate) playbook: Option<String>,
@@ -18,17 +18,17 @@ pub(crate) struct Directed {
     pub(crate) idempotency_key: Option<String>,
     pub(crate) content_type: Option<String>,
     pub(crate) schema_hint: Option<String>,
-    /// Each that counted, for the log.
+    /// Applied directives in the form recorded in the event log.
     pub(crate) applied: Vec<Value>,
     pub(crate) trace: Option<Map>,
 }
 
-/// Headers by their names in lower case; of several with one name the last counts.
+/// Returns the headers by lower-case name. The last of several with the same name wins.
 pub(crate) fn by_name(headers: &[(String, String)]) -> HashMap<String, &str> {
     headers.iter().map(|(name, value)| (name.to_lowercase(), value.as_str())).collect()
 }
 
-/// What these headers decide.
+/// Evaluates the document's directives against these headers.
 pub(crate) fn read(subscription: &Subscription, headers: &[(String, String)]) -> Directed {
     let headers = by_name(headers);
     let mut directed = Directed::default();
@@ -54,7 +54,7 @@ pub(crate) fn read(subscription: &Subscription, headers: &[(String, String)]) ->
             "value": value,
         }));
     }
-    // A pool that is named beats one that follows from a priority.
+    // An explicit pool takes precedence over one derived from a priority.
     directed.pool = directed.pool.or(priority);
     directed.trace = match subscription.headers.propagate {
         Propagate::W3c => trace(&headers, &subscription.headers.baggage_allowlist),
@@ -63,13 +63,13 @@ pub(crate) fn read(subscription: &Subscription, headers: &[(String, String)]) ->
     directed
 }
 
-/// What a value stands for, if it counts.
+/// Returns the mapped value of a directive, or `None` if the value is not allowed.
 fn decided(directive: &Directive, value: &str) -> Option<String> {
     let mapped = directive.map.get(value).and_then(Value::as_str);
     let is_listed = |text: &str| directive.allowed.iter().any(|allowed| allowed == text);
     match directive.controls.as_str() {
         "priority" => mapped.map(str::to_owned),
-        // Where a message goes is never its sender's choice alone.
+        // A sender may select a target only if the document lists it.
         "dispatch.playbook" | "dispatch.execution_pool" => {
             let target = mapped.unwrap_or(value);
             (is_listed(value) || is_listed(target)).then(|| target.to_owned())
@@ -81,7 +81,7 @@ fn decided(directive: &Directive, value: &str) -> Option<String> {
     }
 }
 
-/// The trace of W3C Trace Context, if there is a whole one.
+/// Returns the W3C trace context, or `None` if `traceparent` is missing or invalid.
 fn trace(headers: &HashMap<String, &str>, baggage: &[String]) -> Option<Map> {
     let parent = headers.get("traceparent").map(|value| value.trim())?;
     if !is_traceparent(parent) {
@@ -107,7 +107,8 @@ fn trace(headers: &HashMap<String, &str>, baggage: &[String]) -> Option<Map> {
     Some(trace)
 }
 
-/// Whether it is 2-32-16-2 hexadecimal digits.
+/// Returns `true` if the text has the form of a `traceparent`: 2, 32, 16, and 2 hexadecimal digits,
+/// separated by `-`.
 fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! A way in for generated input to what is read from brokers. Not for programs: a source is the way in
-//! for those.
+//! Entry points for fuzzing the parsers of broker responses. Not for use by programs, which use a
+//! source.
 
 pub use crate::kafka::fuzzing::read as kafka;

@@ -1,4 +1,4 @@
-//! The right to act on a subscription: taken, renewed, and given back.
+//! Lease of a subscription: acquired, renewed, and released.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,25 +15,25 @@ use crate::plane::{Plane, PlaneError, Reading, Standing};
 use crate::source::Source;
 use crate::tally::Tally;
 
-/// How often a lease is renewed while it lasts.
+/// Renewals per lease duration.
 const RENEWALS: u32 = 3;
 
-/// How often that is tried again in the same time when it fails.
+/// Attempts per lease duration while renewals fail.
 const RETRIES: u32 = 12;
 
-/// How long a source may take to say how much waits there.
+/// Timeout for reading a source's backlog.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Whose lease it is, and for how long.
+/// Holder and duration of a lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub(crate) holder: String,
     pub(crate) ttl: Duration,
-    /// Where everything is counted.
+    /// Message counters of the process.
     pub(crate) tally: Arc<Tally>,
 }
 
-/// A lease that renews itself until this is dropped.
+/// A lease that is renewed in the background until it is dropped.
 pub(crate) struct Held {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -44,21 +44,21 @@ struct Shared {
     standing: Standing,
     terms: Terms,
     state: Mutex<State>,
-    /// There is something to be read at once.
+    /// Triggers a renewal at once, to report a new source's backlog.
     stirred: Notify,
     is_awaited: AtomicBool,
     lost: CancellationToken,
 }
 
 struct State {
-    /// Until when it is certainly held, by a clock that cannot be set.
+    /// Time until which the lease is certainly valid, by the monotonic clock.
     until: Instant,
     counts: MessageCounts,
     source: Option<Arc<dyn Source>>,
 }
 
 impl Held {
-    /// Waits until the lease can be had.
+    /// Waits until the lease is acquired.
     pub(crate) async fn take(plane: &Arc<dyn Plane>, standing: &Standing, terms: &Terms) -> Self {
         let mut is_told = false;
         loop {
@@ -72,7 +72,10 @@ impl Held {
                 Ok(_) => terms.ttl / RENEWALS,
                 Err(error) => {
                     if !is_told {
-                        warn!(subscription = standing.path, %error, "the lease is not to be had");
+                        warn!(
+                            subscription = standing.path, %error,
+                            "failed to acquire subscription lease, retrying"
+                        );
                         is_told = true;
                     }
                     terms.ttl / RETRIES
@@ -102,22 +105,22 @@ impl Held {
         Self { shared, task }
     }
 
-    /// Whether it is certainly held.
+    /// Returns `true` if the lease is certainly valid.
     pub(crate) fn is_held(&self) -> bool {
         !self.shared.lost.is_cancelled() && Instant::now() < self.shared.lock().until
     }
 
-    /// Resolves when it is not.
+    /// Waits until the lease is lost.
     pub(crate) async fn lost(&self) {
         self.shared.lost.cancelled().await;
     }
 
-    /// Whether another runtime waits for it.
+    /// Returns `true` if another runtime waits for the lease.
     pub(crate) fn is_awaited(&self) -> bool {
         self.shared.is_awaited.load(Ordering::Relaxed)
     }
 
-    /// Looks how much waits at this source from here on.
+    /// Sets the source whose backlog is reported with each renewal.
     pub(crate) fn look_at(&self, source: Option<Arc<dyn Source>>) {
         let is_there = source.is_some();
         self.shared.lock().source = source;
@@ -126,13 +129,13 @@ impl Held {
         }
     }
 
-    /// Counts what became of messages.
+    /// Counts outcomes of messages.
     pub(crate) fn count(&self, add: impl Fn(&mut MessageCounts)) {
         self.shared.terms.tally.add(&add);
         add(&mut self.shared.lock().counts);
     }
 
-    /// Gives it back, so that the next need not wait for its end.
+    /// Releases the lease, so that the next holder need not wait for it to expire.
     pub(crate) async fn release(&self) {
         self.task.abort();
         let shared = &self.shared;
@@ -142,7 +145,7 @@ impl Held {
             let (holder, ttl) = (&shared.terms.holder, shared.terms.ttl);
             let _ = shared.plane.hold(&shared.standing, holder, ttl, reading).await;
         }
-        // Without an answer it ends by itself.
+        // If the request fails, the lease expires.
         let _ = shared.plane.let_go(&shared.standing, &shared.terms.holder).await;
     }
 }
@@ -175,7 +178,7 @@ impl Shared {
                 }
                 Ok(_) => break,
                 Err(PlaneError::Refused(reason)) => {
-                    warn!(subscription = self.standing.path, reason, "the lease is refused");
+                    warn!(subscription = self.standing.path, reason, "lease rejected");
                     break;
                 }
                 Err(PlaneError::Away(reason)) => {
@@ -185,7 +188,7 @@ impl Shared {
                         Instant::now() >= state.until
                     };
                     if is_over {
-                        warn!(subscription = self.standing.path, reason, "the lease is lost");
+                        warn!(subscription = self.standing.path, reason, "lease expired");
                         break;
                     }
                     ttl / RETRIES
@@ -202,7 +205,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few assignments that cannot panic half-way.
+        // No critical section can panic halfway, so a poisoned lock still guards consistent data.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Messages of Kafka topics.
+//! Source for Kafka topics.
 //!
-//! A cluster knows how far a group has read each partition, and nothing of single messages; what is to come
-//! again waits here. The place of a partition moves once everything before it is answered for, so what
-//! a crash leaves open is read again by whoever comes next.
+//! A cluster stores only a committed offset per group and partition, not the state of single
+//! messages, so nacked messages wait in memory. The committed offset advances once all earlier
+//! messages are acked. After a crash, the next runtime reads the unacked messages again.
 
 mod batches;
 mod cluster;
@@ -34,7 +34,7 @@ use self::settings::Settings;
 use self::words::Words;
 use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
 
-/// How often it is asked for a word about a message. Nothing depends on it.
+/// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
 /// Opens sources of kind `kafka`.
@@ -44,7 +44,7 @@ pub struct Kafka {
 }
 
 impl Kafka {
-    /// The same for those who give out tokens where this fence lets through.
+    /// Restricts token endpoints to those this egress policy allows.
     pub fn behind(fence: Fence) -> Self {
         Self { fence }
     }
@@ -64,7 +64,7 @@ impl Open for Kafka {
         let settings = Arc::new(Settings::read(settings, &subscription.path, &self.fence)?);
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
-        // What is said and looked up must not wait with who reads.
+        // Commits and lookups must not wait for fetches, so they use separate connections.
         let words = Arc::new(Words::new(cluster.beside()));
         let at = begin(&cluster, &words, &leaders).await?;
         let look = cluster.beside();
@@ -73,7 +73,8 @@ impl Open for Kafka {
     }
 }
 
-/// Where each partition is read from: where the group was, else an end of it.
+/// Returns the start offset of each partition: the committed one, or else the start or end of the
+/// partition.
 async fn begin(
     cluster: &Cluster,
     words: &Words,
@@ -82,7 +83,8 @@ async fn begin(
     let known = words.read(leaders.keys().cloned().collect()).await?;
     let mut at: BTreeMap<Place, i64> =
         known.iter().filter_map(|(place, at)| Some((place.clone(), (*at)?))).collect();
-    // Once any is known the others are new, and begin at their beginning: nobody was late for them.
+    // If any offset is committed, the other partitions were added later. They are read from the
+    // start, because all of their messages are new.
     let is_new = cluster.settings.is_from_new && at.is_empty();
     let missing: BTreeMap<Place, i32> = leaders
         .iter()
@@ -101,7 +103,8 @@ fn wrong(message: impl Into<String>) -> SourceError {
     SourceError::Settings(message.into())
 }
 
-/// What a broker refused: whether somebody has to change something, or it may change by itself.
+/// Classifies a broker's error as one that needs a configuration change or one that may resolve
+/// itself.
 fn refused(what: &str, error: ResponseError) -> SourceError {
     use ResponseError::{
         ClusterAuthorizationFailed, GroupAuthorizationFailed, InvalidGroupId,

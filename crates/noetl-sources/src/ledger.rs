@@ -1,8 +1,8 @@
-//! Messages of a source that only knows how far it was read.
+//! Tracks unacked messages of a source that only stores a consumer position.
 //!
-//! Messages are answered for in any order; the source may be told a place once everything before it is
-//! answered for. What is to come again waits here, and goes with the process: then the source hands
-//! it out again, because its place was never passed.
+//! Messages are acked in any order. The position may advance past a message once all earlier ones
+//! are acked. Nacked messages wait in memory for redelivery. If the process dies, the source
+//! redelivers them, because its position never advanced past them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What was handed out and not answered for, in the order of the source. Each has a mark, by which the
-/// source knows its place.
+/// Messages delivered and not acked, in the order of the source. Each has a mark that denotes its
+/// position at the source.
 pub(crate) struct Ledger<M, T>(Arc<Mutex<BTreeMap<u64, Entry<M, T>>>>);
 
 struct Entry<M, T> {
@@ -19,7 +19,8 @@ struct Entry<M, T> {
     state: State<T>,
 }
 
-/// What is answered for waits for those before it, and needs no room for what it held.
+/// Delivery state of a message. An acked message waits for earlier ones, and its content is
+/// dropped.
 enum State<T> {
     Out(T),
     Again(Instant, T),
@@ -43,17 +44,17 @@ impl<M, T: Clone> Ledger<M, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that an item was handed out.
+    /// Records that an item was delivered.
     pub(crate) fn begin(&self, place: u64, mark: M, item: T) {
         self.lock().insert(place, Entry { mark, state: State::Out(item) });
     }
 
-    /// How many places are not passed.
+    /// Returns the number of items that the position has not advanced past.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Up to so many of those that are to come again, handed out once more.
+    /// Returns up to `most` nacked items whose delay has passed, and marks them as delivered.
     pub(crate) fn due(&self, now: Instant, most: usize) -> Vec<(u64, T)> {
         let mut all = self.lock();
         let due = all.iter_mut().filter_map(|(place, entry)| match &entry.state {
@@ -67,8 +68,8 @@ impl<M, T: Clone> Ledger<M, T> {
         due.take(most).collect()
     }
 
-    /// Notes that an item is answered for. Answers with the last place of the beginning that is answered
-    /// for without a gap, and its mark, when that has moved.
+    /// Records that an item is acked. If the position can advance, returns the last item before the
+    /// first unacked one, with its mark.
     pub(crate) fn done(&self, place: u64) -> Option<(u64, M)> {
         let mut all = self.lock();
         if let Some(entry) = all.get_mut(&place) {
@@ -85,7 +86,7 @@ impl<M, T: Clone> Ledger<M, T> {
         last
     }
 
-    /// Notes that an item is to come again after a while, unless it is answered for.
+    /// Schedules an item for redelivery after a delay, unless it is acked.
     pub(crate) fn again(&self, place: u64, after: Duration) {
         if let Some(entry) = self.lock().get_mut(&place)
             && let State::Out(item) = &entry.state

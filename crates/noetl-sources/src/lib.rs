@@ -1,9 +1,9 @@
-//! Sources of messages, and the runtime that makes executions of them.
+//! Message sources and the runtime that starts executions from their messages.
 //!
-//! A [`Source`] hands out messages; a [`Plane`] is the control plane, in the same process or
-//! elsewhere. Between them, [`Runtime`] acts on subscriptions: one runtime on each at a time, under
-//! a lease. A message is acknowledged when its execution is durable, and never before; what cannot
-//! become one is put aside with the reason.
+//! A [`Source`] delivers messages. A [`Plane`] is a client of the control plane, in the same
+//! process or a remote one. Between them, [`Runtime`] runs subscriptions, with at most one runtime
+//! per subscription at a time, enforced by a lease. A message is acked only after its execution is
+//! durable. A message that cannot start an execution is dead-lettered with the reason.
 
 mod credentials;
 mod directives;

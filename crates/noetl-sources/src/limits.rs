@@ -1,10 +1,10 @@
-//! How fast messages may be begun: a bucket of tokens that fills at a steady rate.
+//! Rate limiter: a token bucket.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A bucket of tokens. It holds those of one second, so that a short burst goes through.
+/// A token bucket with a capacity of one second's tokens, at least one, so that short bursts pass.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     rate: f64,
@@ -14,13 +14,13 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket that gets so many tokens each second.
+    /// Creates a full bucket that gains `rate` tokens per second.
     pub(crate) fn new(rate: f64, now: Instant) -> Self {
         let most = rate.max(1.0);
         Self { rate, most, tokens: most, at: now }
     }
 
-    /// Takes up to `wanted` tokens, as many as are there.
+    /// Takes up to `wanted` tokens and returns the number taken.
     pub(crate) fn take(&mut self, wanted: usize, now: Instant) -> usize {
         self.fill(now);
         #[allow(
@@ -36,14 +36,14 @@ impl Bucket {
         taken
     }
 
-    /// Puts tokens back that were not used.
+    /// Returns unused tokens to the bucket.
     pub(crate) fn put_back(&mut self, unused: usize) {
         #[allow(clippy::cast_precision_loss, reason = "far fewer than a float can count")]
         let unused = unused as f64;
         self.tokens = (self.tokens + unused).min(self.most);
     }
 
-    /// How long until there is a whole token.
+    /// Returns the time until a whole token is available.
     pub(crate) fn next_in(&self) -> Duration {
         let missing = (1.0 - self.tokens).max(0.0);
         Duration::try_from_secs_f64(missing / self.rate).unwrap_or(Duration::from_secs(60))

@@ -1,4 +1,4 @@
-//! The control plane in the same process.
+//! Control-plane client for a control plane in the same process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,26 +18,26 @@ use crate::plane::{
     Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
 };
 
-/// Starts under way at a time: enough that they share commits, few enough that one subscription does
-/// not take the journal for itself.
+/// Starts in flight at a time: enough to share commits, few enough that one subscription doesn't
+/// monopolize the journal.
 const AT_ONCE: usize = 64;
 
-/// How often a subscription is looked at that other processes may move.
+/// Poll interval for one subscription that other processes may change.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often all of them are.
+/// Poll interval for the list of subscriptions that other processes may change.
 const LIST_EVERY: Duration = Duration::from_secs(10);
 
-/// The control plane in the same process, for one tenant.
+/// Client of the control plane in the same process, for one tenant.
 pub struct Local {
     control: Arc<Control>,
     tenant: Tenant,
-    /// What moved since somebody last asked.
+    /// Signals changes since the last call of [`Plane::stirred`].
     moves: Mutex<watch::Receiver<()>>,
 }
 
 impl Local {
-    /// Acts for a tenant of this control plane.
+    /// Creates a client for a tenant of this control plane.
     pub fn new(control: Arc<Control>, tenant: Tenant) -> Self {
         let moves = Mutex::new(control.subscriptions.moves());
         Self { control, tenant, moves }
@@ -78,7 +78,7 @@ impl Local {
     }
 }
 
-/// The trace a message names; one that cannot be read is none.
+/// Parses the trace context of a message. Ignores one that is invalid.
 fn trace_of(named: Option<&Map>) -> TraceOf {
     named.and_then(TraceContext::of_fields).map_or(TraceOf::Unsaid, TraceOf::Said)
 }
@@ -97,7 +97,7 @@ fn fault(error: &StartError) -> Fault {
     Fault { of, code: code.to_owned(), reason: chain(error) }
 }
 
-/// An error with what led to it.
+/// Formats an error with its chain of sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -190,7 +190,7 @@ impl Plane for Local {
                 Ok(_) => true,
                 Err(_) => false,
             };
-            // Where nobody else writes, whatever moves it does so here.
+            // Without other writers, every change is signaled in this process.
             if is_read && !self.control.subscriptions.is_shared() {
                 let _ = moves.changed().await;
             } else {
@@ -222,7 +222,7 @@ impl Plane for Local {
             Ok(Hold { is_held, is_awaited })
         };
         let hold: Hold = asked.await.map_err(|error| of_subscription(&error))?;
-        // Only now: who hears nothing says the same again.
+        // Counted only on success: a caller without a response sends the same counts again.
         let counted = &self.control.metrics.subscriptions;
         counted.add(&standing.path, reading.counts);
         if let Some(backlog) = reading.backlog.filter(|_| hold.is_held) {

@@ -1,8 +1,8 @@
-//! Messages of topics of an MQTT broker, through a session that the broker keeps.
+//! Source for MQTT topics, using a persistent session.
 //!
-//! The broker keeps what was not acknowledged for a client of the same name, so it comes again over the
-//! next connection. Over the same one it does not: what is to come again is kept here until then.
-//! MQTT gives messages no id, so one is made here, and remembered for as long as the process lives.
+//! The broker stores unacked messages for the client ID and redelivers them on the next connection.
+//! It does not redeliver on the same connection, so nacked messages wait in memory until then. MQTT
+//! messages have no ID; the source assigns one and remembers it while the process runs.
 
 mod ids;
 mod settings;
@@ -27,14 +27,15 @@ use self::ids::Ids;
 use self::settings::Settings;
 use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
 
-/// How long a broker may take to answer.
+/// Time the broker has to respond.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is asked for a word about a message. Nothing depends on it.
+/// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
-/// Messages that may wait in this process: more than a broker can have under way, by the numbers the
-/// protocol gives them. Only those that nobody answers for (`qos: 0`) can be more, and are dropped.
+/// Messages buffered in this process. Exceeds the number of packet IDs, and so the number of
+/// messages that can await an ack. Only messages without acks (`qos: 0`) can exceed it, and are
+/// dropped.
 const CAPACITY: usize = 1 << 16;
 
 /// Opens sources of kind `mqtt`.
@@ -83,7 +84,7 @@ impl Open for Mqtt {
     }
 }
 
-/// A message as it came, in either version of the protocol.
+/// A received message, independent of the protocol version.
 #[derive(Debug, Clone)]
 struct Came {
     packet: u16,
@@ -91,7 +92,7 @@ struct Came {
     message: Message,
 }
 
-/// What a publication says, in either version of the protocol.
+/// Contents of a PUBLISH packet, independent of the protocol version.
 struct Published {
     is_repeated: bool,
     is_retained: bool,
@@ -103,7 +104,7 @@ struct Published {
     attributes: Map,
 }
 
-/// Where a connection hands on what comes.
+/// Queue from a connection to the source.
 struct Line {
     sender: mpsc::Sender<Came>,
     said: Said,
@@ -112,7 +113,7 @@ struct Line {
 }
 
 impl Line {
-    /// Hands on a message.
+    /// Assigns an ID to a message and queues it.
     fn take(&self, published: Published) {
         let Published { packet, qos, topic, payload, headers, mut attributes, .. } = published;
         let given = headers.iter().find_map(|(name, id)| {
@@ -133,12 +134,12 @@ impl Line {
             attributes.entry(name.clone()).or_insert_with(|| Value::from(value.as_str()));
         }
         let message = Message { id, body: payload, headers, attributes, metadata, ack_id: None };
-        // There is room for all that anybody answers for.
+        // The channel has room for every message that is acked.
         let _ = self.sender.try_send(Came { packet, qos, message });
     }
 }
 
-/// Acknowledgements that wait to be sent, by their packets, and why nothing is sent any more.
+/// Acks waiting to be sent, by packet ID, and the reason once the connection has ended.
 #[derive(Clone, Default)]
 struct Said(Arc<Shared<Waiting>>);
 
@@ -153,7 +154,7 @@ impl Said {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What resolves when the acknowledgement of a packet is on its way.
+    /// Returns a receiver that resolves once the ack of a packet is sent.
     fn wait_for(&self, packet: u16) -> Result<oneshot::Receiver<()>, SourceError> {
         let mut waiting = self.lock();
         if let Some(reason) = &waiting.ended {
@@ -170,7 +171,7 @@ impl Said {
         }
     }
 
-    /// The connection is over.
+    /// Records the end of the connection and fails all waiting acks.
     fn end(&self, reason: String) {
         let mut waiting = self.lock();
         waiting.packets.clear();
@@ -214,7 +215,8 @@ impl Words {
         due
     }
 
-    /// Brokers find an acknowledgement by its packet, so one that waits holds up no other.
+    /// Sends an ack and waits until it is on the wire. Brokers match acks by packet ID, so one that
+    /// waits doesn't delay others.
     async fn ack(&self, came: &Came) -> Result<(), SourceError> {
         if came.qos == QoS::AtMostOnce {
             return Ok(());
@@ -258,7 +260,7 @@ impl Source for SessionSource {
         let mut found = self.words.due(Instant::now(), most);
         if found.is_empty() {
             match tokio::time::timeout(wait, receiver.recv()).await {
-                // What came over a connection that is over comes again over the next.
+                // The broker redelivers unacked messages of an ended connection on the next one.
                 Ok(None) => return Err(self.words.said.ended()),
                 Ok(Some(came)) => found.push(came),
                 Err(_) => {}
@@ -291,7 +293,7 @@ impl Source for SessionSource {
             if !is_asked {
                 return;
             }
-            // The connection is over when nothing more can come.
+            // The channel closes when the connection has ended.
             let mut receiver = self.receiver.lock().await;
             while receiver.recv().await.is_some() {}
         };
@@ -335,7 +337,8 @@ impl Acknowledge for Handle {
     }
 }
 
-/// Nobody else would bring it again over this connection.
+/// Redelivers a message that was neither acked nor nacked, because the broker would not on this
+/// connection.
 impl Drop for Handle {
     fn drop(&mut self) {
         self.come_again(Duration::ZERO);

@@ -1,8 +1,8 @@
-//! Messages of NATS: of a stream (JetStream), or of a subject alone.
+//! Source for NATS: a JetStream stream or a core NATS subject.
 //!
-//! With `stream`, messages are fetched from a durable consumer and acknowledged one by one: nothing is
-//! lost. Without it the subject is listened to, and what comes while nobody listens is lost, as core
-//! NATS has it.
+//! With `stream`, messages are pulled from a durable consumer and acked individually, so none is
+//! lost. Without it, the source subscribes to the subject, and messages published while it is not
+//! connected are lost, as usual for core NATS.
 
 mod settings;
 mod stream;
@@ -21,10 +21,10 @@ use self::stream::StreamSource;
 use self::subject::SubjectSource;
 use crate::source::{Open, Source, SourceError, chain, name_of, text};
 
-/// How long a server may take to answer.
+/// Time the server has to respond.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The header by which publishers give a message an id.
+/// Header with the message ID that the publisher assigned.
 const ID_HEADER: &str = "Nats-Msg-Id";
 
 /// Opens sources of kind `nats`.
@@ -76,12 +76,12 @@ impl Open for Nats {
     }
 }
 
-/// A client of the server these settings name.
+/// Connects to the server in these settings.
 pub(crate) async fn client(settings: &Map) -> Result<Client, SourceError> {
     Settings::read(settings)?.connect().await
 }
 
-/// Whether the client is connected right now.
+/// Returns an error unless the client is connected.
 fn check_connected(client: &Client) -> Result<(), SourceError> {
     match client.connection_state() {
         async_nats::connection::State::Connected => Ok(()),
@@ -97,13 +97,13 @@ fn headers_of(headers: Option<&HeaderMap>) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// The id its publisher gave a message.
+/// Returns the ID that the publisher assigned to a message.
 fn given_id(headers: Option<&HeaderMap>) -> Option<String> {
     let id = headers?.get(ID_HEADER)?.as_str().trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// The headers by name, the last value of each.
+/// Returns the headers by name, with the last value of each.
 fn attributes(headers: &[(String, String)]) -> Map {
     headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
 }

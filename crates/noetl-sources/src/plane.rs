@@ -1,6 +1,6 @@
-//! What the runtime asks of the control plane, wherever that is.
+//! Control-plane client interface of the runtime.
 //!
-//! [`Local`](crate::Local) is one in the same process, [`Remote`](crate::Remote) one behind HTTP.
+//! [`Local`](crate::Local) implements it within the process, [`Remote`](crate::Remote) over HTTP.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::Credential;
 
-/// Why the control plane did not do what was asked.
+/// Errors of control-plane requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaneError {
-    /// It did not answer, or cannot do so now.
+    /// The control plane is unavailable. Retry later.
     #[error("{0}")]
     Away(String),
     #[error("{0}")]
     Refused(String),
 }
 
-/// Where a subscription stands. Two are equal when nothing moved it in between.
+/// Status of a subscription. Two values are equal if the subscription did not change in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub id: SubscriptionId,
-    /// The path of its document.
+    /// Catalog path of the subscription's document.
     pub path: String,
     pub state: SubscriptionState,
-    /// When it last moved.
+    /// Opaque version that changes with every change of the subscription.
     pub moved_at: String,
 }
 
-/// What a runtime that acts on a subscription says of it.
+/// Measurements that a runtime reports with a lease renewal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// How much waits at the source, if it is known.
+    /// Number of messages waiting at the source, if it is known.
     pub backlog: Option<u64>,
-    /// What became of messages since it was last said.
+    /// Message outcomes since the last report.
     pub counts: MessageCounts,
 }
 
-/// Whether a runtime may act on a subscription.
+/// Response to a lease request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// Whether it may.
+    /// Whether the requester holds the lease.
     pub is_held: bool,
-    /// Whether another waits to.
+    /// Whether another runtime waits for the lease.
     pub is_awaited: bool,
 }
 
@@ -53,95 +53,95 @@ pub struct Hold {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewStart {
     pub playbook: String,
-    /// What it is given.
+    /// Workload of the execution.
     pub payload: Map,
-    /// Which pool runs it.
+    /// Worker pool, if the message or its subscription selects one.
     pub pool: Option<String>,
-    /// The trace it goes on with.
+    /// Trace context to continue, as message fields.
     pub trace: Option<Map>,
     pub subscription: SubscriptionId,
-    /// By what a repeat is known, and for how long; none when repeats are not known.
+    /// Deduplication key and window; `None` without deduplication.
     pub once: Option<(String, Duration)>,
-    /// How large the message was.
+    /// Size of the message body.
     pub bytes: usize,
 }
 
-/// What became of a start.
+/// Outcome of a start request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
-    /// It is durable, and will go on.
+    /// The execution is durable.
     New(ExecutionId),
-    /// It was started before, as this.
+    /// A start with the same key created this execution before.
     Duplicate(ExecutionId),
-    /// It was not started.
+    /// The execution was not started.
     Failed(Fault),
 }
 
-/// Why an execution was not started.
+/// Reason an execution was not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Whose fault it is.
+    /// Party at fault, which determines whether a retry can succeed.
     pub of: FaultOf,
-    /// In a word.
+    /// Short, stable error code.
     pub code: String,
-    /// In a sentence.
+    /// Description of the error.
     pub reason: String,
 }
 
-/// Whose fault it is that an execution was not started.
+/// Party at fault for a failed start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultOf {
-    /// The control plane's, for now.
+    /// The control plane, temporarily.
     Plane,
-    /// The playbook's: it is not there, or cannot be used.
+    /// The playbook: it doesn't exist or doesn't compile.
     Playbook,
-    /// The message's: it is refused for what it is.
+    /// The message: its content is rejected.
     Message,
 }
 
-/// Something to be told in a log.
+/// An event for an execution's or a subscription's event log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// Whose log: an execution's, or that of a subscription.
+    /// Event log to append to: that of an execution or of a subscription.
     pub log: ExecutionId,
-    /// What kind of thing.
+    /// Event type, such as `subscription.source.connected`.
     pub event_type: &'static str,
     pub status: &'static str,
     pub payload: Value,
 }
 
-/// What the runtime asks of the control plane.
+/// Client of the control plane.
 #[async_trait]
 pub trait Plane: Send + Sync {
-    /// The newest document at a path.
+    /// Returns the newest document at a path.
     async fn document(&self, path: &str) -> Result<String, PlaneError>;
 
-    /// The credential of this name.
+    /// Returns the credential of this name with its secrets.
     async fn credential(&self, name: &str) -> Result<Credential, PlaneError>;
 
-    /// Makes the subscription at a path known, or finds it.
+    /// Registers the subscription at a path, or returns the existing one.
     async fn register(&self, path: &str) -> Result<Standing, PlaneError>;
 
-    /// Every subscription, those that are over too.
+    /// Returns every subscription, including deactivated ones.
     async fn list(&self) -> Result<Vec<Standing>, PlaneError>;
 
     async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError>;
 
-    /// Moves a subscription.
+    /// Changes the state of a subscription.
     async fn act(
         &self,
         id: SubscriptionId,
         action: SubscriptionAction,
     ) -> Result<Standing, PlaneError>;
 
-    /// Resolves when the subscription stands elsewhere than where it was seen, within a second of
-    /// that. A control plane that does not answer is waited for.
+    /// Waits until the subscription's status differs from `seen`, at most a second after the
+    /// change. Retries while the control plane is unavailable.
     async fn changed(&self, seen: &Standing) -> Standing;
 
-    /// Resolves when a subscription may have been registered or moved since this last resolved.
+    /// Waits until a subscription may have been registered or changed since the last return.
     async fn stirred(&self);
 
-    /// Lets `holder` act on a subscription for so long, or go on with it, and takes its reading.
+    /// Acquires or renews the lease of a subscription for `holder`, and records its measurements.
     async fn hold(
         &self,
         standing: &Standing,
@@ -150,16 +150,16 @@ pub trait Plane: Send + Sync {
         reading: Reading,
     ) -> Result<Hold, PlaneError>;
 
-    /// Ends that.
+    /// Releases the lease of a subscription.
     async fn let_go(&self, standing: &Standing, holder: &str) -> Result<(), PlaneError>;
 
-    /// Starts executions, and says of each what became of it, in the order asked. `together` is how many
-    /// may go in one request, when that is wanted.
+    /// Starts executions and returns an outcome for each, in request order. `together` limits how
+    /// many a batch request contains; `None` sends them individually.
     async fn start(&self, starts: Vec<NewStart>, together: Option<usize>) -> Vec<Started>;
 
-    /// Tells something in a log.
+    /// Appends an event to an event log.
     async fn note(&self, note: Note) -> Result<(), PlaneError>;
 
-    /// Keeps a message that cannot be dispatched, with the reason.
+    /// Stores a dead letter for a message that cannot be dispatched.
     async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), PlaneError>;
 }

@@ -1,8 +1,8 @@
-//! Messages of a Postgres database: rows of a table, or notifications of a channel.
+//! Source for a Postgres database: rows of a table, or notifications of a channel.
 //!
-//! With `table`, rows are read and acknowledged in the way `ack` names: nothing is lost. With `channel`
-//! alone notifications are messages, and what is sent while nobody listens is lost, as Postgres
-//! has it. With both the rows are the messages and a notification is a reason to look.
+//! With `table`, rows are messages, acked in the way `ack` selects, and none is lost. With only
+//! `channel`, notifications are messages, and those sent while the source is not connected are
+//! lost, as usual for Postgres. With both, rows are messages, and a notification triggers a poll.
 
 mod advance;
 mod channel;
@@ -24,10 +24,10 @@ use self::channel::ChannelSource;
 use self::table::TableSource;
 use crate::source::{Open, Source, SourceError, chain, number, text};
 
-/// How long the server may take to answer. Looking at a large table without an index takes a while.
+/// Time the server has to respond. Scanning a large table without an index takes a while.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a table is looked at when nothing says that there is something.
+/// Default poll interval in milliseconds, without notifications.
 const POLL_DEFAULT_MS: u64 = 1000;
 
 /// Opens sources of kind `postgres`.
@@ -76,7 +76,7 @@ impl Open for Postgres {
     }
 }
 
-/// What a document asks of a table.
+/// Settings of a table source.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     settings: &'a Map,
@@ -86,7 +86,7 @@ struct Wanted<'a> {
     path: &'a str,
 }
 
-/// A connection of one's own.
+/// Opens a dedicated connection.
 async fn connect(settings: &Map, notices: Notices) -> Result<Client, SourceError> {
     connect_postgres(settings, notices).await.map_err(|failure: Failure| match failure.kind {
         FailureKind::Config => SourceError::Settings(failure.message),
@@ -94,7 +94,7 @@ async fn connect(settings: &Map, notices: Notices) -> Result<Client, SourceError
     })
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for a response, at most [`TIMEOUT`].
 async fn asked<T>(
     what: &str,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -105,19 +105,19 @@ async fn asked<T>(
     }
 }
 
-/// Whether somebody has to change something, or it may change by itself.
+/// Classifies an error as one that needs a configuration change or one that may resolve itself.
 fn wrong(what: &str, error: &tokio_postgres::Error) -> SourceError {
     let Some(refused) = error.as_db_error() else { return SourceError::Away(chain(what, error)) };
     let said = format!("{what}: the database says: {}", refused.message());
     let code = refused.code().code();
-    // A table may be made later; a mistake in a statement, or a value that does not fit, stays one.
+    // A missing table may be created later. Errors in a statement or invalid values persist.
     match code.starts_with("42") && code != "42P01" || code.starts_with("22") {
         true => SourceError::Settings(said),
         false => SourceError::Away(said),
     }
 }
 
-/// A name as it is written in a statement.
+/// Quotes an identifier for use in a statement.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,9 +1,9 @@
-//! Messages of a Google Pub/Sub subscription, fetched over its REST interface.
+//! Source for a Google Pub/Sub subscription, pulled over the REST API.
 //!
-//! A message is leased for a while with each delivery; the lease is renewed while the message is under
-//! way, and the message comes again when it ends. A request for messages waits at the server for as
-//! long as it likes and is not given up between two fetches: what it would have brought would be
-//! leased to nobody.
+//! Each delivery has an ack deadline, which is extended while the message is in flight. The service
+//! redelivers a message whose deadline passes. A pull request waits at the service and continues
+//! across calls of `fetch`: messages of an abandoned request would stay undelivered until their
+//! deadline.
 
 mod calls;
 mod token;
@@ -23,20 +23,20 @@ use tokio::task::JoinHandle;
 use self::calls::Calls;
 use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, number, text};
 
-/// How long a delivery is leased unless the document says otherwise.
+/// Default ack deadline in seconds.
 const DEADLINE_DEFAULT_SECS: u64 = 60;
 
-/// The longest lease there is.
+/// Maximum ack deadline of the service in seconds.
 const DEADLINE_MAX_SECS: u64 = 600;
 
-/// Bytes that are wanted at once. Messages are counted, so how many are asked for follows what the last
-/// ones had.
+/// Target size of one pull in bytes. The service limits only the number of messages, so the count
+/// adapts to the size of the last ones.
 const BYTES_WANTED: usize = 8 << 20;
 
-/// Messages that are asked for at first.
+/// Number of messages in the first pull.
 const COUNT_FIRST: usize = 10;
 
-/// Words that go in one request.
+/// Maximum number of acks in one request.
 const WORDS_MAX: usize = 1000;
 
 /// Opens sources of kind `pubsub`.
@@ -46,7 +46,7 @@ pub struct Pubsub {
 }
 
 impl Pubsub {
-    /// The same for endpoints that this fence lets through.
+    /// Restricts endpoints to those this egress policy allows.
     pub fn behind(fence: Fence) -> Self {
         Self { fence }
     }
@@ -75,7 +75,7 @@ impl Open for Pubsub {
     }
 }
 
-/// The whole name of the subscription.
+/// Returns the full resource name of the subscription.
 fn name(settings: &Map) -> Result<String, SourceError> {
     let wrong = |message: &str| SourceError::Settings(message.to_owned());
     let given = text(settings, "subscription")?
@@ -111,12 +111,12 @@ struct PullSource {
 }
 
 struct Reader {
-    /// A request for messages that is under way.
+    /// Pull request in flight.
     asked: Option<JoinHandle<Result<Vec<Value>, SourceError>>>,
     count: usize,
 }
 
-/// What is said of deliveries: what comes up while one request is under way goes with the next.
+/// Batches acks: those that arrive while a request is in flight are sent with the next.
 struct Words {
     calls: Arc<Calls>,
     unsaid: Mutex<Vec<Unsaid>>,
@@ -135,7 +135,7 @@ impl Words {
         loop {
             {
                 let _saying = tokio::select! {
-                    // Whoever was before said this too.
+                    // An earlier caller's request included this ack.
                     answer = &mut hearing => return answer.unwrap_or_else(|_| Err(unheard())),
                     saying = self.saying.lock() => saying,
                 };
@@ -213,7 +213,7 @@ impl Source for PullSource {
     }
 }
 
-/// A message of an answer; none of what has no handle.
+/// Converts a received message. Returns `None` if it has no ack ID.
 fn message(received: Value) -> Option<Message> {
     let Value::Object(mut received) = received else { return None };
     let ack_id = received.get("ackId")?.as_str()?.to_owned();
@@ -240,7 +240,7 @@ fn message(received: Value) -> Option<Message> {
         metadata.insert("delivered".to_owned(), attempt);
     }
     Some(Message {
-        // Every message that was published has one.
+        // Every published message has an ID.
         id: text(message.remove("messageId")).unwrap_or_else(|| ack_id.clone()),
         body: STANDARD.decode(data).unwrap_or_default().into(),
         headers: headers.collect(),

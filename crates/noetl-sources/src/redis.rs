@@ -1,8 +1,8 @@
-//! Messages of a Redis stream, through a consumer group.
+//! Source for a Redis stream, read through a consumer group.
 //!
-//! The group knows what was handed out and to whom. What a runtime of the same name held comes first when
-//! a source is opened; what others held and said nothing of for a while is taken over. A group that
-//! is gone, as after a flush, is made again.
+//! The group records pending entries by consumer. After opening, the source first reads entries
+//! pending for a consumer of its own name. It claims entries of other consumers that have been idle
+//! for a while. It recreates a group that no longer exists, as after a flush.
 
 mod entry;
 mod settings;
@@ -24,14 +24,14 @@ use self::entry::Entry;
 use self::settings::Settings;
 use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, chain};
 
-/// How long a server may take to answer, beside what it was asked to wait.
+/// Time the server has to respond, in addition to the requested wait.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes that are wanted at once. Redis counts entries only, so how many are asked for follows what the
-/// last ones had.
+/// Target size of one read in bytes. Redis limits only the number of entries, so the count adapts
+/// to the size of the last ones.
 const BYTES_WANTED: usize = 8 << 20;
 
-/// Entries that are asked for at first.
+/// Number of entries in the first read.
 const COUNT_FIRST: usize = 8;
 
 /// Opens sources of kind `redis`.
@@ -50,7 +50,7 @@ impl Open for Redis {
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
         let settings = Settings::read(settings, &subscription.path)?;
-        // Reading waits, and what is said must not wait with it.
+        // Reads block the connection, and acks must not wait for them.
         let reader = settings.connect().await?;
         let words =
             Words { connection: settings.connect().await?, settings, held: Shared::default() };
@@ -73,19 +73,19 @@ struct StreamSource {
 
 struct Reader {
     connection: MultiplexedConnection,
-    /// After which of its own entries from before it goes on; none when there are no more.
+    /// ID after which to continue with its own pending entries; `None` after the last.
     left: Option<String>,
-    /// When entries of others are looked for next, and after which.
+    /// Next time to claim entries of other consumers. `claim_from` is the ID to continue from.
     claim_at: Instant,
     claim_from: String,
     count: usize,
 }
 
-/// What is said of entries, and which are under way.
+/// Acks entries and tracks those in flight.
 struct Words {
     connection: MultiplexedConnection,
     settings: Settings,
-    /// Entries that were handed out, with when they come again if they do.
+    /// Delivered entries, with the time of redelivery if nacked.
     held: Shared<HashMap<String, Held>>,
 }
 
@@ -103,7 +103,7 @@ impl Words {
         command.query_async(&mut self.connection.clone()).await
     }
 
-    /// Makes the group, and the stream if need be; one that is there stays as it is.
+    /// Creates the group, and the stream if it doesn't exist. Leaves an existing group unchanged.
     async fn make_group(&self) -> Result<(), SourceError> {
         let Settings { stream, group, from, .. } = &self.settings;
         let mut command = redis::cmd("XGROUP");
@@ -139,7 +139,7 @@ impl Words {
     }
 }
 
-/// Whether somebody has to change something, or it may change by itself.
+/// Classifies an error as one that needs a configuration change or one that may resolve itself.
 fn wrong(what: &str, error: &RedisError) -> SourceError {
     let said = chain(what, error);
     if error.kind() == ErrorKind::AuthenticationFailed {
@@ -152,8 +152,8 @@ fn wrong(what: &str, error: &RedisError) -> SourceError {
 }
 
 impl StreamSource {
-    /// Entries by one of the ways to get at them, in this order: those of its own from before, those of
-    /// others that are silent, new ones.
+    /// Reads entries from the first of these that has any: its own pending entries, idle entries of
+    /// other consumers, and new ones.
     async fn read(
         &self,
         reader: &mut Reader,
@@ -191,7 +191,7 @@ impl StreamSource {
         let mut command = redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(count);
         if let Some(wait) = wait {
-            // Nothing means for ever.
+            // `BLOCK 0` would wait forever.
             command.arg("BLOCK").arg(u64::try_from(wait.as_millis()).unwrap_or(1000).max(1));
         }
         command.arg("STREAMS").arg(stream).arg(after);
@@ -210,7 +210,7 @@ impl StreamSource {
         let (next, found) = entry::of_claim(found);
         reader.claim_from = next;
         if reader.claim_from == "0-0" {
-            // The whole of it was looked at.
+            // The scan has reached the end of the pending entries.
             reader.claim_at = Instant::now() + *claim / 2;
         }
         Ok(found)
@@ -233,7 +233,7 @@ impl Source for StreamSource {
         let found = match self.read(&mut reader, most.max(1), wait).await {
             Err(error) if matches!(error.code(), Some("NOGROUP" | "UNBLOCKED")) => {
                 self.words.make_group().await?;
-                // What was under way is gone with the group.
+                // The deleted group's pending entries are gone with it.
                 self.words.lock().clear();
                 return Ok(Vec::new());
             }
@@ -248,7 +248,7 @@ impl Source for StreamSource {
         for entry in found {
             let id = entry.id.clone();
             let Some(message) = entry.message(&self.words.settings) else {
-                // It was deleted from the stream while somebody had it.
+                // The entry was deleted from the stream while it was pending.
                 self.words.ack(&id).await?;
                 continue;
             };
@@ -305,7 +305,7 @@ impl Acknowledge for Handle {
         self.ack().await
     }
 
-    /// Taking it once more tells the others that somebody is there.
+    /// Claims the entry again, which resets the idle time that other consumers check.
     async fn extend(&self) -> Result<(), SourceError> {
         let Settings { stream, group, consumer, .. } = &self.words.settings;
         let mut command = redis::cmd("XCLAIM");

@@ -1,4 +1,4 @@
-//! A control plane behind HTTP.
+//! Control-plane client over HTTP.
 
 use std::time::Duration;
 
@@ -23,25 +23,26 @@ use crate::plane::{
     Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
 };
 
-/// Requests under way at a time.
+/// Requests in flight at a time.
 const AT_ONCE: usize = 16;
 
-/// Bytes of messages in one request. A payload has a message twice, and the server takes 64 MiB.
+/// Maximum message bytes in one batch request: 16 MiB. A payload contains its message twice, and
+/// the server accepts 64 MiB.
 const BYTES_TOGETHER: usize = 16 << 20;
 
-/// How often a subscription is looked at that runs here.
+/// Poll interval for a subscription that this process runs.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often all of them are.
+/// Poll interval for the list of subscriptions.
 const LIST_EVERY: Duration = Duration::from_secs(10);
 
-/// A control plane behind HTTP.
+/// Client of a control plane in another process.
 pub struct Remote {
     client: Client,
 }
 
 impl Remote {
-    /// Asks through this client.
+    /// Creates a client that sends its requests through `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -53,7 +54,7 @@ impl Remote {
         }
     }
 
-    /// Several in one request; what is wrong with one is said at its place.
+    /// Starts several executions in one request. The response has an outcome for each.
     async fn start_together(&self, starts: Vec<NewStart>) -> Vec<Started> {
         let count = starts.len();
         let texts = starts.into_iter().map(|start| {
@@ -106,7 +107,7 @@ fn started(status: &str, id: Id) -> Started {
     }
 }
 
-/// What kind of failure the text of a batch tells of, as servers word it.
+/// Classifies the error text of a batch item by the prefixes that servers use.
 fn told(reason: String) -> Fault {
     let (of, code) = match reason.split(':').next().unwrap_or_default() {
         "Resource not found" => (FaultOf::Playbook, "playbook_not_found"),
@@ -120,7 +121,7 @@ fn fault(error: &ClientError) -> Fault {
     let (of, code) = match error {
         ClientError::Refused { body, status } => match status {
             404 => (FaultOf::Playbook, "playbook_not_found"),
-            // Whoever runs this has to be let in; no message can help it.
+            // The runtime's access must be fixed; no message is at fault.
             401 | 403 => (FaultOf::Plane, "not_allowed"),
             _ if error.is_passing() => (FaultOf::Plane, "unavailable"),
             _ => (FaultOf::Message, body.code.as_str()),
@@ -181,7 +182,7 @@ impl Plane for Remote {
     async fn list(&self) -> Result<Vec<Standing>, PlaneError> {
         let answer = self.client.ask(calls::subscriptions()).await;
         let listed = answer.map_err(|error| of_client(&error))?.value.subscriptions;
-        // One in a state that is not known here is nobody's here.
+        // Skips subscriptions in a state that this version doesn't know.
         Ok(listed.into_iter().filter_map(|status| standing(status).ok()).collect())
     }
 
@@ -285,7 +286,8 @@ impl Plane for Remote {
     }
 }
 
-/// Starts in requests of so many, and of so many bytes; one that is larger goes alone.
+/// Splits starts into requests of at most `most` items and [`BYTES_TOGETHER`] bytes. A larger item
+/// is sent alone.
 fn parted(starts: Vec<NewStart>, most: usize) -> Vec<Vec<NewStart>> {
     let mut parts: Vec<Vec<NewStart>> = Vec::new();
     let mut bytes = 0;
@@ -302,7 +304,7 @@ fn parted(starts: Vec<NewStart>, most: usize) -> Vec<Vec<NewStart>> {
     parts
 }
 
-/// Text that a server takes, which has no NUL characters.
+/// Removes NUL characters, which servers reject.
 fn plain(text: &str) -> String {
     text.replace('\0', "")
 }

@@ -1,5 +1,5 @@
-//! Messages of a source that keeps nothing: what is to come again is kept here until then, and is gone
-//! with the process.
+//! In-memory redelivery for sources that store no messages. Nacked messages are lost if the process
+//! dies.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::source::{Acknowledge, Delivery, Message, SourceError};
 
-/// Messages that are to come again, with when.
+/// Nacked messages with the time of their redelivery.
 #[derive(Clone, Default)]
 pub(crate) struct Returned(Arc<Mutex<VecDeque<(Instant, Message)>>>);
 
@@ -20,7 +20,7 @@ impl Returned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to so many of those whose time has come.
+    /// Removes and returns up to `most` messages whose redelivery time has passed.
     pub(crate) fn due(&self, now: Instant, most: usize) -> Vec<Message> {
         let mut all = self.lock();
         let mut due = Vec::new();
@@ -34,7 +34,7 @@ impl Returned {
         due
     }
 
-    /// A message with a handle that brings it back here.
+    /// Returns a delivery whose handle puts the message back here on a nack.
     pub(crate) fn delivery(&self, message: Message) -> Delivery {
         let handle = Handle {
             message: message.clone(),
@@ -80,7 +80,7 @@ impl Acknowledge for Handle {
     }
 }
 
-/// Nobody else would bring it again.
+/// Redelivers a message that was neither acked nor nacked, because no other party would.
 impl Drop for Handle {
     fn drop(&mut self) {
         self.come_again(Duration::ZERO);

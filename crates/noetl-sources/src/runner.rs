@@ -1,4 +1,4 @@
-//! One subscription, from its activation to its end.
+//! Runs one subscription from its activation to its deactivation.
 
 mod circuit;
 mod deliver;
@@ -27,31 +27,31 @@ use crate::runtime::{Parts, pause};
 use crate::source::{Source, SourceError};
 use crate::spool::Spool;
 
-/// How long a source has to work before it counts as well.
+/// Uptime after which a source counts as healthy and the backoff restarts.
 const WELL_AFTER: Duration = Duration::from_secs(10);
 
-/// How long the end of a runtime may wait for the lease of a subscription it does not act on.
+/// Time that shutdown waits for the lease of a subscription this runtime doesn't run.
 const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
-/// What happens to a subscription when its runtime is closed.
+/// Action on a subscription when its runtime closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtEnd {
-    /// It stays as it is.
+    /// Leaves the subscription's state unchanged.
     Leave,
-    /// It is drained and deactivated, unless another runtime waits for it.
+    /// Drains and deactivates the subscription, unless another runtime waits for its lease.
     Deactivate,
 }
 
-/// Why nobody acts on a subscription here any more.
+/// Reason a runner has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It is over, or this runtime was closed.
+    /// The subscription is deactivated, or this runtime was closed.
     Over,
-    /// It is not one to be acted on here, as it stands.
+    /// This runtime must not run the subscription in this status.
     NotOurs(Standing),
 }
 
-/// How a stretch of acting on a subscription ended.
+/// Outcome of one phase of a subscription.
 enum Next {
     Moved(Standing),
     Stopped,
@@ -69,7 +69,7 @@ impl Runner {
         Self { parts, stop, memory: Arc::default() }
     }
 
-    /// Acts on a subscription until it is over or this is stopped.
+    /// Runs a subscription until it is deactivated or the runtime stops.
     pub(crate) async fn run(&self, mut standing: Standing) -> Ended {
         match self.is_ours(&standing).await {
             Some(true) => {}
@@ -101,7 +101,8 @@ impl Runner {
         }
     }
 
-    /// Whether its document says that it is to be acted on here; none when this was stopped.
+    /// Returns `true` if this runtime must run the subscription according to its document, or
+    /// `None` if the runtime stops first.
     async fn is_ours(&self, standing: &Standing) -> Option<bool> {
         let mut failures = 0;
         let reason = loop {
@@ -113,7 +114,7 @@ impl Runner {
                         found.source.as_str()
                     );
                 }
-                // Somebody else says when such a one is to be acted on.
+                // Such a subscription is activated from outside, not by this runtime.
                 Ok(found) if found.activation == Activation::Scheduled => {
                     return Some(standing.state != SubscriptionState::Registered);
                 }
@@ -131,7 +132,8 @@ impl Runner {
         Some(false)
     }
 
-    /// Moves it, and says where it stands then, whoever moved it; none when this was stopped.
+    /// Changes the subscription's state, retrying on errors. Returns the resulting status, even if
+    /// another process changed it, or `None` if the runtime stops.
     async fn act(
         &self,
         standing: &Standing,
@@ -146,7 +148,7 @@ impl Runner {
                 }
                 Err(error) => error,
             };
-            // Somebody else may have moved it meanwhile, and then it is as it should be.
+            // Another process may have changed the state meanwhile.
             if let Ok(now) = self.parts.plane.standing(standing.id).await
                 && now != *standing
             {
@@ -154,7 +156,10 @@ impl Runner {
             }
             if *failures == 0 {
                 let action = action.as_str();
-                warn!(subscription = standing.path, action, %error, "it does not move; trying again");
+                warn!(
+                    subscription = standing.path, action, %error,
+                    "subscription state change failed, retrying"
+                );
             }
             *failures += 1;
             tokio::select! {
@@ -174,14 +179,14 @@ impl Runner {
         }
     }
 
-    /// Ends a subscription that nothing is under way of, if that is asked for at the end and nobody
-    /// else acts on it or waits to.
+    /// Deactivates a subscription without messages in flight, if configured for shutdown and no
+    /// other runtime holds or awaits its lease.
     async fn leave(&self, standing: &Standing) {
         if self.parts.at_end != AtEnd::Deactivate {
             return;
         }
         let taken = Held::take(&self.parts.plane, standing, &self.parts.terms);
-        // Whoever acts on it now sees to its end.
+        // On a timeout, the holder of the lease is responsible for deactivating it.
         if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
             if !held.is_awaited() {
                 self.ask(standing, SubscriptionAction::Drain).await;
@@ -191,7 +196,7 @@ impl Runner {
         }
     }
 
-    /// Nothing is under way here, so it is over as soon as nobody else acts on it.
+    /// Deactivates a draining subscription, without messages in flight, once its lease is free.
     async fn draining(&self, standing: &Standing, failures: &mut u32) -> Next {
         let held = tokio::select! {
             held = Held::take(&self.parts.plane, standing, &self.parts.terms) => held,
@@ -223,7 +228,7 @@ impl Runner {
             () = self.stop.cancelled() => Next::Stopped,
             moved = &mut changed => Next::Moved(moved),
             () = held.lost() => Next::Lost,
-            // It ends when it is told to, and not before.
+            // `work` returns only after `end` is cancelled.
             () = &mut work => return Next::Lost,
         };
         let is_last = matches!(next, Next::Stopped)
@@ -233,7 +238,7 @@ impl Runner {
             self.ask(standing, SubscriptionAction::Drain).await;
         }
         end.cancel();
-        // What was begun is answered for before anybody else may begin.
+        // All messages in flight are acked or nacked before another runtime can start.
         work.await;
         if is_last {
             self.ask(standing, SubscriptionAction::Deactivate).await;
@@ -243,15 +248,16 @@ impl Runner {
         next
     }
 
-    /// Moves it, as far as that can be said.
+    /// Changes the subscription's state once, without retries.
     async fn ask(&self, standing: &Standing, action: SubscriptionAction) {
         if let Err(error) = self.parts.plane.act(standing.id, action).await {
             let action = action.as_str();
-            warn!(subscription = standing.path, action, %error, "it does not move");
+            warn!(subscription = standing.path, action, %error, "subscription state change failed");
         }
     }
 
-    /// Fetches and dispatches until told to end. A source that is away is waited for.
+    /// Fetches and dispatches messages until `end` is cancelled. Retries while the source is
+    /// unavailable.
     async fn work(&self, standing: &Standing, held: &Arc<Held>, end: &CancellationToken) {
         let trouble = Trouble::source(&self.parts.plane, standing);
         let mut failures = 0;
@@ -319,8 +325,8 @@ impl Runner {
         Ok(Opened { subscription: Arc::new(subscription), source, spool })
     }
 
-    /// The spool of a subscription that has one: while nothing can be started its messages are kept
-    /// there, or only those that the source would lose.
+    /// Opens the subscription's spool, if it needs one. In `hybrid` mode, only a source that
+    /// doesn't retain unacked messages needs it.
     async fn spool(
         &self,
         standing: &Standing,
@@ -343,11 +349,11 @@ impl Runner {
         Ok(Some(Spool::open(wanted, standing.id, &connection).await?))
     }
 
-    /// What the newest document at its path says.
+    /// Reads and checks the newest document at the subscription's path.
     async fn document(&self, standing: &Standing) -> Result<Subscription, Unready> {
         let text = self.parts.plane.document(&standing.path).await?;
         let path = standing.path.clone();
-        // One that somebody made large takes long to read.
+        // Parsing a large document takes long enough to block the other tasks on this thread.
         let read = tokio::task::spawn_blocking(move || check_subscription(&text)).await;
         let read = read.map_err(|_| Unready::Settings("the document cannot be read".to_owned()))?;
         let wrong = || {
@@ -356,20 +362,20 @@ impl Runner {
             let said = first.map_or_else(String::new, |found| format!(": {}", found.message));
             Unready::Settings(format!("the document '{path}' has errors{said}"))
         };
-        // The path it is registered at is the one that counts.
+        // The path of the registration takes precedence over the one in the document.
         let subscription = read.subscription.clone().ok_or_else(wrong)?;
         Ok(Subscription { path, ..subscription })
     }
 }
 
-/// What messages come from and go through.
+/// Open source and spool of a subscription, with its document.
 struct Opened {
     subscription: Arc<Subscription>,
     source: Arc<dyn Source>,
     spool: Option<Arc<Spool>>,
 }
 
-/// Why a source is not there.
+/// Reason a source could not be opened.
 enum Unready {
     Away(String),
     Settings(String),

@@ -1,4 +1,4 @@
-//! Acting on subscriptions: on all that are registered, or on one.
+//! Runs all registered subscriptions, or a single one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,47 +16,48 @@ use crate::runner::{AtEnd, Ended, Runner};
 use crate::source::Sources;
 use crate::tally::Tally;
 
-/// How long to wait after so many failures in a row: from a quarter of a second to ten.
+/// Returns the backoff after this many consecutive failures: 250 ms after the first, doubling up to
+/// 10 seconds.
 pub(crate) fn pause(failures: u32) -> Duration {
     Duration::from_millis((125_u64 << failures.min(7)).min(10_000))
 }
 
-/// How a runtime goes about it.
+/// Configuration of a [`Runtime`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// By what others know it. No other runtime has that name at the same time.
+    /// Lease holder name, unique among all running runtimes.
     pub holder: String,
-    /// How long others wait for it when it falls silent. Default: 30 s.
+    /// Lease duration: after a crash, another runtime takes over within this time. Default: 30 s.
     pub lease: Duration,
-    /// Where everything it does is counted.
+    /// Message counters of this process.
     pub tally: Arc<Tally>,
 }
 
 impl Options {
-    /// The usual for a runtime of this name.
+    /// Returns the default configuration for a runtime of this name.
     pub fn new(holder: impl Into<String>) -> Self {
         Self { holder: holder.into(), lease: Duration::from_secs(30), tally: Arc::default() }
     }
 }
 
-/// Acts on subscriptions until it is closed.
+/// Runs subscriptions until it is closed.
 pub struct Runtime {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Runtime {
-    /// Acts on every subscription that fetches its messages from a source there is, and on those that
-    /// are registered later. What they stand at stays as it is when this closes: it is what somebody
-    /// asked for, and goes on with the next runtime.
+    /// Runs every pull subscription whose source kind is supported, including those registered
+    /// later. Closing the runtime leaves their states unchanged, so that the next runtime resumes
+    /// them.
     pub fn all(plane: Arc<dyn Plane>, sources: Sources, options: Options) -> Self {
         let stop = CancellationToken::new();
         let all = All { parts: parts(plane, sources, options, AtEnd::Leave), stop: stop.clone() };
         Self { stop, task: tokio::spawn(all.run()) }
     }
 
-    /// Acts on the subscription at a path: registers and activates it, and drains and deactivates it
-    /// when this closes, unless another runtime waits to take over.
+    /// Runs the subscription at a path. Registers and activates it; on close, drains and
+    /// deactivates it unless another runtime waits for its lease.
     pub fn one(plane: Arc<dyn Plane>, sources: Sources, options: Options, path: String) -> Self {
         let stop = CancellationToken::new();
         let parts = parts(plane, sources, options, AtEnd::Deactivate);
@@ -64,19 +65,19 @@ impl Runtime {
         Self { stop, task: tokio::spawn(one.run()) }
     }
 
-    /// Resolves when there is nothing left to act on: the one subscription is over.
+    /// Waits until there is nothing left to run: the single subscription has ended.
     pub async fn ended(&mut self) {
         let _ = (&mut self.task).await;
     }
 
-    /// Takes nothing more, ends what is under way, and gives back what it holds.
+    /// Stops fetching, finishes messages in flight, and releases all leases.
     pub async fn close(self) {
         self.stop.cancel();
         if self.task.is_finished() {
             return;
         }
         if let Err(error) = self.task.await {
-            error!(%error, "the runtime of subscriptions ended badly");
+            error!(%error, "subscription runtime failed");
         }
     }
 }
@@ -102,7 +103,8 @@ struct All {
 impl All {
     async fn run(self) {
         let mut running: JoinSet<(Standing, Ended)> = JoinSet::new();
-        // Where each stood when it was begun, or when it was found not to be ours.
+        // Status of each subscription when its runner started, or when the runner found that this
+        // runtime must not run it.
         let mut known: HashMap<SubscriptionId, Known> = HashMap::new();
         let mut failures = 0;
         loop {
@@ -118,7 +120,7 @@ impl All {
                 }
                 Err(error) => {
                     if failures == 0 {
-                        warn!(%error, "subscriptions are not known; trying again");
+                        warn!(%error, "listing subscriptions failed, retrying");
                     }
                     failures += 1;
                 }
@@ -174,7 +176,7 @@ fn forget(
     ended: Result<(Standing, Ended), tokio::task::JoinError>,
 ) {
     match ended {
-        // It is looked at again when it has moved.
+        // The next change of its status starts a new runner.
         Ok((standing, Ended::NotOurs(at))) => {
             known.insert(standing.id, Known { standing: at, is_running: false });
         }
@@ -182,8 +184,9 @@ fn forget(
             known.remove(&standing.id);
         }
         Err(error) => {
-            error!(%error, "a subscription is no longer acted on");
-            // Whose it was is not said; all that do not run are begun again by the next look.
+            error!(%error, "subscription runner failed, restarting");
+            // The error doesn't name the subscription. This forgets every running one, so the next
+            // listing starts a runner for each, including those whose runner is still alive.
             known.retain(|_, known| !known.is_running);
         }
     }
@@ -204,7 +207,10 @@ impl One {
                 Err(error) => error,
             };
             if failures == 0 {
-                warn!(subscription = self.path, %error, "it cannot be registered; trying again");
+                warn!(
+                    subscription = self.path, %error,
+                    "subscription registration failed, retrying"
+                );
             }
             failures += 1;
             tokio::select! {
@@ -215,8 +221,8 @@ impl One {
         Runner::new(self.parts, self.stop).run(standing).await;
     }
 
-    /// The subscription, registered and active unless somebody paused it. One that was deactivated is
-    /// activated again rather than replaced, so that what it has seen stays known.
+    /// Returns the subscription, registered and active unless an operator paused it. Reactivates a
+    /// deactivated subscription instead of replacing it, to preserve its deduplication state.
     async fn activated(&self) -> Result<Standing, PlaneError> {
         let plane = &self.parts.plane;
         let listed = plane.list().await?;
@@ -229,7 +235,7 @@ impl One {
             SubscriptionState::Registered | SubscriptionState::Deactivated => {
                 plane.act(standing.id, SubscriptionAction::Activate).await
             }
-            // Whoever ended half-way is not there to end it.
+            // The runtime that drained it stopped before it finished.
             SubscriptionState::Draining => {
                 plane.act(standing.id, SubscriptionAction::Deactivate).await?;
                 plane.act(standing.id, SubscriptionAction::Activate).await

@@ -1,7 +1,7 @@
-//! A message as the payload of an execution.
+//! Converts a message to the payload of an execution.
 //!
-//! The payload has the message itself, where it came from, and the part of it that the document asks
-//! for, laid out beside that. What an author of messages writes never replaces what the runtime says.
+//! The payload contains the message, its origin, and, at the top level, the part of the message
+//! that the document selects. Fields from the message never replace fields that the runtime sets.
 
 use std::time::Duration;
 
@@ -15,19 +15,20 @@ use crate::directives::{self, Directed};
 use crate::plane::{Fault, FaultOf, NewStart};
 use crate::source::Message;
 
-/// The largest body when the document names none.
+/// Default maximum body size in bytes: 4 MiB.
 pub(crate) const BYTES_DEFAULT: u64 = 4 << 20;
 
-/// The largest body a document can ask for: what goes with it still fits into one request.
+/// Upper bound of the configurable body size: 16 MiB, so that the whole payload fits into one
+/// request.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// How deep a body may nest: it is two levels down in the payload.
+/// Maximum nesting depth of a body, which is two levels below the top of the payload.
 const BODY_DEPTH_MAX: usize = DEPTH_MAX - 2;
 
-/// The longest key of a repeat; a longer one is known by its digest.
+/// Maximum length of a deduplication key in bytes. Longer keys are replaced by their digest.
 const KEY_MAX: usize = 256;
 
-/// A start for a message, and what its headers decided.
+/// Builds the start request for a message. Also returns the directives from its headers.
 pub(crate) fn start(
     subscription: &Subscription,
     id: SubscriptionId,
@@ -62,7 +63,8 @@ fn fault(code: &str, reason: impl Into<String>) -> Fault {
     Fault { of: FaultOf::Message, code: code.to_owned(), reason: reason.into() }
 }
 
-/// By what a repeat is known: a key that every store can keep and find.
+/// Returns a deduplication key that every store accepts. Hashes keys that are empty, too long, or
+/// contain control characters.
 pub(crate) fn key_of(key: &str) -> String {
     if key.len() <= KEY_MAX && !key.contains(char::is_control) && !key.is_empty() {
         return key.to_owned();
@@ -88,7 +90,7 @@ fn payload(
     }
     let primary = match subscription.dispatch.payload_from.as_str() {
         "message.attributes" => Value::Object(message.attributes.clone()),
-        // Text that is not JSON is its own decoding.
+        // For text that is not JSON, the decoded body is the text itself.
         "message.body" => text.map_or_else(|_| data.clone(), Value::from),
         _ => data.clone(),
     };
@@ -135,7 +137,8 @@ fn payload(
     Ok(payload)
 }
 
-/// The headers by name, the last value of each; in lower case unless the document says otherwise.
+/// Returns the headers by name, with the last value of each. Names are in lower case unless the
+/// document disables it.
 fn headers(subscription: &Subscription, message: &Message) -> Map {
     if subscription.headers.passthrough.as_deref() == Some("none") {
         return Map::new();

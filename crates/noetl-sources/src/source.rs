@@ -1,7 +1,8 @@
-//! What a source of messages is to the runtime.
+//! Interface of message sources.
 //!
-//! One file per kind stands behind [`Source`]; [`Sources`] knows them by name. A source hands out
-//! messages with a handle each, and forgets one only when that handle says so.
+//! Each kind implements [`Source`] in a module of its own, and [`Sources`] maps kind names to them.
+//! A source delivers each message with an ack handle and deletes the message only through that
+//! handle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,95 +21,96 @@ use crate::postgres::Postgres;
 use crate::pubsub::Pubsub;
 use crate::redis::Redis;
 
-/// Why a source did not do what was asked.
+/// Errors of operations on a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
-    /// It cannot be reached, or lacks what was asked for. That may change.
+    /// The source is unavailable or lacks the requested object. A retry may succeed.
     #[error("{0}")]
     Away(String),
-    /// It cannot be used with these settings.
+    /// The source cannot be used with these settings.
     #[error("{0}")]
     Settings(String),
 }
 
-/// One message, however it came.
+/// A message from any kind of source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// By what a repeat is known.
+    /// Message ID, which is the default deduplication key.
     pub id: String,
     pub body: Bytes,
-    /// Its headers, in their order; a name may stand there more than once.
+    /// Headers in message order. Names may repeat.
     pub headers: Vec<(String, String)>,
-    /// What the source itself says of it beside headers.
+    /// Attributes from the source itself, other than headers.
     pub attributes: Map,
-    /// Where it came from.
+    /// Origin of the message, such as the stream and its sequence number.
     pub metadata: Map,
-    /// By what the source knows this delivery of it.
+    /// Identifier of this delivery at the source.
     pub ack_id: Option<String>,
 }
 
-/// Tells a source what became of one delivery.
+/// Ack handle of one delivery.
 #[async_trait]
 pub trait Acknowledge: Send + Sync {
-    /// It is dealt with. When this returns, the source knows.
+    /// Acks the message. The source has recorded the ack when this returns.
     async fn ack(&self) -> Result<(), SourceError>;
 
-    /// It is to come again after a while.
+    /// Nacks the message for redelivery after a delay.
     async fn nack(&self, after: Duration) -> Result<(), SourceError>;
 
-    /// It is not to come again, though it could not be dealt with.
+    /// Ends redelivery of a message that could not be processed.
     async fn term(&self) -> Result<(), SourceError>;
 
-    /// It is still being dealt with.
+    /// Extends the ack deadline while the message is processed.
     async fn extend(&self) -> Result<(), SourceError>;
 }
 
-/// A message and the handle of its delivery.
+/// A message and its ack handle.
 pub struct Delivery {
     pub message: Message,
     pub handle: Box<dyn Acknowledge>,
-    /// Where it stands among all that came, for those who keep their order.
+    /// Arrival order among all messages of a subscription; used by the spool.
     pub(crate) arrival: u64,
 }
 
 impl Delivery {
-    /// A message whose place among others is not known yet.
+    /// Creates a delivery without an arrival number.
     pub fn new(message: Message, handle: impl Acknowledge + 'static) -> Self {
         Self { message, handle: Box::new(handle), arrival: 0 }
     }
 }
 
-/// Where messages come from.
+/// An open source of messages.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// Up to so many messages, as soon as there are any; none after `wait`. What was handed out and
-    /// is neither acknowledged nor extended within [`Source::ack_wait`] comes again. Dropping the
-    /// call half-way loses nothing, but may hold up what was on its way for so long.
+    /// Waits up to `wait` for messages and returns up to `most`, or none when the wait ends. A
+    /// message that is neither acked nor extended within [`Source::ack_wait`] is redelivered.
+    /// Dropping the future loses no message, but may delay messages in transit by that time.
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError>;
 
-    /// Whether what is not acknowledged stays at the source. Default: it does.
+    /// Returns `true` if unacked messages stay at the source. Default: `true`.
     fn keeps(&self) -> bool {
         true
     }
 
-    /// How long the source waits for a word about a message.
+    /// Returns the ack deadline of a delivery.
     fn ack_wait(&self) -> Duration;
 
-    /// How much waits at the source, what was handed out included; none when nobody can know.
+    /// Returns the number of unacked messages at the source, delivered ones included, or `None` if
+    /// it cannot be determined.
     async fn backlog(&self) -> Result<Option<u64>, SourceError>;
 
-    /// Takes nothing more.
+    /// Stops fetching and closes the connection.
     async fn close(&self);
 }
 
 /// Opens sources of one kind.
 #[async_trait]
 pub trait Open: Send + Sync {
-    /// The kind, as documents write it.
+    /// Returns the kind as written in documents.
     fn kind(&self) -> &'static str;
 
-    /// The source of a subscription. The settings are those of its document with its credential laid
-    /// under them.
+    /// Opens the source of a subscription. `settings` combines the document's connection settings
+    /// with its credential; the document takes precedence.
     async fn open(
         &self,
         subscription: &Subscription,
@@ -116,33 +118,33 @@ pub trait Open: Send + Sync {
     ) -> Result<Arc<dyn Source>, SourceError>;
 }
 
-/// Kinds of sources by name. Cheap to clone.
+/// Source kinds by name. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Sources {
     kinds: HashMap<&'static str, Arc<dyn Open>>,
 }
 
 impl Sources {
-    /// All kinds there are; those that speak HTTP ask what this fence lets through.
+    /// Returns all built-in kinds. Those that use HTTP obey this egress policy.
     pub fn standard(fence: Fence) -> Self {
         let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
         servers.with(Kafka::behind(fence.clone())).with(Pubsub::behind(fence))
     }
 
-    /// The same and another kind; one of the same name is replaced.
+    /// Adds a kind, replacing one of the same name.
     #[must_use]
     pub fn with(mut self, kind: impl Open + 'static) -> Self {
         self.kinds.insert(kind.kind(), Arc::new(kind));
         self
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name.
     pub fn get(&self, kind: &str) -> Option<Arc<dyn Open>> {
         self.kinds.get(kind).cloned()
     }
 }
 
-/// A setting that is a text; none when it is absent or empty.
+/// Returns a string setting, or `None` if it is absent or empty.
 pub(crate) fn text<'a>(settings: &'a Map, key: &str) -> Result<Option<&'a str>, SourceError> {
     match settings.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -151,7 +153,7 @@ pub(crate) fn text<'a>(settings: &'a Map, key: &str) -> Result<Option<&'a str>, 
     }
 }
 
-/// A setting that is a whole number.
+/// Returns an unsigned integer setting, or `None` if it is absent.
 pub(crate) fn number(settings: &Map, key: &str) -> Result<Option<u64>, SourceError> {
     match settings.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -162,7 +164,7 @@ pub(crate) fn number(settings: &Map, key: &str) -> Result<Option<u64>, SourceErr
     }
 }
 
-/// An error with what led to it, each part once.
+/// Formats an error with its chain of sources, without repetitions.
 pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
     let mut message = format!("{what}: {error}");
     let mut cause = error.source();
@@ -176,8 +178,8 @@ pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
     message
 }
 
-/// What a subscription is called where its source asks for a name: `noetl_` and its path, with `_` for
-/// whatever is no letter, digit, `-` or `_`.
+/// Returns a subscription's default name at its source, such as a consumer name: `noetl_` and the
+/// path, with `_` for every character other than ASCII letters, digits, `-`, and `_`.
 pub(crate) fn name_of(path: &str) -> String {
     let spelled = path.chars().map(|letter| match letter {
         letter if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_') => letter,

@@ -1,8 +1,9 @@
-//! A spool: where messages are kept while nothing can be started, so that their source may forget
+//! Durable buffer for messages while executions cannot be started, so that the source can delete
 //! them.
 //!
-//! An entry is one object. Its name begins with a number that grows, so that the order of names is the
-//! order messages came in. It is durable before the source is told, and goes when its execution is.
+//! Each entry is one object. Its name begins with an increasing number, so that name order is
+//! arrival order. An entry is durable before its message is acked, and it is deleted once its
+//! execution is durable.
 
 mod entry;
 mod place;
@@ -22,20 +23,20 @@ use crate::source::{Acknowledge, Delivery, Message, SourceError};
 
 pub(crate) use self::entry::key_of_order;
 
-/// The most a spool keeps when its document does not say.
+/// Default size limit of a spool in bytes: 10 GiB.
 const BYTES_MAX: u64 = 10 << 30;
 
-/// What became of a message that was to be kept.
+/// Outcome of spooling a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     Yes,
-    /// There is no room: it stays with its source.
+    /// The spool is full. The message stays at its source, unacked.
     Full,
-    /// There is no room: it is to be put aside.
+    /// The spool is full. The message must be dead-lettered.
     Aside,
 }
 
-/// The spool of one subscription. Whoever holds the lease of the subscription has it alone.
+/// Spool of one subscription. Only the holder of the subscription's lease uses it.
 pub(crate) struct Spool {
     place: Place,
     prefix: String,
@@ -46,14 +47,14 @@ pub(crate) struct Spool {
     held: Mutex<Holding>,
 }
 
-/// How much there is.
+/// Usage of a spool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
 }
 
-/// An entry as it is listed.
+/// A listed entry of a spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) name: String,
@@ -61,7 +62,7 @@ pub(crate) struct Listed {
 }
 
 impl Spool {
-    /// Opens the spool of a subscription, with whatever was left in it.
+    /// Opens the spool of a subscription, including entries of earlier processes.
     pub(crate) async fn open(
         settings: &Settings,
         subscription: SubscriptionId,
@@ -82,29 +83,29 @@ impl Spool {
             bytes_max: retention.max_bytes.unwrap_or(BYTES_MAX),
             on_full: retention.on_full.unwrap_or(OnFull::StopAcking),
             age_max: retention.max_age_hours.map(|hours| Duration::from_secs(hours * 3600)),
-            // Above all that is there, whatever the clock of whoever wrote it said.
+            // Greater than every existing number, even if the clock of an earlier writer was ahead.
             next: AtomicU64::new(now().max(last.map_or(0, |last| last + 1))),
             held: Mutex::new(held),
         }))
     }
 
-    /// How much there is.
+    /// Returns the number and total size of the entries.
     pub(crate) fn holds(&self) -> Holding {
         *self.lock()
     }
 
-    /// Whether it holds more than it should.
+    /// Returns `true` if the entries exceed the size limit.
     pub(crate) fn is_full(&self) -> bool {
         self.lock().bytes > self.bytes_max
     }
 
-    /// Numbers of so many messages that came together, the first of them. Whenever one of them is kept,
-    /// it stands before those that came later.
+    /// Reserves consecutive numbers for `count` messages that arrived together and returns the
+    /// first. A message sorts before later arrivals, no matter when it is stored.
     pub(crate) fn arrivals(&self, count: usize) -> u64 {
         self.next.fetch_add(count as u64, Ordering::Relaxed)
     }
 
-    /// Keeps a message under the number of its arrival. When this returns, it is durable.
+    /// Stores a message under its arrival number. The entry is durable when this returns.
     pub(crate) async fn keep(&self, message: &Message, number: u64) -> Result<Kept, SourceError> {
         let text = entry::write(message, now());
         let bytes = text.len() as u64;
@@ -117,7 +118,7 @@ impl Spool {
                     OnFull::AlertOnly => {}
                 }
             }
-            // Counted before it is there, so that many at once do not all find room.
+            // Counted before the write, so that concurrent writes cannot all find room.
             held.entries += 1;
             held.bytes += bytes;
         }
@@ -129,12 +130,12 @@ impl Spool {
         put.map(|()| Kept::Yes)
     }
 
-    /// Everything there is, oldest first.
+    /// Returns all entries, oldest first.
     pub(crate) async fn list(&self) -> Result<Vec<Listed>, SourceError> {
         self.place.list(&self.prefix).await
     }
 
-    /// The message of an entry; none when it is gone.
+    /// Reads the message of an entry. Returns `None` if the entry no longer exists.
     pub(crate) async fn read(
         self: &Arc<Self>,
         listed: Listed,
@@ -168,14 +169,14 @@ impl Spool {
     }
 }
 
-/// A message that was kept.
+/// A message read from the spool.
 pub(crate) struct Spooled {
     pub(crate) delivery: Delivery,
-    /// Why it can never be started.
+    /// Reason the message can never start an execution, if there is one.
     pub(crate) fault: Option<Fault>,
 }
 
-/// The handle of an entry: it goes when its message is dealt with.
+/// Ack handle of an entry. Acking or terminating the message deletes the entry.
 struct Entry {
     spool: Arc<Spool>,
     name: String,
@@ -213,7 +214,7 @@ fn fault(code: &str, reason: String) -> Fault {
     Fault { of: FaultOf::Message, code: code.to_owned(), reason }
 }
 
-/// The time in microseconds, which numbers begin with.
+/// Returns the time in microseconds, the initial value of entry numbers.
 fn now() -> u64 {
     u64::try_from(noetl_model::Clock::now(&SystemClock).as_micros()).unwrap_or(0)
 }

@@ -1,11 +1,11 @@
-//! What a runtime has counted since it began, for those who ask it rather than the server.
+//! Message counters of a runtime process, for its own metrics endpoint.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noetl_control::MessageCounts;
 
-/// What became of all messages of a process.
+/// Outcomes of all messages since the process started.
 #[derive(Debug, Default)]
 pub struct Tally {
     counts: Mutex<MessageCounts>,
@@ -16,12 +16,12 @@ impl Tally {
         add(&mut self.lock());
     }
 
-    /// What was counted so far.
+    /// Returns the current counts.
     pub fn counts(&self) -> MessageCounts {
         *self.lock()
     }
 
-    /// As a page of metrics.
+    /// Renders the counters in the Prometheus text format.
     pub fn render(&self) -> String {
         let name = "noetl_runtime_messages_total";
         let mut page = format!(
@@ -29,7 +29,7 @@ impl Tally {
              # TYPE {name} counter\n"
         );
         for (outcome, count) in self.counts().by_label() {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(page, "{name}{{outcome=\"{outcome}\"}} {count}");
         }
         page

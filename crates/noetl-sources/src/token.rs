@@ -1,4 +1,4 @@
-//! Tokens that somebody gives out for a while, asked for over HTTP.
+//! Access tokens requested over HTTP.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use crate::source::{SourceError, chain};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long before its end a token is not used any more.
+/// Time before its expiration at which a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// How many redirects are followed: who gives out tokens has none.
+/// Maximum number of redirects. Token endpoints normally send none.
 const REDIRECTS_MAX: usize = 3;
 
-/// A client that reaches what this fence lets through.
+/// Builds an HTTP client that obeys this egress policy.
 pub(crate) fn client(fence: &Fence) -> Result<Client, SourceError> {
-    // Fails only when another part of the program chose a provider before, which is as good.
+    // Fails only if another part of the program has installed a provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().connect_timeout(Duration::from_secs(5));
     let client = fence.around(client.redirect(fence.redirects(REDIRECTS_MAX))).build();
     client.map_err(|error| SourceError::Settings(chain("no client can be made", &error)))
 }
 
-/// Whether an address that a setting names is one, and may be asked.
+/// Checks that a setting is a valid URL the egress policy allows.
 pub(crate) fn check(setting: &str, address: &str, fence: &Fence) -> Result<(), SourceError> {
     let wrong = |message: String| SourceError::Settings(format!("`{setting}`: {message}"));
     let address = address.parse::<Url>().map_err(|error| wrong(error.to_string()))?;
     fence.check(&address).map_err(|error| wrong(error.to_string()))
 }
 
-/// A token, kept until shortly before its end.
+/// A token cached until shortly before it expires.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Option<(String, Instant)>>);
 
 impl Kept {
-    /// The token, or another one that is asked for so.
+    /// Returns the cached token, or requests a new one.
     pub(crate) async fn get(
         &self,
         request: impl FnOnce() -> Result<RequestBuilder, SourceError>,
     ) -> Result<String, SourceError> {
-        // Held while it is asked for: who waits is given the same.
+        // Locked during the request, so that concurrent callers share one token.
         let mut kept = self.0.lock().await;
         if let Some((token, until)) = &*kept
             && Instant::now() < *until
@@ -56,13 +56,13 @@ impl Kept {
         Ok(token)
     }
 
-    /// Does not use it again.
+    /// Discards the cached token.
     pub(crate) async fn forget(&self) {
         *self.0.lock().await = None;
     }
 }
 
-/// A token, and how long it is good.
+/// Sends a token request. Returns the token and its lifetime.
 async fn ask(request: RequestBuilder) -> Result<(String, Duration), SourceError> {
     let away = |error: reqwest::Error| {
         SourceError::Away(chain("no token is given out", &error.without_url()))

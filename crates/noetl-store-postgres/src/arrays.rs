@@ -1,4 +1,4 @@
-//! Appends as the parallel arrays the database's function takes.
+//! Encodes appends as the parallel arrays that the database function takes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use sqlx::{PgConnection, Postgres, Row};
 use crate::column::{At, Utc, interval};
 use crate::outgoing::Outgoing;
 
-/// Collects one column of everything there is.
+/// Binds one array per column, collected over all rows.
 macro_rules! columns {
     ($query:expr, $over:expr, |$each:pat_param| $($column:expr),+ $(,)?) => {
         $query$(.bind($over.clone().map(|$each| $column).collect::<Vec<_>>()))+
@@ -29,14 +29,14 @@ mod commands;
 
 use self::commands::{bind_inserts, bind_moves, bind_releases, inserted};
 
-/// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
-/// everything that needs no database.
+/// An append, checked and encoded by its caller. The writer is the bottleneck and does no work that
+/// can be done without the database.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) expected: i64,
-    /// The id of the event at `expected`.
+    /// ID of the event at `expected`.
     pub(crate) after: Option<EventId>,
-    /// The id of its last event.
+    /// ID of the last appended event.
     pub(crate) last: Option<EventId>,
     pub(crate) start: Option<Start>,
     pub(crate) row: ExecutionRow,
@@ -69,7 +69,7 @@ impl Item {
         })
     }
 
-    /// Takes out of JSON what a `jsonb` column refuses: a NUL.
+    /// Replaces NUL characters in JSON, which a `jsonb` column rejects.
     pub(crate) fn without_nul(mut self) -> Self {
         for event in &mut self.events {
             let texts = [&mut event.context, &mut event.result, &mut event.meta];
@@ -78,7 +78,7 @@ impl Item {
         self
     }
 
-    /// The due rows it adds or removes.
+    /// Returns the IDs of the timers that the append adds or removes.
     pub(crate) fn due_ids(&self) -> impl Iterator<Item = DueId> {
         self.due.iter().map(|row| row.id).chain(self.delivered.iter().copied())
     }
@@ -88,19 +88,19 @@ impl Item {
     }
 }
 
-/// A place as stored. Places past the largest signed number do not occur in a log; as the start of
-/// a read they are past everything.
+/// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;
+/// as the start of a read they are past every event.
 pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
-/// A number of rows as the database takes it.
+/// Converts a row count to a `bigint` for `limit` and similar clauses.
 pub(crate) fn rows(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A text the database can hold: it has no NUL. Names and messages with one come only from hostile
-/// hands, and must not keep a batch from being committed.
+/// Replaces NUL characters, which a Postgres text can't contain. Only malicious input contains one,
+/// and it must not prevent a batch from being committed.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
@@ -113,10 +113,10 @@ fn small(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// What one execution appends in one statement: one append, or several that follow each other.
+/// Appends of one execution in one statement, each of which follows the previous one.
 pub(crate) type Chain<'a> = Vec<&'a Item>;
 
-/// What became of a chain that was not kept.
+/// Outcome of a chain that was not appended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotKept {
     pub(crate) execution: i64,
@@ -136,13 +136,13 @@ impl NotKept {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Speaker {
-    /// The lane it appends in.
+    /// Commit lane of this process.
     pub(crate) lane: i16,
-    /// What it says when it leaves commands that nobody holds.
+    /// Notification payload for an append that leaves pending commands.
     pub(crate) work_left: Arc<str>,
-    /// Whether a proxy that pools by transaction is in between. The driver sends a statement in two
-    /// messages, and such a proxy may hand them to different connections: there a statement keeps no
-    /// name and runs in a transaction.
+    /// Whether a transaction-pooling proxy is in between. The driver sends a statement in two
+    /// messages, which such a proxy may route to different connections. Statements then are unnamed
+    /// and run in a transaction.
     pub(crate) is_pooled: bool,
 }
 
@@ -151,8 +151,8 @@ fn leaves_work(chains: &[Chain<'_>]) -> bool {
     changes.any(|change| inserted(change).is_some_and(|row| row.state == CommandState::Pending))
 }
 
-/// Appends chains of different executions in one statement, with what goes out of them. Answers for
-/// those that were not kept.
+/// Appends chains of different executions and their outbox rows in one statement. Returns the
+/// outcomes of the chains that were not appended.
 pub(crate) async fn append(
     connection: &mut PgConnection,
     speaker: &Speaker,
@@ -181,8 +181,8 @@ fn not_kept(row: &PgRow) -> Result<NotKept, sqlx::Error> {
 
 type Append_<'q> = Query<'q, Postgres, PgArguments>;
 
-/// Where a chain begins and ends: it starts where its first append does and leaves the row of its
-/// last.
+/// First and last append of a chain. The chain starts at the sequence number of the first append,
+/// and the execution row is that of the last.
 struct Ends<'a> {
     first: &'a Item,
     last: &'a Item,
@@ -289,14 +289,16 @@ fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q
     query.bind(CODEC)
 }
 
-/// Further columns as the function takes them. It reads texts out of them, which can't hold a NUL.
+/// Returns the additional columns as the function takes them. It extracts texts from them, which
+/// can't contain a NUL.
 fn further(more: &str) -> String {
     let mut text = more.to_owned();
     replace_nul(&mut text);
     text
 }
 
-/// Replaces every escaped NUL of a JSON text; a backslash that is itself escaped begins none.
+/// Replaces every escaped NUL (`\u0000`) in a JSON text. An escaped backslash followed by `u0000`
+/// is not a NUL and stays unchanged.
 pub(crate) fn replace_nul(text: &mut String) {
     if !text.contains("\\u0000") {
         return;

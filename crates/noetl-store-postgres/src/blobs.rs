@@ -1,4 +1,4 @@
-//! Rows of content and of the references to it.
+//! Implements [`Blobs`] and [`BlobRefs`] on the tables `blob` and `blob_ref`.
 
 mod spooled;
 
@@ -56,7 +56,7 @@ impl Blobs for PostgresStore {
         let found: Option<Vec<u8>> = self.one(action, make, |row| row.try_get(0)).await?;
         let bytes = found.ok_or(BlobError::Missing { digest: blob.digest })?;
         let asked = blob.clone();
-        // The digest of much is not for a thread that others wait for.
+        // Hashing large content must not block an async worker thread.
         let checked = tokio::task::spawn_blocking(move || asked.check(&bytes).map(|()| bytes));
         checked.await.map_err(|error| StoreError::backend(action, error))?
     }
@@ -69,7 +69,7 @@ impl Blobs for PostgresStore {
 
     async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError> {
         let sql = include_str!("../queries/blob_list.sql");
-        // Every digest comes after no bytes at all.
+        // An empty byte string sorts before every digest.
         let after = after.map(|after| after.as_bytes().to_vec()).unwrap_or_default();
         let make = || sqlx::query(sql).bind(&after).bind(rows(limit));
         let listed = self.list("list content", make, stored).await?;
@@ -104,7 +104,7 @@ fn digest(row: &PgRow, index: usize) -> Result<Digest, sqlx::Error> {
     Ok(Digest::from_bytes(bytes.try_into().map_err(unreadable)?))
 }
 
-/// The database's time, and content unless there is none.
+/// Returns the database's time, and a blob unless the row has none.
 fn stored(row: &PgRow) -> Result<(Timestamp, Option<StoredBlob>), sqlx::Error> {
     let now = row.try_get::<At, _>(0)?.0;
     if row.try_get::<Option<&[u8]>, _>(1)?.is_none() {

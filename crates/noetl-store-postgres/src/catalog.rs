@@ -1,4 +1,4 @@
-//! Catalog rows.
+//! Implements [`Catalog`] on the table `catalog`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp, Value};
@@ -70,7 +70,7 @@ impl Catalog for PostgresStore {
         path: &str,
         version: Option<u32>,
     ) -> Result<Option<CatalogEntry>, StoreError> {
-        // A version past the largest signed number does not exist.
+        // A version beyond `i32::MAX` does not exist.
         let version = version.map(|version| i32::try_from(version).unwrap_or(-1));
         let sql = include_str!("../queries/catalog_get_at.sql");
         self.one(
@@ -161,7 +161,7 @@ fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {
         path: row.try_get(1)?,
         version: small(row, 2)?,
         kind: row.try_get(3)?,
-        // A document that came from elsewhere may have no text.
+        // A document of an adopted database may have no text.
         content: row.try_get::<Option<String>, _>(4)?.unwrap_or_default(),
         layout: column::json(row, 5)?,
         payload: column::json(row, 6)?,

@@ -1,4 +1,5 @@
-//! Columns whose Rust types are ours: times as microseconds, both with and without a zone.
+//! Encodes and decodes columns: timestamps in microseconds with and without time zone, numbers, and
+//! JSON.
 
 use std::time::Duration;
 
@@ -9,39 +10,40 @@ use sqlx::postgres::types::{Oid, PgInterval};
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef};
 use sqlx::{Decode, Encode, Postgres, Row, Type};
 
-/// Microseconds from 1970 to 2000, where the database's count begins.
+/// Microseconds from 1970 to 2000, which is the epoch of Postgres timestamps.
 const EPOCH_2000: i64 = 946_684_800_000_000;
 
-/// A moment in a `timestamptz` column.
+/// Value of a `timestamptz` column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) Timestamp);
 
-/// The first moment the database can hold, in its year 4713 BC, as microseconds from 1970.
+/// Earliest timestamp that Postgres can store, in 4713 BC, as microseconds since 1970.
 const FIRST: i64 = -210_866_803_200_000_000;
 
-/// The longest time that is added to or taken from the present: a thousand years, which no row of
-/// the database's own making is older than, and which no sum overflows with.
+/// Longest interval that is added to or subtracted from the current time, in microseconds: a
+/// thousand years. No row written by the database is older, and no sum overflows.
 const LONGEST: i64 = 1000 * 366 * 24 * 3600 * 1_000_000;
 
 impl At {
-    /// The moment, or the first that the database can hold.
+    /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
     pub(crate) fn within(at: Timestamp) -> Self {
         Self(at.max(Timestamp::from_micros(FIRST)))
     }
 }
 
-/// A span of time that can be added to the present and taken from it.
+/// Converts a duration to an interval, limited so that adding it to or subtracting it from the
+/// current time can't overflow.
 pub(crate) fn interval(span: Duration) -> PgInterval {
     let microseconds = i64::try_from(span.as_micros()).unwrap_or(LONGEST).min(LONGEST);
     PgInterval { months: 0, days: 0, microseconds }
 }
 
-/// A moment in a `timestamp` column, which holds UTC.
+/// Value of a `timestamp` column, which is in UTC.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Utc(pub(crate) Timestamp);
 
 impl Utc {
-    /// The moment, or the first that the database can hold.
+    /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
     pub(crate) fn within(at: Timestamp) -> Self {
         Self(At::within(at).0)
     }
@@ -90,34 +92,34 @@ macro_rules! time_column {
     };
 }
 
-// The numbers by which every Postgres knows these types and the arrays of them.
+// OIDs of these types and of their arrays, which are the same on every Postgres server.
 time_column!(At, 1184, 1185);
 time_column!(Utc, 1114, 1115);
 
-/// A number that is never negative.
+/// Reads a nonnegative `bigint`.
 pub(crate) fn number(row: &PgRow, index: usize) -> Result<u64, sqlx::Error> {
     let number: i64 = row.try_get(index)?;
     u64::try_from(number).map_err(unreadable)
 }
 
-/// A small number that is never negative.
+/// Reads a nonnegative `integer`.
 pub(crate) fn small(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
     let number: i32 = row.try_get(index)?;
     u32::try_from(number).map_err(unreadable)
 }
 
-/// A number that a `bigint` holds, or none.
+/// Reads a nullable `bigint` as `u32`. Fails if it is out of range.
 pub(crate) fn optional_count(row: &PgRow, index: usize) -> Result<Option<u32>, sqlx::Error> {
     let number: Option<i64> = row.try_get(index)?;
     number.map(|number| u32::try_from(number).map_err(unreadable)).transpose()
 }
 
-/// A count, which a `bigint` holds with room to spare.
+/// Reads a `bigint` as `u32`. Fails if it is out of range.
 pub(crate) fn count(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
     u32::try_from(number(row, index)?).map_err(unreadable)
 }
 
-/// A text that stands for one of our values.
+/// Reads a text column and parses it. Fails if `parse` returns `None`.
 pub(crate) fn parsed<T>(
     row: &PgRow,
     index: usize,
@@ -127,33 +129,33 @@ pub(crate) fn parsed<T>(
     parse(text).ok_or_else(|| unreadable(format!("`{text}` is not a value of this column")))
 }
 
-/// A JSON column that was read as text.
+/// Parses a nullable JSON column that was read as text.
 pub(crate) fn json(row: &PgRow, index: usize) -> Result<Option<Value>, sqlx::Error> {
     let text: Option<&str> = row.try_get(index)?;
     text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
 }
 
-/// A JSON column that is never null.
+/// Parses a JSON column. Returns [`Value::Null`] for SQL `null`.
 pub(crate) fn value(row: &PgRow, index: usize) -> Result<Value, sqlx::Error> {
     Ok(json(row, index)?.unwrap_or(Value::Null))
 }
 
-/// A moment, or none.
+/// Reads a nullable `timestamptz` column.
 pub(crate) fn instant(row: &PgRow, index: usize) -> Result<Option<Timestamp>, sqlx::Error> {
     Ok(row.try_get::<Option<At>, _>(index)?.map(|at| at.0))
 }
 
-/// A size in bytes, which never gets near the largest signed number.
+/// Converts a size in bytes to a `bigint`. Sizes never reach `i64::MAX`.
 pub(crate) fn size(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// A JSON value as the text that is bound for it.
+/// Returns a JSON value as the text to bind.
 pub(crate) fn json_text(value: Option<&Value>) -> Option<String> {
     value.map(Value::to_string)
 }
 
-/// A row that this version cannot read.
+/// Returns the error for a row that this version can't decode.
 pub(crate) fn unreadable(error: impl Into<BoxDynError>) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }

@@ -1,7 +1,7 @@
-//! Statements of operators, on a connection of their own.
+//! Runs SQL statements of operators, each on a connection of its own.
 //!
-//! The database itself turns rows into JSON, so that every type it has is told. Whatever runs here runs
-//! in one transaction and for a limited time.
+//! The database converts rows to JSON, so that values of every type can be returned. A statement
+//! runs in one transaction with a time limit.
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
@@ -15,11 +15,11 @@ use sqlx::{AssertSqlSafe, Column, ConnectOptions, Connection, PgConnection, Post
 use crate::PostgresStore;
 use crate::error::store_error;
 
-/// How long a statement may take.
+/// Time limit of a statement.
 const TIMEOUT: &str = "30s";
 
-/// What the database says of a statement that cannot be a part of another: bad syntax, and what is
-/// not possible there.
+/// Error codes of a statement that can't be nested in another one: syntax error, and feature not
+/// supported.
 const NOT_INSIDE: [&str; 2] = ["42601", "0A000"];
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl Database for PostgresStore {
             Err(Some(error)) => Err(error),
             Ok(rows) => Ok(rows),
         };
-        // What it holds is of no use to anybody any more.
+        // The outcome is known, so a failure to close doesn't matter.
         let _ = connection.close().await;
         run
     }
@@ -69,7 +69,7 @@ impl Database for PostgresStore {
     }
 }
 
-/// Whether a statement has rows to tell, by how it begins.
+/// Returns `true` if a statement returns rows, judging by its first keyword.
 fn answers(text: &str) -> bool {
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     match first.to_ascii_lowercase().as_str() {
@@ -87,7 +87,7 @@ async fn run_plain(
     run(connection, sql, text.to_owned(), plain).await
 }
 
-/// Runs one statement in a transaction, all of it or nothing.
+/// Runs a statement in a transaction.
 async fn run(
     connection: &mut PgConnection,
     sql: &Sql,
@@ -134,13 +134,13 @@ fn bound<'q>(
     }
 }
 
-/// A row that the database told as JSON.
+/// Decodes a row that the database returned as JSON.
 fn told(row: &PgRow) -> Result<Map, sqlx::Error> {
     let text: &str = row.try_get(0)?;
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-/// A row of a statement that cannot be a part of another: what such ones tell is text.
+/// Decodes a row of a statement that can't be nested. Such statements return text.
 fn plain(row: &PgRow) -> Result<Map, sqlx::Error> {
     let columns = row.columns().iter().enumerate();
     Ok(columns.map(|(place, column)| (column.name().to_owned(), value(row, place))).collect())
@@ -160,7 +160,7 @@ fn is_not_inside(error: &SqlError) -> bool {
     matches!(error, SqlError::Refused(text) if NOT_INSIDE.iter().any(|code| text.ends_with(&format!("({code})"))))
 }
 
-/// What the database says of a statement is for whoever wrote it.
+/// Converts an error. The message and code of a rejected statement are passed on to its author.
 fn failed(error: sqlx::Error) -> SqlError {
     match &error {
         sqlx::Error::Database(said) => {

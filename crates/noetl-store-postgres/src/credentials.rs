@@ -1,4 +1,4 @@
-//! Credential rows.
+//! Implements [`Credentials`] on the table `credential`.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
@@ -63,7 +63,7 @@ impl Credentials for PostgresStore {
         let sql = include_str!("../queries/credential_list.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(filter.kind.as_deref());
         let mut found = self.list("list credentials", make, credential).await?;
-        // Databases disagree on what a case is.
+        // Databases differ in case folding, so the filter is applied here.
         found.retain(|credential| filter.takes(&credential.kept));
         Ok(found)
     }

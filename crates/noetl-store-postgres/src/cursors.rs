@@ -1,4 +1,4 @@
-//! Rows of `stream_cursor`.
+//! Implements [`Cursors`] on the table `stream_cursor`.
 
 use async_trait::async_trait;
 use noetl_store::{Advanced, Cursors, Lease, StoreError};

@@ -1,4 +1,4 @@
-//! Rows of `due`.
+//! Implements [`Due`], the store of timers, on the table `due`.
 
 use std::time::Duration;
 

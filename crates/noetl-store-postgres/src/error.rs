@@ -1,92 +1,92 @@
-//! How opening fails, and what the driver's errors mean to a caller.
+//! Errors of opening a store, and the classification of driver errors.
 
 use noetl_store::{BackendError, StoreError};
 use sqlx::Error;
 
-/// A store that cannot be opened.
+/// Error of opening a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is not one.
+    /// The URL is malformed.
     #[error("the database URL is not of the form postgres://user:password@host:port/database")]
     Url(#[source] BackendError),
-    /// Nobody answers there, or not to us.
+    /// The server is unavailable or rejected the connection.
     #[error("could not connect to Postgres at {place}")]
     Connect {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         #[source]
         source: BackendError,
     },
-    /// The server is too old.
+    /// The server is older than Postgres 15.
     #[error("Postgres at {place} is version {found}; 15 or newer is needed")]
     Version {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         found: String,
     },
-    /// The database cannot hold every text.
+    /// The encoding of the database can't represent all texts.
     #[error("the database at {place} has encoding {found}; make one with encoding UTF8")]
     Encoding {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         found: String,
     },
-    /// A newer version has changed the schema.
+    /// A newer version of this program changed the schema.
     #[error(
         "the schema at {place} has version {found}, and this program knows {known}: a newer version changed it"
     )]
     Newer {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         found: i32,
-        /// The newest this program knows.
+        /// Latest version that this program knows.
         known: i32,
     },
-    /// The schema is not up to date and was not to be changed.
+    /// The schema is out of date, and migration was not allowed.
     #[error(
         "the schema at {place} has version {found} and {known} is needed: run `noetl db migrate`"
     )]
     Older {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
-        /// Its schema version; 0 when there is none.
+        /// Schema version of the database; 0 if there is no schema.
         found: i32,
-        /// The version this program needs.
+        /// Schema version that this program needs.
         known: i32,
     },
-    /// A migration failed and was undone.
+    /// A migration failed and was rolled back.
     #[error("migration {name} failed at {place} and was undone")]
     Migration {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         name: String,
         #[source]
         source: BackendError,
     },
-    /// Anything else the database says.
+    /// Any other error of the database.
     #[error("could not open the database at {place}")]
     Database {
-        /// Host, port and database.
+        /// Host, port, and database.
         place: String,
         #[source]
         source: BackendError,
     },
 }
 
-/// What became of a statement that failed.
+/// Outcome of a statement that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The server undid it: it can be tried again as it is, at once.
+    /// The server rolled it back because of a conflict. Retrying it unchanged can succeed.
     Retry,
-    /// There is no room.
+    /// Disk or memory of the server is exhausted.
     Full,
-    /// The server did not take it.
+    /// The server rejected it, or it was never sent.
     Refused,
-    /// The server never takes such data.
+    /// The server rejected the data. Retrying can't succeed.
     Data,
-    /// The connection was lost: nobody knows.
+    /// The connection was lost, so the outcome is unknown.
     Unknown,
-    /// A row this version cannot read.
+    /// This version can't decode a row.
     Row,
 }
 
@@ -95,18 +95,18 @@ pub(crate) fn fate(error: &Error) -> Fate {
         Error::Database(error) => match error.code().as_deref() {
             // Serialization failure, deadlock, lock not available.
             Some("40001" | "40P01" | "55P03") => Fate::Retry,
-            // Disk full, out of memory, and its relatives; a full disk also shows as an I/O error
-            // while a file is extended, which has its own code.
+            // Disk full, out of memory, and related codes. A full disk can also appear as an I/O
+            // error while a file is extended, which has its own code.
             Some("53100" | "53200" | "53000") => Fate::Full,
-            // The server went down under the statement.
+            // The server shut down or the connection failed during the statement.
             Some("57P01" | "57P02" | "57P04" | "08006" | "08003" | "08000") => Fate::Unknown,
-            // What it was given has a wrong form or size, or breaks a rule.
+            // The data has an invalid form or size, or violates a constraint.
             Some(code) if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => {
                 Fate::Data
             }
             _ => Fate::Refused,
         },
-        // Nothing was sent yet.
+        // The statement was not sent.
         Error::PoolTimedOut
         | Error::PoolClosed
         | Error::Configuration(_)
@@ -117,7 +117,8 @@ pub(crate) fn fate(error: &Error) -> Fate {
     }
 }
 
-/// Whether the log has an event of this id already: its partitions name their keys after themselves.
+/// Returns `true` if the event log already contains an event with this ID. The primary key
+/// constraint has the name of its partition.
 fn is_taken_event(error: &Error) -> bool {
     let Error::Database(error) = error else { return false };
     let is_key = error.constraint().is_some_and(|name| name.ends_with("_pkey"));
@@ -126,7 +127,7 @@ fn is_taken_event(error: &Error) -> bool {
         && error.table().is_some_and(|name| name.starts_with("event"))
 }
 
-/// What a failed read, or a failed write that changed nothing if it failed, means to its caller.
+/// Converts the error of a read, or of a write that is known not to be committed.
 pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
     if is_taken_event(&error) {
         return StoreError::EventTaken(error.into());
@@ -143,7 +144,8 @@ pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
     }
 }
 
-/// The same for a write whose statement was sent: a lost connection leaves it open what became of it.
+/// Converts the error of a write that was sent. A lost connection leaves the outcome of the write
+/// unknown.
 pub(crate) fn write_error(action: &'static str, error: Error) -> StoreError {
     match fate(&error) {
         Fate::Unknown => StoreError::Unknown(error.into()),
@@ -151,7 +153,8 @@ pub(crate) fn write_error(action: &'static str, error: Error) -> StoreError {
     }
 }
 
-/// A statement that returns a row whatever it finds returned none: the id is somebody else's.
+/// Returns the error for a statement that must return a row and returned none, because another row
+/// uses the ID.
 pub(crate) fn no_row(action: &'static str) -> StoreError {
     StoreError::backend(action, "the id is taken by another")
 }

@@ -1,4 +1,4 @@
-//! The log's side of the store.
+//! Implements [`EventLog`]: appends, reads, and locks of event logs.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -64,7 +64,8 @@ impl EventLog for PostgresStore {
         if !found.is_empty() || after != Seq::START || limit == 0 {
             return Ok(found);
         }
-        // Nothing there, or a log of an adopted database that is opened for the first time.
+        // The log is empty, or it is the log of an adopted database that is read for the first time
+        // and has no sequence numbers.
         let sql = "select noetl.place_imported_1($1) where exists \
                    (select from noetl.event where execution_id = $1 and seq is null)";
         let make = || sqlx::query(sql).bind(execution.get());
@@ -158,7 +159,7 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
     event_row(row)?.decode().map_err(unreadable)
 }
 
-/// The columns of a row of the log, from the first on.
+/// Decodes an event row, whose columns start at index 0.
 pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
     let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
         let text: Option<&str> = row.try_get(index)?;
@@ -182,7 +183,7 @@ pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
         meta: row.try_get(14)?,
         error: row.try_get(15)?,
         duration: row.try_get(16)?,
-        // Other programs have keys that are no ids.
+        // Keys of other programs may not be IDs.
         idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
         more: row.try_get::<Option<String>, _>(18)?.filter(|more| more != "{}"),
     })

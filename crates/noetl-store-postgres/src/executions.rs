@@ -1,4 +1,4 @@
-//! Execution rows.
+//! Implements [`Executions`] on the table `execution`.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Executions for PostgresStore {
         tenant: &Tenant,
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        // Three statements, so that each is planned for its own index.
+        // Use three statements, so that each is planned for its own index.
         let sql = match (filter.parent, filter.status) {
             (Some(_), _) => include_str!("../queries/execution_list_by_parent.sql"),
             (None, Some(_)) => include_str!("../queries/execution_list_by_status.sql"),

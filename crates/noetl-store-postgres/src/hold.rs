@@ -1,4 +1,4 @@
-//! One execution for one caller: its row is locked until the transaction ends.
+//! Locks one execution for one caller: a row lock that lasts until the transaction ends.
 
 use async_trait::async_trait;
 use noetl_model::{Event, ExecutionId, Seq};
@@ -18,7 +18,7 @@ pub(crate) struct Locked {
     how: How,
 }
 
-/// How appends are written.
+/// Settings of this database that determine how appends are written.
 #[derive(Debug, Clone)]
 pub(crate) struct How {
     pub(crate) speaker: Speaker,
@@ -28,7 +28,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// One append as this database takes it.
+    /// Checks and encodes an append for this database.
     pub(crate) fn encode(&self, append: Append) -> Result<Item, Malformed> {
         let item = Item::encode(append)?;
         Ok(if self.is_binary { item.without_nul() } else { item })
@@ -36,7 +36,8 @@ impl How {
 }
 
 impl Locked {
-    /// Waits for whoever has the execution. One that does not exist is held by nobody.
+    /// Locks the row of the execution, after waiting for the transaction that has locked it. Locks
+    /// nothing if the execution does not exist.
     pub(crate) async fn take(
         mut transaction: Transaction<'static, Postgres>,
         execution: ExecutionId,
@@ -63,7 +64,8 @@ impl Locked {
 impl Held for Locked {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let sql = include_str!("../queries/event_read.sql");
-        // Planned each time: a plan that is made here must not serve reads with other settings.
+        // Plan the query each time: a plan cached here must not be used for reads with other
+        // planner settings.
         let query = sqlx::query(sql).persistent(false);
         let query = query.bind(self.execution.get()).bind(place(after)).bind(rows(limit));
         let failed = |error| store_error("read the event log", error);

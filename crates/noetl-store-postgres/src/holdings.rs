@@ -1,4 +1,4 @@
-//! Leases of commands that workers elsewhere hold: columns of `command`.
+//! Implements [`Holdings`], the leases of commands by remote workers, on columns of `command`.
 
 use std::time::Duration;
 

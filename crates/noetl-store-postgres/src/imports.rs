@@ -1,4 +1,5 @@
-//! Rows from elsewhere: one transaction per call, a handful of statements whatever their number.
+//! Implements [`Imports`]: one transaction per call, with a few statements regardless of the number
+//! of rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,7 +19,7 @@ use crate::executions::execution;
 
 const ACTION: &str = "import rows";
 
-/// How often an import is tried again that the server undid because of others.
+/// Maximum number of attempts of an import that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;
 
 #[async_trait]
@@ -40,7 +41,7 @@ impl Imports for PostgresStore {
                     Err(error) => return Err(StoreError::Unknown(error.into())),
                 },
                 Err(error) if fate(&error) == Fate::Retry && tries < TRIES_MAX => tries += 1,
-                // Nothing of it was committed, whatever became of the connection.
+                // Nothing was committed, even if the connection was lost.
                 Err(error) if fate(&error) == Fate::Unknown => {
                     return Err(store_error(ACTION, error));
                 }
@@ -68,14 +69,14 @@ impl Imports for PostgresStore {
     }
 }
 
-/// An execution as an import found it, and then leaves it.
+/// State of an execution before the import, updated as rows are added.
 struct Known {
     tenant: Tenant,
     is_imported: bool,
     listed: ImportedExecution,
     last: Option<EventId>,
     is_unplaced: bool,
-    /// Whether its rows were given places just now.
+    /// Whether this import assigned sequence numbers to its existing rows.
     is_placed: bool,
 }
 
@@ -89,7 +90,7 @@ impl<'a> Importer<'a> {
         Self { store, connection }
     }
 
-    /// A statement as this connection takes it.
+    /// Builds a statement, which is unnamed behind a transaction-pooling proxy.
     fn query<'q>(&self, sql: &'static str) -> crate::line::Statement<'q> {
         sqlx::query(sql).persistent(!self.store.how().speaker.is_pooled)
     }
@@ -132,7 +133,7 @@ impl<'a> Importer<'a> {
         row
     }
 
-    /// The executions, held until the end. Those nobody knows are made.
+    /// Creates missing executions and locks all of them until the transaction ends.
     async fn open(&mut self, rows: &[Import]) -> Result<HashMap<ExecutionId, Known>, sqlx::Error> {
         let mut first: BTreeMap<ExecutionId, &Import> = BTreeMap::new();
         for import in rows {
@@ -158,7 +159,7 @@ impl<'a> Importer<'a> {
         Ok(known)
     }
 
-    /// Gives the rows of an adopted log their places, and returns the last of them.
+    /// Assigns sequence numbers to the rows of an adopted log, and returns the last one.
     async fn place(&mut self, execution: ExecutionId) -> Result<Seq, sqlx::Error> {
         let place = self.query("select noetl.place_imported_1($1)");
         place.bind(execution.get()).execute(&mut *self.connection).await?;
@@ -167,7 +168,7 @@ impl<'a> Importer<'a> {
         Ok(Seq(last.try_get::<i64, _>(0)?.unsigned_abs()))
     }
 
-    /// Returns the rows that their logs hold already.
+    /// Returns the rows that their logs already contain.
     async fn duplicates(
         &mut self,
         rows: &[Import],
@@ -230,7 +231,8 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Comes before the lane is held, because others wait for that.
+    /// Writes the outbox rows. Runs before the update of the lane, because other writers wait for
+    /// that row.
     async fn send(
         &mut self,
         known: &HashMap<ExecutionId, Known>,
@@ -264,7 +266,7 @@ impl<'a> Importer<'a> {
             ($query:expr, |$known:ident, $row:ident| $($column:expr),+ $(,)?) => {
                 $query$(.bind(ours().map(|$known| {
                     let $row = &$known.listed.row;
-                    // Each column takes what it needs of the two.
+                    // Each column uses only some of these two values.
                     let _ = &$row;
                     $column
                 }).collect::<Vec<_>>()))+

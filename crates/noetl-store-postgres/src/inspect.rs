@@ -1,4 +1,4 @@
-//! Looking at a database: how far its schema is, what is wrong with it, how large it is.
+//! Inspects a database: schema version, integrity, and table sizes.
 
 use noetl_store::{StoreError, TableSize};
 use sqlx::{ConnectOptions, Connection, Row};
@@ -6,16 +6,16 @@ use sqlx::{ConnectOptions, Connection, Row};
 use crate::column::number;
 use crate::{OpenError, Options, PostgresStore, migrate};
 
-/// How far a schema is.
+/// Schema version of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
-    /// How many migrations it has had; 0 when there is none.
+    /// Number of migrations that were applied; 0 if there is no schema.
     pub found: i32,
-    /// How many this program knows.
+    /// Number of migrations that this program knows.
     pub known: i32,
 }
 
-/// How far the schema of this database is. Changes nothing.
+/// Returns the schema version of a database. Read-only.
 pub async fn schema(options: &Options) -> Result<Schema, OpenError> {
     let place = options.place();
     let connected = options.connect.connect().await;
@@ -23,20 +23,20 @@ pub async fn schema(options: &Options) -> Result<Schema, OpenError> {
         .map_err(|error| OpenError::Connect { place: place.clone(), source: error.into() })?;
     let found = migrate::version(&mut connection).await;
     let found = found.map_err(|error| OpenError::Database { place, source: error.into() })?;
-    // What it holds is of no use to anybody any more.
+    // The result is known, so a failure to close doesn't matter.
     let _ = connection.close().await;
     Ok(Schema { found, known: migrate::known() })
 }
 
 impl PostgresStore {
-    /// What is wrong with the schema: indexes that were not finished, rows outside every partition.
+    /// Returns the problems of the schema: invalid indexes, and rows outside every partition.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         let sql = include_str!("../queries/schema_check.sql");
         self.list("check the database", || sqlx::query(sql), |row| row.try_get(0)).await
     }
 
-    /// Rows and bytes of every table, its indexes and partitions included, by name. Counts every
-    /// row.
+    /// Returns the rows and bytes of every table, including indexes and partitions, sorted by name.
+    /// Counts every row, so the call takes time on large tables.
     pub async fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
         let sql = include_str!("../queries/table_sizes.sql");
         let size = |row: &_| {

@@ -1,4 +1,4 @@
-//! Keychain rows.
+//! Implements [`Keychain`] on the table `keychain`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Tenant};

@@ -1,4 +1,4 @@
-//! Rows of `leader`.
+//! Implements [`Leases`] on the table `leader`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -62,7 +62,8 @@ impl Leases for PostgresStore {
     ) -> Result<Option<(u16, Lease)>, StoreError> {
         let failed = |error| write_error(ACQUIRE, error);
         let mut transaction = self.reserved().begin(ACQUIRE).await?;
-        // Holders of one prefix take their turns; without that all of them would go for one number.
+        // Serialize the callers of one prefix, which would otherwise all try to acquire the same
+        // number.
         let lock = "select pg_advisory_xact_lock(hashtextextended('noetl.leader/' || $1, 0))";
         sqlx::query(lock)
             .persistent(false)
@@ -81,7 +82,7 @@ impl Leases for PostgresStore {
                 return Ok(None);
             };
             let name = format!("{prefix}{number}");
-            // None when somebody took it by its name since it was seen free: look again.
+            // `None` if another caller acquired this name since the list was read: try again.
             if let Some(lease) = take(&mut transaction, &name, holder, ttl).await.map_err(failed)? {
                 break (number, lease);
             }

@@ -1,9 +1,10 @@
-//! The shared store: a Postgres database that several processes use at once.
+//! The shared store: a Postgres database that several processes use concurrently.
 //!
-//! A batch of the journal is one statement, whatever its size: a function of the database locks the
-//! executions in id order, keeps what fits the log and answers for the rest. Reads go beside it over
-//! a pool. No session state is used, so a proxy that pools by transaction may stand between. The
-//! schema is in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
+//! A batch of the journal is one statement, regardless of its size: a database function locks the
+//! executions in ID order, appends the chains that match their logs, and returns the outcome of the
+//! others. Reads run concurrently on a connection pool. The store uses no session state, so a
+//! transaction-pooling proxy may be in between. The schema is in `migrations/`, queries are in
+//! `queries/`; no other crate depends on the tables.
 
 mod arrays;
 mod blobs;

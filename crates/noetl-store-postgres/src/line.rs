@@ -1,4 +1,4 @@
-//! Connections that statements go through, and what becomes of a statement whose connection is lost.
+//! Sends statements over a connection pool, and retries those whose connection was lost.
 
 use noetl_store::StoreError;
 use sqlx::postgres::{PgArguments, PgPool, PgQueryResult, PgRow};
@@ -7,47 +7,47 @@ use sqlx::{Postgres, Transaction};
 
 use crate::error::{Fate, fate, store_error, write_error};
 
-/// How often a change is sent again that the server undid because of others.
+/// Maximum number of attempts of a change that the server rolls back because of conflicts.
 const CHANGES_MAX: usize = 10;
 
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
-/// How the server plans the statements of a line.
+/// Planner settings for the statements of a line.
 ///
-/// Without statistics, and while a table or a partition is small, the planner takes indexes that
-/// begin with the same column for equally good, and reading or sorting a whole table for cheaper
-/// than an index. It uses such a plan until the connection ends or the table is analyzed, however
-/// many rows there are by then. The settings of a transaction rule those plans out. They also switch
-/// `jit` off, because a plan that uses what they rule out looks expensive enough to be compiled.
+/// Without statistics, and while a table or a partition is small, the planner considers all indexes
+/// with the same first column equally good, and scanning or sorting a whole table cheaper than an
+/// index. It reuses such a plan until the connection ends or the table is analyzed, even if the
+/// table has grown by then. The settings of a transaction exclude those plans. They also disable
+/// `jit`, because a plan that uses an excluded method seems expensive enough to be compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plans {
-    /// By cost, without a transaction of its own.
+    /// Chooses plans by cost, without a separate transaction.
     ByCost,
-    /// Rows are found by index.
+    /// Finds rows by index.
     ByKey,
-    /// Rows are found by the index that has them in the order the statement asks for. Only for
-    /// statements whose every `order by` on a table is the order of the index to use.
+    /// Finds rows by the index that provides the order of the statement. Only for statements in
+    /// which every `order by` on a table is the order of the index to use.
     InOrder,
 }
 
-/// A pool, and how it is spoken to.
+/// A connection pool with its settings.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) pool: PgPool,
-    /// Whether a proxy that pools by transaction stands between.
+    /// Whether a transaction-pooling proxy is in between.
     pub(crate) is_pooled: bool,
     pub(crate) plans: Plans,
 }
 
 impl Line {
-    /// How often a read is sent when its connection was lost: a restart of the server leaves none of
-    /// the pooled ones, and each of them may be the next to be taken.
+    /// Returns the maximum number of attempts of a read whose connection was lost. A restart of the
+    /// server breaks all pooled connections, and each of them may be used next.
     fn reads_max(&self) -> u32 {
         self.pool.options().get_max_connections() + 1
     }
 
-    /// Begins a transaction, with the line's plans. A connection that turns out to be gone is
-    /// replaced by another.
+    /// Begins a transaction with the planner settings of the line. Replaces a connection that turns
+    /// out to be closed.
     pub(crate) async fn begin(
         &self,
         action: &'static str,
@@ -78,7 +78,7 @@ impl Line {
         self.is_pooled || self.plans != Plans::ByCost
     }
 
-    /// Sends one statement and returns its rows, in a transaction if the line needs one.
+    /// Sends a statement and returns its rows, in a transaction if the line needs one.
     async fn fetch(&self, statement: Statement<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
         if !self.needs_transaction() {
             return statement.fetch_all(&self.pool).await;
@@ -102,7 +102,7 @@ impl Line {
         Ok(done)
     }
 
-    /// Reads rows.
+    /// Reads and decodes rows. Retries after a lost connection or a conflict.
     pub(crate) async fn list<'q, T>(
         &self,
         action: &'static str,
@@ -126,7 +126,7 @@ impl Line {
         decoded.map_err(|error| store_error(action, error))
     }
 
-    /// Reads the first row.
+    /// Reads and decodes the first row, if there is one.
     pub(crate) async fn one<'q, T>(
         &self,
         action: &'static str,
@@ -136,7 +136,8 @@ impl Line {
         Ok(self.list(action, make, decode).await?.into_iter().next())
     }
 
-    /// Sends one statement that changes something, and decodes what it returns.
+    /// Sends a statement that changes data, and decodes the rows it returns. Retries after a
+    /// conflict, but not after a lost connection, because the outcome is unknown then.
     pub(crate) async fn change<'q, T>(
         &self,
         action: &'static str,
@@ -155,7 +156,8 @@ impl Line {
         decoded.map_err(|error| store_error(action, error))
     }
 
-    /// Sends one statement that changes something, and says how many rows it changed.
+    /// Sends a statement that changes data, and returns the number of changed rows. Retries after a
+    /// conflict, but not after a lost connection, because the outcome is unknown then.
     pub(crate) async fn touch<'q>(
         &self,
         action: &'static str,

@@ -1,7 +1,8 @@
-//! Hears what other processes say through the database.
+//! Receives notifications of other processes through the database.
 //!
-//! One connection listens; it must not go through a proxy that pools by transaction, which would
-//! hand it to others. Whether anything is heard at all is tried once, by a word to oneself.
+//! One connection listens. It must not go through a transaction-pooling proxy, which would share it
+//! with other clients. A probe that the process sends to itself tests once whether notifications
+//! arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,23 +14,23 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-/// The one channel everything is said on.
+/// Postgres channel of all notifications.
 pub(crate) const CHANNEL: &str = "noetl";
 
-/// How long a word to oneself may take to arrive.
+/// Time limit for the arrival of the probe.
 const PROBE_MAX: Duration = Duration::from_secs(3);
 
-/// What to say when nothing can be heard.
+/// Warning if notifications don't arrive.
 const DEAF: &str = "other processes are not heard through this database URL; \
      give one past the proxy in NOETL_DATABASE_DIRECT_URL";
 
-/// How long to rest before listening is tried again.
+/// Time between two attempts to listen.
 const REST: Duration = Duration::from_secs(10);
 
-/// What is heard. Listening ends with this.
+/// Listener for notifications of other processes. Dropping it stops listening.
 #[derive(Debug)]
 pub(crate) struct Ears {
-    /// What this process signs with, so that it does not wake itself.
+    /// Name of this process in notifications, so that it ignores its own.
     name: String,
     heard: Arc<Notify>,
     hears: Arc<AtomicBool>,
@@ -37,7 +38,8 @@ pub(crate) struct Ears {
 }
 
 impl Ears {
-    /// Listens there; without a place to listen on nothing is heard.
+    /// Starts to listen in the background. Without connection options, no notifications are
+    /// received.
     pub(crate) fn open(listen_on: Option<PgConnectOptions>, say_on: PgPool, name: String) -> Self {
         let (heard, hears) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (own, heard_too, hears_too) = (name.clone(), heard.clone(), hears.clone());
@@ -51,17 +53,17 @@ impl Ears {
         Self { name, heard, hears, task }
     }
 
-    /// What to say so that others look for work.
+    /// Returns the notification payload that makes other processes look for pending commands.
     pub(crate) fn work_left(&self) -> String {
         format!("work {}", self.name)
     }
 
-    /// Resolves when another process left work.
+    /// Waits until another process reports pending commands.
     pub(crate) async fn others_left_work(&self) {
         self.heard.notified().await;
     }
 
-    /// Whether anything would be heard at all.
+    /// Returns `true` if notifications are received.
     pub(crate) fn hears(&self) -> bool {
         self.hears.load(Ordering::Relaxed)
     }
@@ -84,7 +86,7 @@ async fn listen(
         let ended = hear(&listen_on, &say_on, &name, &heard, &hears).await;
         hears.store(false, Ordering::Relaxed);
         if let Err(error) = ended {
-            debug!(%error, "nothing is heard from other processes for now");
+            debug!(%error, "notification listener failed, retrying");
         }
         tokio::time::sleep(REST).await;
     }
@@ -97,7 +99,7 @@ async fn hear(
     heard: &Notify,
     hears: &AtomicBool,
 ) -> Result<(), sqlx::Error> {
-    // A pool of its own, of one connection that is kept: a listener takes it for good.
+    // Use a separate pool with one connection that never expires, because the listener keeps it.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .max_lifetime(None)
@@ -123,11 +125,11 @@ async fn hear(
     });
     if !arrived.await.is_ok_and(|arrived| matches!(arrived, Ok(true))) {
         warn!("{DEAF}");
-        // Nothing will change that by itself.
+        // Only a different configuration can change this.
         std::future::pending::<()>().await;
     }
     hears.store(true, Ordering::Relaxed);
-    // What was said before was not heard.
+    // Earlier notifications were missed, so wake up once.
     heard.notify_one();
     let own = format!("work {name}");
     while let Some(word) = listener.try_recv().await? {

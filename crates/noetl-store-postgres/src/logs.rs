@@ -1,4 +1,4 @@
-//! What steps print.
+//! Implements [`Logs`], the step logs, within a byte budget per execution and command.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,7 @@ use crate::error::{Fate, fate, write_error};
 
 const ACTION: &str = "keep lines";
 
-/// How often a transaction is begun again that the server undid because of others.
+/// Maximum number of attempts of a transaction that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;
 
 #[async_trait]
@@ -74,14 +74,16 @@ impl Logs for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Appends lines to an execution, if there is one, and counts lost ones. The number of the last.
+    /// Appends lines to the step logs of an execution, and counts skipped lines.
+    ///
+    /// Returns the number of the last line, or `None` if the execution does not exist.
     async fn count_lines(
         &self,
         execution: ExecutionId,
         lines: &[NewLine],
         lost: &[PassedOver],
     ) -> Result<Option<u64>, StoreError> {
-        // Behind a proxy that pools by transaction no statement keeps a name.
+        // Statements are unnamed behind a transaction-pooling proxy.
         let is_kept = !self.how().speaker.is_pooled;
         let mut tries = 1;
         loop {
@@ -107,7 +109,7 @@ async fn append(
     lines: &[NewLine],
     lost: &[PassedOver],
 ) -> Result<Option<u64>, sqlx::Error> {
-    // Held against a purge, so that no line outlives its execution.
+    // Lock the row against a purge, so that no line outlives its execution.
     let sql = "select from noetl.execution where execution_id = $1 for key share";
     if sqlx::query(sql)
         .persistent(is_kept)
@@ -195,7 +197,8 @@ async fn kept(
     })
 }
 
-/// Removes what a command's tail has too much. How much it counted for.
+/// Deletes the oldest lines of a command's tail that exceed its budget. Returns the bytes they
+/// counted for.
 async fn cut(
     connection: &mut PgConnection,
     is_kept: bool,
@@ -221,7 +224,7 @@ async fn cut(
     Ok(bytes)
 }
 
-/// Lines by column, as one statement takes them.
+/// Columns of the lines that one statement inserts.
 #[derive(Default)]
 struct Columns {
     n: Vec<i64>,

@@ -1,13 +1,14 @@
-//! Brings the schema up to date: numbered files, forward only, each in its own transaction, one
-//! process at a time. No statement keeps a name, and one outside a transaction is a single message, so
-//! that a proxy that pools by transaction can be in between.
+//! Migrates the schema to the latest version with numbered, forward-only files. Each migration runs
+//! in its own transaction, under a lock that admits one process at a time. Statements are unnamed,
+//! and those outside a transaction are a single message, so that a transaction-pooling proxy may be
+//! in between.
 
 use sqlx::{Connection, PgConnection, Row};
 use tracing::info;
 
 use crate::OpenError;
 
-/// The migrations in order; a migration's number is its place in this list, from 1.
+/// Migrations in order. The number of a migration is its index in this list, from 1.
 const MIGRATIONS: [(&str, &str); 15] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
@@ -26,21 +27,21 @@ const MIGRATIONS: [(&str, &str); 15] = [
     ("0016_access", include_str!("../migrations/0016_access.sql")),
 ];
 
-/// Replaced at the end of every run.
+/// Functions, which are replaced at the end of every migration run.
 const FUNCTIONS: &str = include_str!("../migrations/functions.sql");
 
-/// Lists executions of an adopted log, so many per transaction.
+/// Creates execution rows for an adopted log, at most 1,000 per transaction.
 const ADOPT: &str = "select noetl.adopt_executions_1(1000)";
 
-/// The advisory lock that migrations are run under: `noetl` in ASCII.
+/// Key of the advisory lock for migrations: `noetl` in ASCII.
 const LOCK: i64 = 0x6e_6f_65_74_6c;
 
-/// The version this program needs.
+/// Returns the schema version that this program needs.
 pub(crate) fn known() -> i32 {
     i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
 }
 
-/// Runs what has not been run.
+/// Runs all pending migrations, replaces the functions, and adopts an existing log.
 pub(crate) async fn migrate(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let prepared = prepare(connection).await;
     prepared.map_err(|error| failed("the list of migrations", place, error))?;
@@ -56,8 +57,8 @@ pub(crate) async fn migrate(connection: &mut PgConnection, place: &str) -> Resul
     adopted.map_err(|error| failed("the list of adopted executions", place, error))
 }
 
-/// Lists the executions of an adopted log, a batch per transaction: a run that was interrupted goes
-/// on where it was.
+/// Creates execution rows for an adopted log, one batch per transaction. A later run continues
+/// after an interruption.
 async fn adopt(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let sql = "select to_regclass('noetl.adoption') is not null";
     if !sqlx::raw_sql(sql).fetch_one(&mut *connection).await?.try_get::<bool, _>(0)? {
@@ -70,12 +71,12 @@ async fn adopt(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
             break;
         }
         listed += i64::from(batch);
-        info!(executions = listed, "executions of the adopted log are listed");
+        info!(executions = listed, "created rows for executions of adopted log");
     }
     Ok(())
 }
 
-/// Whether JSON columns of the log are `jsonb`, as the published server makes them.
+/// Returns `true` if the JSON columns of the log are `jsonb`, as the published server creates them.
 pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let sql = "select coalesce(bool_or(data_type = 'jsonb'), false) \
                from information_schema.columns \
@@ -83,7 +84,7 @@ pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sql
     sqlx::raw_sql(sql).fetch_one(connection).await?.try_get(0)
 }
 
-/// Refuses a schema that this program does not fit.
+/// Returns an error if the schema is older or newer than this program needs.
 pub(crate) async fn check(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let found = version(connection).await;
     let found = found
@@ -96,7 +97,7 @@ pub(crate) async fn check(connection: &mut PgConnection, place: &str) -> Result<
     }
 }
 
-/// The schema's version; 0 when there is none.
+/// Returns the schema version; 0 if there is no schema.
 pub(crate) async fn version(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
     let sql = "select to_regclass('noetl.schema_migration') is not null";
     let exists: bool = sqlx::raw_sql(sql).fetch_one(&mut *connection).await?.try_get(0)?;
@@ -154,7 +155,7 @@ async fn replace_functions(connection: &mut PgConnection) -> Result<(), sqlx::Er
     transaction.commit().await
 }
 
-/// Held until the transaction ends.
+/// Acquires the migration lock until the transaction ends.
 pub(crate) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let query = sqlx::query("select pg_advisory_xact_lock($1)").persistent(false);
     query.bind(LOCK).execute(connection).await?;

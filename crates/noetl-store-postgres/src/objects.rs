@@ -1,4 +1,4 @@
-//! Rows of objects.
+//! Implements [`Objects`] on the table `object_store`.
 
 use async_trait::async_trait;
 use noetl_store::{BlobRef, Object, ObjectSummary, Objects, StoreError};

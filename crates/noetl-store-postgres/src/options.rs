@@ -1,4 +1,4 @@
-//! Where the database is, and how it is talked to.
+//! Connection options of the store.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::OpenError;
 
-/// How to open a Postgres store.
+/// Options to open a Postgres store.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) connect: PgConnectOptions,
-    /// Where `listen` connects: past a proxy that pools by transaction.
+    /// Connection options for `listen`, which bypass a transaction-pooling proxy.
     pub(crate) direct: Option<PgConnectOptions>,
-    /// Whether a proxy that pools by transaction is in between.
+    /// Whether a transaction-pooling proxy is in between.
     pub(crate) is_pooled: bool,
     pub(crate) connections: u32,
     pub(crate) acquire_timeout: Duration,
@@ -24,13 +24,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Connections kept at most, when nothing else is said.
+    /// Default maximum number of connections.
     pub const CONNECTIONS: u32 = 10;
 
-    /// Prepared statements kept per connection, when nothing else is said.
+    /// Default number of cached prepared statements per connection.
     pub const STATEMENTS: usize = 100;
 
-    /// A database by its URL, `postgres://user:password@host:port/database`.
+    /// Parses a URL of the form `postgres://user:password@host:port/database`.
     pub fn new(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             connect: parse(url)?.statement_cache_capacity(Self::STATEMENTS),
@@ -38,29 +38,30 @@ impl Options {
             is_pooled: false,
             connections: Self::CONNECTIONS,
             acquire_timeout: Duration::from_secs(30),
-            // Any will do: processes of one lane only wait for each other a little longer.
+            // Any lane works: processes that share a lane only wait a little longer for each other.
             lane: u16::try_from(std::process::id() % u32::from(crate::writer::LANES)).unwrap_or(0),
             migrate: true,
             outbox: OutboxOptions::default(),
         })
     }
 
-    /// How many connections are kept at most: one is the writer's, and who holds an execution reads
-    /// beside it.
+    /// Sets the maximum number of connections, at least 3: the writer uses one, and a caller that
+    /// has locked an execution needs a second one for reads.
     #[must_use]
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections.max(3);
         self
     }
 
-    /// How long a call waits for a connection.
+    /// Sets the time limit of a call that waits for a connection.
     #[must_use]
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
         self.acquire_timeout = timeout;
         self
     }
 
-    /// How many prepared statements a connection keeps; 0 for a proxy that pools by transaction.
+    /// Sets the number of cached prepared statements per connection. 0 is for a transaction-pooling
+    /// proxy.
     #[must_use]
     pub fn statement_cache(mut self, capacity: usize) -> Self {
         self.connect = self.connect.statement_cache_capacity(capacity);
@@ -68,14 +69,14 @@ impl Options {
         self
     }
 
-    /// Another URL of the same database, for `listen`, which no proxy that pools by transaction can
+    /// Sets another URL of the same database for `listen`, which a transaction-pooling proxy can't
     /// serve.
     pub fn direct_url(mut self, url: &str) -> Result<Self, OpenError> {
         self.direct = Some(parse(url)?);
         Ok(self)
     }
 
-    /// Which lane this process appends in, by any number of its own. Positions are in commit order
+    /// Sets the commit lane of this process, from any number. Positions follow the commit order
     /// within a lane.
     #[must_use]
     pub fn lane(mut self, number: u16) -> Self {
@@ -83,22 +84,22 @@ impl Options {
         self
     }
 
-    /// Whether the schema is brought up to date when the store opens; otherwise an old schema is
-    /// an error.
+    /// Sets whether opening the store migrates the schema. Otherwise an outdated schema is an
+    /// error.
     #[must_use]
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
         self
     }
 
-    /// Whether events go to the outbox, and how long a claim of it lasts.
+    /// Sets whether events are written to the outbox, and the lease duration of a claim.
     #[must_use]
     pub fn outbox(mut self, outbox: OutboxOptions) -> Self {
         self.outbox = outbox;
         self
     }
 
-    /// The database as messages name it: without the password.
+    /// Returns the host, port, and database for messages, without the password.
     pub(crate) fn place(&self) -> String {
         let database = self.connect.get_database().unwrap_or("");
         format!("{}:{}/{database}", self.connect.get_host(), self.connect.get_port())
@@ -107,7 +108,7 @@ impl Options {
 
 fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| OpenError::Url(error.into()))?;
-    // The driver asks for UTC in the start-up packet by itself, so that holds behind a proxy too.
-    // What it asks beyond that a proxy may refuse, and numbers are exact without it.
+    // The driver requests UTC in the startup packet, which also works behind a proxy. A proxy may
+    // reject other settings, and numbers are exact without them.
     Ok(options.application_name("noetl").extra_float_digits(None))
 }

@@ -1,4 +1,4 @@
-//! Rows of `outbox`.
+//! Implements [`Outbox`] on the table `outbox`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Events as rows of the outbox.
+//! Encodes events as rows of the outbox.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use sqlx::{PgConnection, Row};
 
 use crate::arrays::{Chain, Item};
 
-/// Executions whose tenants are remembered.
+/// Maximum number of executions whose tenants are cached.
 const TENANTS_MAX: usize = 10_000;
 
-/// An event on its way out.
+/// An event to write to the outbox.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) execution: ExecutionId,
@@ -21,15 +21,15 @@ pub(crate) struct Outgoing {
     pub(crate) body: String,
 }
 
-/// Makes the rows. An append says its tenant only when it starts an execution, and an execution's
-/// tenant never changes, so it is asked for once.
+/// Builds outbox rows. An append contains the tenant only if it starts an execution. The tenant of
+/// an execution never changes, so it is queried once and cached.
 #[derive(Debug, Default)]
 pub(crate) struct Sender {
     tenants: HashMap<i64, Tenant>,
 }
 
 impl Sender {
-    /// The rows of these chains, in the order of their items' places.
+    /// Returns the outbox rows of these chains, in the order of the items in their group.
     pub(crate) async fn outgoing(
         &mut self,
         connection: &mut PgConnection,
@@ -40,7 +40,7 @@ impl Sender {
         let mut items = Vec::new();
         for (chain, places) in chains.iter().zip(places) {
             let Some(first) = chain.first() else { continue };
-            // One that does not exist keeps nothing of the append either.
+            // If the execution doesn't exist, the append is rejected, too.
             let start = first.start.as_ref().map(|start| &start.tenant);
             let tenant = start.or_else(|| self.tenants.get(&first.execution()));
             let Some(tenant) = tenant else { continue };
@@ -54,7 +54,7 @@ impl Sender {
         Ok(rows)
     }
 
-    /// Asks for the tenants of executions that are not started here and not known.
+    /// Queries the tenants of executions that these chains don't start and that are not cached.
     async fn learn(
         &mut self,
         connection: &mut PgConnection,
@@ -68,7 +68,7 @@ impl Sender {
             return Ok(());
         }
         if self.tenants.len() + unknown.len() > TENANTS_MAX {
-            // All of the group are asked for again, those that were known a moment ago too.
+            // Query all executions of the group, including those that were cached.
             self.tenants.clear();
             unknown = going_on.collect();
         }

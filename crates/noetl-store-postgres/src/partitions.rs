@@ -1,12 +1,14 @@
-//! The log's partitions, made before they are needed.
+//! Creates the partitions of the event log before they are needed.
 
 use sqlx::{Connection, PgConnection};
 use tracing::{info, warn};
 
 use crate::migrate;
 
-/// Makes the partitions of this quarter and the next four, and says when rows ended up in the
-/// default one, which nothing but a wrong clock or a missed run of this can bring about.
+/// Creates the partitions of the current quarter and the next four, and returns their names.
+///
+/// Warns if the default partition contains rows, which can result only from a wrong clock or a
+/// missed run of this function.
 pub(crate) async fn make_ahead(connection: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     migrate::lock(&mut transaction).await?;
@@ -19,10 +21,10 @@ pub(crate) async fn make_ahead(connection: &mut PgConnection) -> Result<Vec<Stri
         sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
     if !made.is_empty() {
-        info!(partitions = made.join(", "), "partitions of the log were made");
+        info!(partitions = made.join(", "), "created event log partitions");
     }
     if is_strayed {
-        warn!("the log's default partition holds rows: an execution id is outside every quarter");
+        warn!("event log default partition has rows: an execution ID is outside every quarter");
     }
     Ok(made)
 }

@@ -1,4 +1,4 @@
-//! Rows of modules.
+//! Implements [`Plugins`] on the table `plugin_module`.
 
 use async_trait::async_trait;
 use noetl_store::{BlobRef, Plugin, PluginSummary, Plugins, StoreError};

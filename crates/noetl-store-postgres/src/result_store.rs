@@ -1,4 +1,4 @@
-//! Rows of results.
+//! Implements [`ResultStore`] on the table `result_store`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ResultId, Tenant, Value};

@@ -1,8 +1,8 @@
-//! Removing what is old, in portions.
+//! Purges old data in batches.
 //!
-//! Rows go in short statements, each a transaction of its own, so that nothing else waits for
-//! long. An execution goes with everything it has in one statement. Parts of the log are named by
-//! the calendar quarter in which executions were started.
+//! Each batch of rows is a short statement in its own transaction, so that other transactions don't
+//! wait long. An execution is deleted with all its data in one statement. Partitions of the event
+//! log are named after the calendar quarter in which their executions started.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Snowflakes, Timestamp};
@@ -20,24 +20,24 @@ use crate::column::{At, number, parsed};
 
 const ACTION: &str = "purge";
 
-/// Executions looked at in one go, and removed in one statement.
+/// Number of executions per page, and per delete statement.
 const PAGE: usize = 200;
 
-/// Rows of other tables removed in one statement.
+/// Number of rows of other tables per delete statement.
 const PORTION: usize = 5000;
 
-/// A table whose rows go by a time of their own: those whose time, $1 or earlier, has come.
+/// Statements that purge a table by a time column, for rows with a time of `$1` or earlier.
 struct Sweep {
     count: &'static str,
     delete: &'static str,
 }
 
-/// The statements of a sweep, from the table and which of its rows go.
+/// Builds the statements of a sweep from a table and the condition for rows to delete.
 macro_rules! sweep {
     ($table:literal, $goes:literal) => {
         sweep!($table, "ctid", "t.ctid", $goes)
     };
-    // A row's place names it in one table only, and not in one that is made of several.
+    // `ctid` identifies a row within one physical table only, so a partitioned table needs a key.
     ($table:literal, $key:literal, $of_t:literal, $goes:literal) => {
         Sweep {
             count: concat!("select count(*) from noetl.", $table, " t where ", $goes),
@@ -81,7 +81,7 @@ impl Retention for PostgresStore {
         let now = now.ok_or_else(|| StoreError::backend(ACTION, "no time"))?;
         let mut removed = Removed::default();
         let expired = policy.expired.then_some(now);
-        // What goes by its own age comes first, so that it is counted there in a dry run too.
+        // Sweep rows by their own age first, so that a dry run counts them there, too.
         for (sweep, since, count) in [
             (RUNTIMES, policy.runtimes.since(now), &mut removed.runtimes),
             (OUTBOX, policy.outbox.since(now), &mut removed.outbox),
@@ -109,7 +109,7 @@ impl Retention for PostgresStore {
     }
 }
 
-/// Which executions go, and what of theirs was counted already.
+/// Criteria for executions to purge, and for their rows that the sweeps have already counted.
 struct Purge {
     since: Timestamp,
     commands: Option<Timestamp>,
@@ -140,7 +140,7 @@ impl PostgresStore {
         }
     }
 
-    /// Returns the log's partitions in the order of time, without the default one.
+    /// Returns the partitions of the event log in chronological order, without the default one.
     async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
         let sql = "select partition, lower_bound, upper_bound from noetl.event_bounds_1() \
                    order by upper_bound nulls last";
@@ -151,8 +151,8 @@ impl PostgresStore {
         self.list(ACTION, || sqlx::query(sql), partition).await
     }
 
-    /// Drops the log's partitions that end before this time and are empty, and returns their names. A
-    /// dry run returns the names of those that would be empty.
+    /// Drops the empty partitions of the event log that end before this time, and returns their
+    /// names. A dry run returns the names of those that would be empty.
     async fn drop_partitions(
         &self,
         since: Timestamp,
@@ -165,7 +165,7 @@ impl PostgresStore {
         let make = || sqlx::query(sql).bind(first_kept).bind(&kept).bind(dry_run);
         let dropped = self.change(ACTION, make, |row| row.try_get::<String, _>(0)).await?;
         if !dropped.is_empty() && !dry_run {
-            info!(partitions = dropped.join(", "), "dropped empty partitions of the event log");
+            info!(partitions = dropped.join(", "), "dropped empty event log partitions");
         }
         Ok(dropped)
     }
@@ -196,14 +196,14 @@ impl PostgresStore {
             let (gone, portion) = self.remove(purge, &going).await?;
             removed.add(&portion);
             for id in going {
-                // One that was moved since it was looked at has a recent event now.
+                // An execution that advanced since the page was read has a recent event.
                 let fate = if gone.contains(&id) { Fate::Goes } else { Fate::Recent };
                 tally.note(ExecutionId::new(id), fate);
             }
         }
     }
 
-    /// Removes logs of subscriptions that are over, and counts their events.
+    /// Deletes the event logs of subscriptions that have ended, and returns the number of events.
     async fn logs_of_subscriptions(
         &self,
         purge: &Purge,
@@ -224,7 +224,8 @@ impl PostgresStore {
         Ok(removed)
     }
 
-    /// Removes the log of a subscription that still is over. How many events.
+    /// Deletes the event log of a subscription if it is still ended, and returns the number of
+    /// events.
     async fn remove_log(&self, id: ExecutionId, since: Timestamp) -> Result<u64, StoreError> {
         let sql = include_str!("../queries/subscription_log_purge.sql");
         let mut removed = 0;
@@ -239,7 +240,8 @@ impl PostgresStore {
         }
     }
 
-    /// Removes executions that still may go, and says which; a dry run only counts.
+    /// Deletes executions that still match, and returns their IDs and the deleted rows. A dry run
+    /// only counts.
     async fn remove(
         &self,
         purge: &Purge,

@@ -1,4 +1,4 @@
-//! Rows of `runtime`.
+//! Implements [`Runtimes`] on the table `runtime`.
 
 use std::time::Duration;
 

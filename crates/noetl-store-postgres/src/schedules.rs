@@ -1,4 +1,4 @@
-//! Rows of `schedule`.
+//! Implements [`Schedules`] on the table `schedule`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};

@@ -1,4 +1,4 @@
-//! What is encrypted, whosever it is.
+//! Implements [`SealedRows`]: encrypted values of all tenants.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};

@@ -1,4 +1,4 @@
-//! Rows of the audit of secrets.
+//! Implements [`SecretAudit`], the audit records of secrets, which form a hash chain.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::error::{Fate, fate, write_error};
 
 const RECORD: &str = "record the use of a secret";
 
-/// How often a use is recorded anew that met another at the end of the chain.
+/// Maximum number of attempts to record a use that conflicts with another one at the end of the
+/// chain.
 const TRIES_MAX: usize = 5;
 
 #[async_trait]
@@ -94,7 +95,7 @@ fn used(row: &PgRow) -> Result<SecretUse, sqlx::Error> {
 }
 
 impl PostgresStore {
-    /// Adds a use at the end of the chain, which nobody else moves meanwhile.
+    /// Appends a use to the chain, whose head is locked until the transaction ends.
     async fn link_use(&self, tenant: &Tenant, used: &SecretUse) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool().begin().await?;
         let sql = "select seq, link_hash from noetl.audit_head for update";
@@ -125,7 +126,7 @@ impl PostgresStore {
     }
 }
 
-/// The use with texts and times that the database can hold: it is better changed than unseen.
+/// Replaces texts and times that the database can't store: an altered record is better than none.
 fn holdable(used: SecretUse) -> SecretUse {
     let text = |text: String| plain(&text).into_owned();
     SecretUse {

@@ -1,4 +1,4 @@
-//! Rows of `projection_snapshot`.
+//! Implements [`Snapshots`] on the table `projection_snapshot`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Value};

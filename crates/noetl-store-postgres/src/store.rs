@@ -1,4 +1,4 @@
-//! The store itself: one writer, one connection for what goes on by itself, and a pool for callers.
+//! The store: a writer, a reserved connection for background work, and a pool for callers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::listen::Ears;
 use crate::writer::{LANES, Writer};
 use crate::{OpenError, Options, migrate, partitions};
 
-/// Connections that are in no caller's hands: the writer's, and the reserved one.
+/// Number of connections outside the callers' pool: the writer's and the reserved one.
 const OWN: u32 = 2;
 
-/// A connection that was idle for longer is asked whether it is still there before it is used again.
-/// Longer than an idle process rests between two statements, so that it is not asked twice as often
-/// as it speaks; a read that meets a dead one is sent again anyway.
+/// A connection that was idle for longer is pinged before it is used. The limit exceeds the time
+/// between two statements of an idle process, so that pings don't double its traffic. A read on a
+/// closed connection is retried anyway.
 const IDLE_MAX: Duration = Duration::from_secs(45);
 
 /// A store in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresStore {
     callers: Line,
-    /// The pool of `callers`, with [`Plans::ByKey`].
+    /// Pool of `callers`, with [`Plans::ByKey`].
     by_key: Line,
-    /// The pool of `callers`, with [`Plans::InOrder`].
+    /// Pool of `callers`, with [`Plans::InOrder`].
     in_order: Line,
     reserved: Line,
     writer: Writer,
@@ -38,7 +38,7 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store: connects, checks the server and brings the schema up to date.
+    /// Opens a store: connects, checks the server, and migrates the schema.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let place = options.place();
         let connected = options.connect.connect().await;
@@ -56,7 +56,7 @@ impl PostgresStore {
         let is_binary = migrate::is_binary(&mut connection).await.map_err(|source| {
             OpenError::Database { place: place.clone(), source: source.into() }
         })?;
-        // What it holds is of no use to anybody any more.
+        // The connection is no longer needed, so a failure to close doesn't matter.
         let _ = connection.close().await;
         let is_pooled = options.is_pooled;
         let callers = options.connections.saturating_sub(OWN).max(1);
@@ -66,8 +66,8 @@ impl PostgresStore {
         let reserved = Line { pool: pool(&options, 1), is_pooled, plans: Plans::ByCost };
         let outbox = options.outbox;
         let name = format!("{}-{:x}", std::process::id(), entropy());
-        // A proxy that pools by transaction would hand on a connection that listens, and words meant
-        // for this process would come between the answers to others.
+        // A transaction-pooling proxy would share a listening connection with other clients, whose
+        // responses would then contain notifications for this process.
         let own = (!options.is_pooled).then(|| options.connect.clone());
         let ears = Ears::open(options.direct.or(own), callers.pool.clone(), name);
         let speaker = Speaker {
@@ -80,7 +80,7 @@ impl PostgresStore {
         Ok(Self { callers, by_key, in_order, reserved, writer, outbox, how, ears })
     }
 
-    /// Ends every connection.
+    /// Closes all connections of the pools.
     pub async fn close(self) {
         self.callers.pool.close().await;
         self.reserved.pool.close().await;
@@ -102,28 +102,28 @@ impl PostgresStore {
         self.outbox
     }
 
-    /// What callers ask for goes through here.
+    /// Returns the pool for statements of callers.
     pub(crate) fn pool(&self) -> &PgPool {
         &self.callers.pool
     }
 
-    /// Returns the line of statements that must find their rows by index; see [`Plans::ByKey`].
+    /// Returns the line for statements that must find their rows by index; see [`Plans::ByKey`].
     pub(crate) fn by_key(&self) -> &Line {
         &self.by_key
     }
 
-    /// Returns the line of statements whose order names the index; see [`Plans::InOrder`].
+    /// Returns the line for statements whose order determines the index; see [`Plans::InOrder`].
     pub(crate) fn in_order(&self) -> &Line {
         &self.in_order
     }
 
-    /// A connection that callers cannot use up: what keeps executions going goes through it, so that
-    /// nobody's lease ends and nothing that is due waits because many ask at once.
+    /// Returns the reserved connection, which callers can't exhaust. Leases and timers use it, so
+    /// that many concurrent callers neither let a lease expire nor delay a timer.
     pub(crate) fn reserved(&self) -> &Line {
         &self.reserved
     }
 
-    /// As [`Line::begin`].
+    /// Calls [`Line::begin`] on the callers' pool.
     pub(crate) async fn begin(
         &self,
         action: &'static str,
@@ -131,7 +131,7 @@ impl PostgresStore {
         self.callers.begin(action).await
     }
 
-    /// As [`Line::list`].
+    /// Calls [`Line::list`] on the callers' pool.
     pub(crate) async fn list<'q, T>(
         &self,
         action: &'static str,
@@ -141,7 +141,7 @@ impl PostgresStore {
         self.callers.list(action, make, decode).await
     }
 
-    /// As [`Line::one`].
+    /// Calls [`Line::one`] on the callers' pool.
     pub(crate) async fn one<'q, T>(
         &self,
         action: &'static str,
@@ -151,7 +151,7 @@ impl PostgresStore {
         self.callers.one(action, make, decode).await
     }
 
-    /// As [`Line::change`].
+    /// Calls [`Line::change`] on the callers' pool.
     pub(crate) async fn change<'q, T>(
         &self,
         action: &'static str,
@@ -161,7 +161,7 @@ impl PostgresStore {
         self.callers.change(action, make, decode).await
     }
 
-    /// As [`Line::touch`].
+    /// Calls [`Line::touch`] on the callers' pool.
     pub(crate) async fn touch<'q>(
         &self,
         action: &'static str,
@@ -200,7 +200,7 @@ async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), 
     Ok(())
 }
 
-/// A number to tell processes apart by.
+/// Returns a random number that makes the name of this process unique.
 fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }

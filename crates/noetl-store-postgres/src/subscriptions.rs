@@ -1,4 +1,4 @@
-//! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
+//! Implements [`Subscriptions`]: subscriptions, their dedup keys, and their event logs.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::column::{At, Utc, interval, number, parsed};
 use crate::error::{Fate, fate, no_row, write_error};
 use crate::hold::How;
 
-/// How often a transaction is begun again that the server undid because of others.
+/// Maximum number of attempts of a transaction that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;
 
-/// Does something in one transaction, and again when the server undid it because of others.
+/// Runs work in a transaction, and retries if the server rolls it back because of a conflict.
 macro_rules! in_one {
     ($store:expr, $action:literal, |$connection:ident| $work:expr) => {{
         let mut tries = 1;
@@ -239,7 +239,7 @@ async fn note(
     said: &NewNote,
 ) -> Result<Option<Noted>, sqlx::Error> {
     let is_kept = !how.speaker.is_pooled;
-    // Taken before the look, so that of two that come at once the second sees the first.
+    // Lock the row before the search, so that the second of two concurrent calls sees the first.
     let sql = "select 1 from noetl.subscription where id = $1 and tenant_id = $2 for no key update";
     let held = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(tenant.as_str());
     if held.fetch_optional(&mut *connection).await?.is_none() {
@@ -258,7 +258,7 @@ async fn note(
     Ok(Some(Noted::Kept))
 }
 
-/// Adds an event to the log of a subscription, whose row is held.
+/// Appends an event to the log of a subscription, whose row is locked.
 async fn tell(
     connection: &mut PgConnection,
     how: &How,

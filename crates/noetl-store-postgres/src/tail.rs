@@ -1,4 +1,4 @@
-//! The log by position.
+//! Implements [`Tail`]: reads of the event log by position.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, EventId, Tenant};

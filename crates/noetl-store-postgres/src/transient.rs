@@ -1,4 +1,4 @@
-//! Rows of variables.
+//! Implements [`Transient`], the variables of executions, on the table `transient`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant};
@@ -80,7 +80,7 @@ impl Transient for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Removes one variable or all, and says how many of them were alive.
+    /// Deletes one variable or all, and returns how many of them had not expired.
     async fn remove_variables(
         &self,
         tenant: &Tenant,

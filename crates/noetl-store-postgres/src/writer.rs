@@ -1,8 +1,9 @@
-//! Appends in the order they were asked for.
+//! Writes appends in the order of the calls.
 //!
-//! One task owns one connection and sends whatever is queued in one statement; what arrives while
-//! the database works is the next one. Under load many callers so share one round trip and one
-//! sync. A group that fails is tried again caller by caller, so nobody fails because of another.
+//! One task owns one connection and sends all queued commits in one statement. Commits that arrive
+//! while the database works form the next one. Under load, many callers thus share one round trip
+//! and one sync. If a group fails, the task retries the commit of each caller separately, so that
+//! no caller fails because of another.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,19 +16,19 @@ use crate::arrays::{self, Chain, Item, NotKept, Speaker};
 use crate::error::{Fate, fate, store_error, write_error};
 use crate::outgoing::Sender;
 
-/// Lanes of the log; a process appends in one of them.
+/// Number of commit lanes of the event log. A process appends in one of them.
 pub(crate) const LANES: u16 = 16;
 
 const ACTION: &str = "append to the event log";
 
-/// Calls that may wait for the writer.
+/// Maximum number of commits that wait for the writer.
 const QUEUE_MAX: usize = 256;
 
-/// Items in one statement, counted before the last caller is added. Past a few hundred the round
-/// trip is paid for, and a longer transaction only makes its first caller wait.
+/// Maximum number of items per statement, checked before the last commit is added. A few hundred
+/// amortize the round trip, and a longer transaction only delays its first caller.
 const GROUP_MAX: usize = 1024;
 
-/// How often a statement is sent again that the server undid because of others.
+/// Maximum number of retries of a statement that the server rolls back because of conflicts.
 const RETRIES_MAX: usize = 10;
 
 struct Commit {
@@ -37,12 +38,11 @@ struct Commit {
 
 type Outcome = Result<Vec<Committed>, StoreError>;
 
-/// The caller's side of the task. The task ends with the last of these.
+/// Handle to the writer task. The task ends when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: mpsc::Sender<Commit>,
-    /// Held while a commit waits for room in the queue, so that commits are queued in the order
-    /// they were asked for.
+    /// Locked while a commit waits for room in the queue, so that commits are queued in call order.
     turn: Mutex<()>,
 }
 
@@ -57,7 +57,7 @@ impl Writer {
     pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
         let (answer, answered) = oneshot::channel();
         {
-            // A queue that is full lets a newcomer pass one that waits; this lock does not.
+            // On a full queue, a new sender can overtake a waiting one. This lock is fair.
             let _turn = self.turn.lock().await;
             let sent = self.requests.send(Commit { items, answer }).await;
             sent.map_err(|_| StoreError::backend(ACTION, "the writer has stopped"))?;
@@ -87,7 +87,7 @@ impl Task {
             self.commit_group(group).await;
         }
         if let Some(connection) = self.connection {
-            // The server ends it by itself if this does not reach it.
+            // The server closes the connection itself if this message does not arrive.
             let _ = connection.close().await;
         }
     }
@@ -121,7 +121,8 @@ impl Task {
         }
     }
 
-    /// Writes a group in one transaction; on an error other than `Unknown` nothing of it stays.
+    /// Writes a group in one transaction. After an error other than `Unknown`, nothing of it is
+    /// committed.
     async fn write(&mut self, group: &[Commit]) -> Outcome {
         let items: Vec<&Item> = group.iter().flat_map(|commit| &commit.items).collect();
         if items.is_empty() {
@@ -135,8 +136,8 @@ impl Task {
                 Err(Failed::Connect(error)) => return Err(store_error(ACTION, error)),
                 Err(Failed::Sent(error)) => {
                     let fate = fate(&error);
-                    // A connection that refuses may be to a server that is not the right one any
-                    // more; another costs little.
+                    // The connection may lead to a server that is no longer the primary. A new
+                    // connection is cheap.
                     if fate != Fate::Retry {
                         self.connection = None;
                     }
@@ -164,8 +165,8 @@ impl Task {
         let broken = match result {
             Ok(broken) => broken,
             Err(error) => {
-                // A transaction that is left open on an error is undone with its connection, and
-                // with it what was read in it.
+                // A transaction left open after an error is rolled back with its connection. All
+                // cached tenants are discarded, because some may have been read in it.
                 if plan.rounds.len() > 1 || append.speaker.is_pooled {
                     *connection = None;
                     append.sender = append.sender.take().map(|_| Sender::default());
@@ -174,7 +175,8 @@ impl Task {
             }
         };
         for place in broken {
-            // Part of a chain that did not fit as a whole; a part of it may.
+            // The item belongs to a chain that was rejected as a whole; a part of the chain may be
+            // accepted.
             let sent = |error| Failed::Sent(unknown(error));
             let connected = self::connected(connect, connection).await.map_err(sent)?;
             let alone = Round::alone(items, place);
@@ -196,7 +198,7 @@ async fn connected<'c>(
     Ok(connection.insert(connected))
 }
 
-/// Part of the group is committed already, so what failed leaves its whole unknown.
+/// Converts an error to one of unknown outcome, because part of the group is already committed.
 fn unknown(error: sqlx::Error) -> sqlx::Error {
     match fate(&error) {
         Fate::Unknown => error,
@@ -209,10 +211,10 @@ enum Failed {
     Sent(sqlx::Error),
 }
 
-/// Sends rounds.
+/// Sends rounds to the database.
 struct Appender {
     speaker: Speaker,
-    /// Given when the outbox is on.
+    /// Builder of outbox rows. `None` if the outbox is disabled.
     sender: Option<Sender>,
 }
 
@@ -245,16 +247,16 @@ impl Appender {
                 alone.settle(items, not_kept, outcomes);
             }
         }
-        // From here on an error does not say whether it was kept.
+        // From here on, an error leaves the outcome unknown.
         transaction.commit().await.map_err(unknown)?;
         Ok(Vec::new())
     }
 }
 
-/// Chains of different executions: what one statement takes.
+/// Chains of different executions that one statement appends.
 struct Round<'a> {
     chains: Vec<Chain<'a>>,
-    /// The items of each chain, by their place in the group.
+    /// Items of each chain, by their index in the group.
     places: Vec<Vec<usize>>,
 }
 
@@ -263,7 +265,8 @@ impl<'a> Round<'a> {
         Self { chains: vec![vec![items[place]]], places: vec![vec![place]] }
     }
 
-    /// Notes what was not kept. Returns the items of chains that have to be tried one by one.
+    /// Records the outcomes of rejected chains. Returns the items of rejected chains with several
+    /// items, which must be retried one by one.
     fn settle(
         &self,
         items: &[&Item],
@@ -284,9 +287,10 @@ impl<'a> Round<'a> {
     }
 }
 
-/// How the items of a group are laid out in statements, in their order. A statement takes one chain
-/// per execution. It adds due rows first and removes then, which is right for one item; so one that
-/// several items name parts them.
+/// Assignment of a group's items to statements, in order.
+///
+/// A statement contains one chain per execution. It inserts timers before it deletes any, which is
+/// correct for one item. Items that refer to the same timer therefore go to different statements.
 struct Plan<'a> {
     rounds: Vec<Round<'a>>,
 }
@@ -294,7 +298,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(items: &[&'a Item]) -> Self {
         let mut rounds: Vec<Round<'a>> = Vec::new();
-        // What the newest round has: the chain of each execution, and due rows.
+        // Chains by execution, and timer IDs, of the last round.
         let mut chains: HashMap<i64, usize> = HashMap::new();
         let mut due = HashSet::new();
         for (place, item) in items.iter().enumerate() {
@@ -335,7 +339,7 @@ fn follows(chain: &Chain<'_>, item: &Item) -> bool {
 
 impl Commit {
     fn answer(self, outcome: Outcome) {
-        // A caller that went away finds out by reading the log.
+        // A caller that has gone away learns the outcome from the log.
         let _ = self.answer.send(outcome);
     }
 }

@@ -1,8 +1,8 @@
-//! Appends inside a transaction.
+//! Appends to event logs within a transaction.
 //!
-//! The version check comes first, as the condition of the statement that moves the execution row;
-//! an item that fails it has written nothing, so no savepoint is needed to keep one item from
-//! another. What can only be a bug of the caller refuses the whole transaction.
+//! The version check comes first, as the condition of the statement that updates the execution row.
+//! An item that fails it has written nothing, so that items need no savepoints. An error that only
+//! a bug of the caller can cause rejects the whole transaction.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::places;
 
 const ACTION: &str = "append to the event log";
 
-/// The statements of an append, prepared once and looked up once per transaction.
+/// Statements of an append, prepared once and looked up once per transaction.
 pub(crate) struct Appender<'c> {
     connection: &'c Connection,
     start: CachedStatement<'c>,
@@ -33,17 +33,17 @@ pub(crate) struct Appender<'c> {
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
-    /// The largest position ever given. Rows may be gone from the end of the table, so the table
-    /// does not know it.
+    /// Largest position ever assigned. Rows at the end of the table may have been deleted, so the
+    /// table itself doesn't contain it.
     position: i64,
-    /// Given when the outbox is on.
+    /// Writer of outbox rows. `None` if the outbox is disabled.
     outgoing: Option<Outgoing<'c>>,
-    /// The store's time, from which leases count.
+    /// Current time by the store's clock, from which leases start.
     now: Timestamp,
 }
 
 impl<'c> Appender<'c> {
-    /// With the time at which it runs, and whether the outbox is on.
+    /// Creates an appender. `now` is the current time of the store.
     pub(crate) fn new(
         connection: &'c Connection,
         now: Timestamp,
@@ -69,7 +69,7 @@ impl<'c> Appender<'c> {
         })
     }
 
-    /// Writes one item whole, or nothing of it.
+    /// Writes an item completely, or nothing of it.
     pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
         let (outcome, is_late) = match &item.start {
             Some(start) => (self.start(start, item)?, item.rising_from.is_none()),
@@ -97,7 +97,7 @@ impl<'c> Appender<'c> {
         Ok(outcome)
     }
 
-    /// Writes what is due, then removes what is delivered, because an item may answer its own.
+    /// Inserts timers, then deletes delivered ones, because an item may deliver its own timer.
     fn send(&mut self, item: &Item) -> rusqlite::Result<()> {
         if !item.due.is_empty() {
             let sql = include_str!("../queries/due_insert.sql");
@@ -122,7 +122,8 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// Records the newest id and the last position of what was appended. Comes last in the transaction.
+    /// Records the largest event ID and the last position. Must be the last call in the
+    /// transaction.
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let Some(newest) = self.newest else { return Ok(()) };
         raise(self.connection, newest, self.position).map_err(failed)
@@ -162,7 +163,8 @@ impl<'c> Appender<'c> {
         Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
     }
 
-    /// Moves the execution's row. Also whether the ids of the events are not above all before them.
+    /// Updates the execution row. Also returns whether the IDs of the events may not be larger than
+    /// all earlier ones.
     fn advance(&mut self, item: &Item) -> Result<(Committed, bool), StoreError> {
         let row = &item.row;
         let newest = self.newest_id.query_row([row.id.get()], |row| row.get(0)).optional();
@@ -172,7 +174,8 @@ impl<'c> Appender<'c> {
             (None, _) | (_, None) => true,
         };
         let newest = newest.map(|newest| newest.max(item.newest));
-        // One that goes on as it was is moved without its indexes; else the other decides.
+        // The first statement updates a row whose status does not change, without touching its
+        // indexes. If it doesn't match, the second one decides.
         for statement in [&mut self.go_on, &mut self.advance] {
             let updated = statement.execute(params![
                 row.id.get(),
@@ -201,8 +204,8 @@ impl<'c> Appender<'c> {
         Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, is_late))
     }
 
-    /// Whether late ids are free among those that are found by where they must be; the index sees to
-    /// the others.
+    /// Checks that late event IDs are unused among the ascending ones, which have no index. A
+    /// unique index covers the others.
     fn check_ids(&self, item: &Item) -> Result<(), StoreError> {
         for event in &item.events {
             let found = places::find_growing(self.connection, event.execution_id, event.event_id);
@@ -214,7 +217,7 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// Comes after the execution's row, which says whose reference it is.
+    /// Inserts a blob reference. Runs after the update of the execution row, which has its tenant.
     fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
         let sql = include_str!("../queries/blob_ref_insert.sql");
         self.connection.prepare_cached(sql)?.execute((item.row.id.get(), digest))?;
@@ -276,8 +279,9 @@ impl<'c> Appender<'c> {
     }
 }
 
-/// Adds a row to a log that is no execution's, with what goes out of it. Its place in its log is the
-/// caller's to give. The time is given when the outbox is on.
+/// Appends a row to the log of a subscription, and to the outbox if `outbox` has the current time.
+///
+/// The caller assigns the sequence number.
 pub(crate) fn append_row(
     connection: &Connection,
     (tenant, catalog): (&Tenant, CatalogId),
@@ -298,7 +302,7 @@ fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Records the newest id and the last position.
+/// Records the largest event ID and the last position of the log.
 pub(crate) fn raise(connection: &Connection, newest: i64, position: i64) -> rusqlite::Result<()> {
     let sql = include_str!("../queries/log_head_raise.sql");
     connection.prepare_cached(sql)?.execute([newest, position])?;

@@ -1,8 +1,8 @@
-//! A copy of one moment, made beside a running process.
+//! Copies a database while another process uses it.
 //!
-//! The copy is of the moment at which it begins, whatever is written meanwhile: the pages are read
-//! in one transaction, which holds up no writer. It gets its name when it is whole and on the disk,
-//! so that a file of that name is never half a copy.
+//! The copy is a consistent snapshot from the time at which it starts: one read transaction reads
+//! all pages and does not block the writer. The copy gets its final name when it is complete and
+//! synced, so that a file of that name is never partial.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,11 +13,12 @@ use rusqlite::backup::{Backup, StepResult};
 
 use crate::{OpenError, connection, migrate, private};
 
-/// Pages copied in one go: a few megabytes, so that progress shows.
+/// Number of pages per step: a few megabytes, so that progress is visible.
 const PAGES: i32 = 1000;
 
-/// Copies the database at `from` to the new file `to`, and says how many bytes that are. Tells how
-/// many pages of how many are copied as it goes.
+/// Copies the database at `from` to the new file `to`, and returns the size in bytes.
+///
+/// Calls `progress` with the number of copied pages and the total. Fails if `to` exists.
 pub fn backup(
     from: &Path,
     to: &Path,
@@ -38,7 +39,7 @@ pub fn backup(
         return Err(unwritable(to, std::io::ErrorKind::AlreadyExists.into()));
     }
     let partial = partial(to);
-    // What a copy that was cut short has left.
+    // Remove the leftover of an interrupted copy.
     match std::fs::remove_file(&partial) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(unwritable(&partial, error));
@@ -52,7 +53,7 @@ pub fn backup(
     });
     let kept = copied.and_then(|()| keep(&partial, to).map_err(|error| unwritable(to, error)));
     if kept.is_err() {
-        // Half a copy is of no use to anybody.
+        // A partial copy is useless.
         let _ = std::fs::remove_file(&partial);
     }
     kept
@@ -74,7 +75,7 @@ fn copy(
     to: &Path,
     progress: &mut impl FnMut(u64, u64),
 ) -> Result<(), CopyError> {
-    // The first read of a transaction decides which moment it sees.
+    // The first read of a transaction determines its snapshot.
     source.execute_batch("begin")?;
     source.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
     let mut copy = Connection::open(to)?;
@@ -98,7 +99,7 @@ fn copy(
     copy.close().map_err(|(_, error)| error.into())
 }
 
-/// Makes the copy durable and gives it its name. How many bytes it has.
+/// Syncs the copy, renames it to its final name, and returns its size in bytes.
 fn keep(partial: &Path, to: &Path) -> std::io::Result<u64> {
     let file = File::open(partial)?;
     file.sync_all()?;

@@ -1,4 +1,4 @@
-//! Rows of content and of the references to it.
+//! Implements [`Blobs`] and [`BlobRefs`] on the tables `blob`, `blob_data`, and `blob_ref`.
 
 mod spooled;
 
@@ -65,7 +65,7 @@ impl Blobs for SqliteStore {
             let mut get = connection.prepare_cached(sql)?;
             let bytes = get.query_row([asked.digest.to_string()], |row| row.get(0)).optional()?;
             let bytes: Option<Vec<u8>> = bytes;
-            // Compared here, because the digest of much is not for the caller's thread.
+            // Verify the digest here: hashing large content must not run on the caller's thread.
             Ok(bytes.map(|bytes| asked.check(&bytes).map(|()| bytes)))
         });
         found.await?.ok_or(BlobError::Missing { digest: blob.digest })?
@@ -82,7 +82,7 @@ impl Blobs for SqliteStore {
 
     async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError> {
         let now = self.clock().now();
-        // Every digest comes after the empty text.
+        // The empty text sorts before every digest.
         let after = after.map(|after| after.to_string()).unwrap_or_default();
         let listed = self.read("list content", move |connection| {
             let sql = include_str!("../queries/blob_list.sql");

@@ -1,4 +1,4 @@
-//! Catalog rows.
+//! Implements [`Catalog`] on the table `catalog`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
@@ -136,7 +136,7 @@ impl Catalog for SqliteStore {
     }
 }
 
-/// On the one writing thread it has no rival.
+/// Inserts the next version of a path. The single writer thread excludes concurrent calls.
 fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusqlite::Result<u32> {
     let sql = include_str!("../queries/catalog_register.sql");
     connection.prepare_cached(sql)?.query_row(

@@ -1,8 +1,9 @@
-//! Moves the write-ahead log into the file without holding up the writer.
+//! Copies the write-ahead log (WAL) to the database file without blocking the writer.
 //!
-//! A checkpoint that the writer runs by itself stops every commit for as long as it takes to copy
-//! the log. So the bulk is copied by another thread while commits go on, and the writer copies only
-//! what was added meanwhile; the log then starts over at its beginning and its file does not grow.
+//! A checkpoint on the writer's connection would block every commit while it copies the WAL. A
+//! separate thread therefore copies most of it while commits continue, and the writer copies only
+//! the pages added in the meantime. The WAL then restarts at its beginning, and its file does not
+//! grow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,22 +16,22 @@ use rusqlite::Connection;
 use crate::room::Room;
 use crate::{Synchronous, connection};
 
-/// Pages in the log when a checkpoint is due. A page that is written again and again before it is
-/// copied is copied once, so few checkpoints are cheap ones; 128 MB is also what a start after a
-/// crash has to read.
+/// Number of WAL pages that trigger a checkpoint. A page that is written repeatedly is copied only
+/// once per checkpoint, so rare checkpoints cost less. A start after a crash has to read the whole
+/// WAL, about 128 MB.
 pub(crate) const PAGES_MAX: u32 = 32_000;
 
 pub(crate) struct Checkpoints {
-    /// Pages in the log after the last commit.
+    /// Number of WAL pages after the last commit.
     pages: Arc<AtomicU32>,
-    /// How many there are to be before a checkpoint of a log that started over.
+    /// Number of WAL pages that triggers a checkpoint after the WAL restarted.
     pages_max: u32,
-    /// How many there are to be before the next checkpoint.
+    /// Number of WAL pages that triggers the next checkpoint.
     due_at: u32,
     seen: u32,
-    /// Given when commits wait for the disk.
+    /// Preallocates the WAL. `None` if commits don't wait for the disk.
     room: Option<Room>,
-    /// Whether the bulk was copied and the rest is the writer's.
+    /// Whether the thread has copied its part, and the writer must copy the rest.
     rest_due: Arc<AtomicBool>,
     begin: SyncSender<()>,
     thread: JoinHandle<()>,
@@ -62,8 +63,8 @@ impl Checkpoints {
         Ok(Self { pages, pages_max, due_at: pages_max, seen: 0, room, rest_due, begin, thread })
     }
 
-    /// Starts or finishes a checkpoint when one is due, or makes room for the next commit. Called
-    /// after each commit.
+    /// Starts or finishes a checkpoint if one is due, and preallocates space for the next commit.
+    /// Called after each commit.
     pub(crate) fn look(&mut self, writer: &Connection) {
         if self.rest_due.swap(false, Ordering::Acquire) {
             checkpoint(writer, "passive");
@@ -78,17 +79,17 @@ impl Checkpoints {
             room.make(pages, added);
         }
         if pages >= self.due_at && self.begin.try_send(()).is_ok() {
-            // A reader that stays in the log keeps it from starting over; then this makes the next
-            // try wait for as many pages again.
+            // A reader that still uses the WAL prevents its restart. Wait for as many pages again
+            // before the next attempt.
             self.due_at = pages.saturating_add(self.pages_max);
         }
     }
 
-    /// Copies all there is and ends the thread.
+    /// Stops the thread and copies the whole WAL.
     pub(crate) fn stop(self, writer: &Connection) {
         drop(self.begin);
         if self.thread.join().is_err() {
-            tracing::warn!("the checkpoint thread had panicked");
+            tracing::warn!("checkpoint thread panicked");
         }
         checkpoint(writer, "truncate");
     }
@@ -111,8 +112,8 @@ fn copy_bulk(copier: &Connection, begun: &Receiver<()>, done: &AtomicBool) {
 fn checkpoint(connection: &Connection, mode: &str) {
     let sql = format!("pragma wal_checkpoint({mode})");
     if let Err(error) = connection.query_row(&sql, [], |_| Ok(())) {
-        // The log keeps what was not copied; the next checkpoint tries again.
-        tracing::warn!(%error, "could not copy the write-ahead log into the database");
+        // The WAL retains the pages that were not copied, and the next checkpoint retries.
+        tracing::warn!(%error, "WAL checkpoint failed");
     }
 }
 

@@ -1,17 +1,17 @@
-//! Columns that are more to us than to SQLite.
+//! Converts columns between SQLite and Rust types.
 
 use noetl_model::{Timestamp, Value};
 use noetl_store::Digest;
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
-/// A number that is never negative.
+/// Reads a nonnegative integer.
 pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| Error::IntegralValueOutOfRange(column, number))
 }
 
-/// A text that is one of a set.
+/// Reads a text column and parses it. Fails if `parse` returns `None`.
 pub(crate) fn parsed<T>(
     row: &Row<'_>,
     column: usize,
@@ -26,12 +26,12 @@ pub(crate) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Valu
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, error))
 }
 
-/// A JSON text that is always there.
+/// Parses a JSON column that is never null.
 pub(crate) fn value(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     json(row, column)?.ok_or_else(|| unreadable(column, "no value"))
 }
 
-/// An instant, or none.
+/// Reads a nullable timestamp.
 pub(crate) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
 }
@@ -40,22 +40,22 @@ pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
     parsed(row, column, |text| text.parse().ok())
 }
 
-/// A JSON text to write.
+/// Returns a JSON value as the text to write.
 pub(crate) fn json_text(value: &Option<Value>) -> Option<String> {
     value.as_ref().map(Value::to_string)
 }
 
-/// An instant to write, or none.
+/// Returns a timestamp in microseconds to write, or `None`.
 pub(crate) fn micros(at: Option<Timestamp>) -> Option<i64> {
     at.map(Timestamp::as_micros)
 }
 
-/// A number of bytes to write; nothing is larger than the largest SQLite knows.
+/// Converts a size in bytes to an SQLite integer. Sizes never reach `i64::MAX`.
 pub(crate) fn size(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// A row that this version cannot read.
+/// Returns the error for a row that this version can't decode.
 pub(crate) fn unreadable(
     column: usize,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! Command rows.
+//! Implements [`Commands`] on the table `command`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Connections and their settings.
+//! Opens and configures connections.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,24 +9,25 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::Synchronous;
 
-/// Long enough for a checkpoint that holds the file, short enough to be noticed.
+/// Time limit for a lock: long enough for a checkpoint that locks the file, short enough to be
+/// noticed.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes per page. A step by itself touches ten of them, and each is written whole: with 8 KiB it wrote
-/// 75 KB and took a seventh longer. With many steps in a commit there is no difference.
+/// Bytes per page. A single step touches ten pages, each of which is written completely: with 8 KiB
+/// it wrote 75 KB and took a seventh longer. With many steps per commit there is no difference.
 const PAGE_SIZE: u32 = 4096;
 
-/// KiB the writer keeps in memory: the pages that running executions touch, so that a commit
+/// Page cache of the writer, in KiB. Contains the pages of running executions, so that a commit
 /// never waits for a read.
 pub(crate) const WRITER_CACHE_KIB: i64 = 64 * 1024;
 
-/// KiB a reader keeps in memory; the operating system keeps the rest.
+/// Page cache of a reader, in KiB. The operating system caches the rest.
 pub(crate) const READER_CACHE_KIB: i64 = 8 * 1024;
 
-/// Statements the writer keeps prepared: all there are, so that none is prepared twice.
+/// Number of statements the writer caches: all of them, so that none is prepared twice.
 const WRITER_STATEMENTS: usize = 256;
 
-/// Opens a file to look at, or a database in memory. Nothing is written to it yet.
+/// Opens a database file, or a database in memory. Writes nothing yet.
 pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -39,17 +40,17 @@ pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Sets up the one connection that writes.
+/// Configures a connection that writes.
 pub(crate) fn set_up_writer(
     connection: &Connection,
     synchronous: Synchronous,
 ) -> rusqlite::Result<()> {
-    // A file takes its page size from the first of these that finds it empty.
+    // Takes effect only if the file is still empty.
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-    // The answer is the mode in force; a database in memory has its own.
+    // The query returns the effective mode, which is different in memory.
     connection.query_row("pragma journal_mode = wal", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", synchronous.as_str())?;
-    // Checkpoints are started by `checkpoint`, beside the writer.
+    // The `checkpoint` module runs checkpoints in a separate thread.
     connection.query_row("pragma wal_autocheckpoint = 0", [], |_| Ok(()))?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
@@ -58,7 +59,7 @@ pub(crate) fn set_up_writer(
     add_functions(connection)
 }
 
-/// Opens a connection that only reads.
+/// Opens a read-only connection.
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

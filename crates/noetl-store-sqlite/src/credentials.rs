@@ -1,4 +1,4 @@
-//! Credential rows.
+//! Implements [`Credentials`] on the table `credential`.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant, Timestamp, Value};

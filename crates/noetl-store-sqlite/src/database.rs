@@ -1,4 +1,4 @@
-//! The database below the store.
+//! Implements [`Database`]: information about the underlying database.
 
 use async_trait::async_trait;
 use noetl_store::{Database, StoreError};

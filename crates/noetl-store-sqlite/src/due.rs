@@ -1,4 +1,4 @@
-//! Rows of `due`.
+//! Implements [`Due`], the store of timers, on the table `due`.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl Due for SqliteStore {
     }
 }
 
-/// Removes one row.
+/// Statement that deletes one timer.
 pub(crate) const DELETE: &str = "delete from due where id = ?1";
 
 fn due(row: &Row<'_>) -> rusqlite::Result<DueRow> {

@@ -1,4 +1,4 @@
-//! How opening fails, and what a driver's error means to a caller.
+//! Errors of opening a store, and the classification of driver errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use noetl_store::{BackendError, StoreError};
 use rusqlite::{ErrorCode, ffi};
 
-/// A store that cannot be opened.
+/// Error of opening a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file is something else.
+    /// The file is not an SQLite database.
     #[error("{} is not a SQLite file", path.display())]
     NotADatabase { path: PathBuf },
-    /// The file is a database, but not one of ours.
+    /// The file is an SQLite database of another program.
     #[error("{} is a SQLite file of another program", path.display())]
     NotOurs { path: PathBuf },
-    /// A newer version has changed the file.
+    /// A newer version of this program changed the file.
     #[error(
         "{} has schema version {found}, and this program knows {known}: a newer version wrote it",
         path.display()
@@ -23,32 +23,32 @@ pub enum OpenError {
     Newer {
         path: PathBuf,
         found: i64,
-        /// The newest schema version this program knows.
+        /// Latest schema version that this program knows.
         known: i64,
     },
-    /// The file was not brought up to date, and may not be changed.
+    /// The schema is out of date, and the file was opened read-only.
     #[error("{} has schema version {found}, and this program needs {known}", path.display())]
     Older {
         path: PathBuf,
         found: usize,
-        /// The schema version this program needs.
+        /// Schema version that this program needs.
         known: usize,
     },
     /// The file is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {
         path: PathBuf,
-        /// What was found first.
+        /// First problem that was found.
         detail: String,
     },
-    /// Another process, or another store of this one, has it open.
+    /// Another process, or another store of this process, has the file open.
     #[error("{} is in use by {}", path.display(), owner(*pid))]
     InUse {
         path: PathBuf,
-        /// The process, when it has said so.
+        /// Process ID of the owner, if it is in the lock file.
         pid: Option<u32>,
     },
-    /// A file could not be read or made.
+    /// A file could not be read or created.
     #[error("could not {action} {}", path.display())]
     Io {
         action: &'static str,
@@ -56,7 +56,7 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    /// Anything else the database says.
+    /// Any other error of the database.
     #[error("could not open the database {}", path.display())]
     Database {
         path: PathBuf,
@@ -83,7 +83,7 @@ impl OpenError {
     }
 }
 
-/// What an error of the driver means to the caller of a read, or of a write before its commit.
+/// Converts the error of a read, or of a write before its commit.
 pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
     match (error.sqlite_error_code(), code) {
@@ -110,8 +110,8 @@ pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> Store
     }
 }
 
-/// The same for the commit itself. When the disk did not confirm, the transaction is undone here
-/// but may be found after a crash, so nobody can say whether it took effect.
+/// Converts the error of a commit. If the disk did not confirm the sync, the transaction is rolled
+/// back here but may reappear after a crash, so its outcome is unknown.
 pub(crate) fn commit_error(action: &'static str, error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
     match code {

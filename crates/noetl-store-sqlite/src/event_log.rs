@@ -1,4 +1,4 @@
-//! The log's side of the store.
+//! Implements [`EventLog`]: appends and reads of event logs.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -113,7 +113,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     event_row(row)?.decode().map_err(|error| unreadable(0, error))
 }
 
-/// The columns of a row of the log, from the first on.
+/// Decodes an event row, whose columns start at index 0.
 pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
         execution_id: ExecutionId::new(row.get(0)?),

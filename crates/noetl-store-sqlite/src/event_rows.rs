@@ -1,5 +1,4 @@
-//! Rows added to the log, several by one statement: what a statement costs by itself is paid once for
-//! them.
+//! Inserts event rows, several per statement to amortize the cost of a statement.
 
 use std::sync::LazyLock;
 
@@ -8,13 +7,13 @@ use rusqlite::{CachedStatement, Connection, ToSql};
 
 use crate::item::{place, rows};
 
-/// Rows that one statement adds at most. A step is six events.
+/// Maximum number of rows per statement. A step has six events.
 const ROWS_MAX: usize = 8;
 
-/// The values of a row, in the order of the columns.
+/// Number of values of a row, in the order of the columns.
 const COLUMNS: usize = 22;
 
-/// The statements that add one row, two, and so on, each prepared when it is first wanted.
+/// Statements for one row, two rows, and so on, each prepared on first use.
 pub(crate) struct EventRows<'c> {
     connection: &'c Connection,
     statements: [Option<CachedStatement<'c>>; ROWS_MAX],
@@ -25,19 +24,19 @@ impl<'c> EventRows<'c> {
         Self { connection, statements: Default::default() }
     }
 
-    /// Adds the rows of an append behind `position`. They are late when their ids may be smaller than
-    /// one before them.
+    /// Inserts the rows of an append after `position`. `is_late` means that their IDs may be
+    /// smaller than that of an earlier row.
     pub(crate) fn add(
         &mut self,
         events: &[EventRow],
         mut position: i64,
         is_late: bool,
     ) -> rusqlite::Result<()> {
-        // Only the first says how many follow.
+        // Only the first row contains the number of rows in the append.
         let mut append_rows = Some(rows(events.len()));
         for some in events.chunks(ROWS_MAX) {
             let insert = self.statement(some.len())?;
-            // What a row does not have is null.
+            // Values that are not bound are null.
             insert.clear_bindings();
             for (row, event) in some.iter().enumerate() {
                 position += 1;
@@ -58,7 +57,7 @@ impl<'c> EventRows<'c> {
     }
 }
 
-/// The text for one row, two, and so on.
+/// SQL texts for one row, two rows, and so on.
 static SQL: LazyLock<[String; ROWS_MAX]> =
     LazyLock::new(|| std::array::from_fn(|before| sql(before + 1)));
 
@@ -67,7 +66,7 @@ fn sql(count: usize) -> String {
     format!("{}{}", include_str!("../queries/event_insert.sql"), vec![values; count].join(", "))
 }
 
-/// An event with what says how it is found again.
+/// An event with the columns that locate it in its log.
 struct Placed<'e> {
     event: &'e EventRow,
     position: i64,
@@ -104,7 +103,7 @@ impl Placed<'_> {
     }
 }
 
-/// The values of a statement, one after the other.
+/// Binds the values of a statement in order.
 struct Values<'s, 'c> {
     insert: &'s mut CachedStatement<'c>,
     at: usize,

@@ -1,4 +1,4 @@
-//! Execution rows.
+//! Implements [`Executions`] on the table `execution`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
@@ -53,7 +53,7 @@ impl Executions for SqliteStore {
             let common = params![tenant, path, catalog, limit, offset, before, after, text];
             let status = filter.status.map(ExecutionStatus::as_str);
             let parent = filter.parent.map(ExecutionId::get);
-            // Three statements, so that each goes by its own index.
+            // Use three statements, so that each uses its own index.
             let (sql, rest) = match (parent, status) {
                 (Some(_), _) => (
                     include_str!("../queries/execution_list_by_parent.sql"),

@@ -1,4 +1,4 @@
-//! [`Grants`] on the table `access_grant`.
+//! Implements [`Grants`] on the table `access_grant`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Timestamp};

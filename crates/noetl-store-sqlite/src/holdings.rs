@@ -1,4 +1,4 @@
-//! Leases of commands that workers elsewhere hold: columns of `command`.
+//! Implements [`Holdings`], the leases of commands by remote workers, on columns of `command`.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Holdings for SqliteStore {
     ) -> Result<Vec<CommandRow>, StoreError> {
         let now = self.clock().now();
         let sql = include_str!("../queries/command_ended.sql");
-        // Nearly always there are none, and finding that out writes nothing.
+        // Usually there are none, and this check writes nothing.
         let any = self.read("look for ended leases", move |connection| {
             let mut list = connection.prepare_cached(sql)?;
             list.exists(params![now.as_micros(), rows(limit)])

@@ -1,4 +1,4 @@
-//! Rows from elsewhere.
+//! Implements [`Imports`]: event rows from another control plane.
 
 use std::collections::{HashMap, HashSet};
 
@@ -51,9 +51,9 @@ impl Imports for SqliteStore {
     }
 }
 
-/// What an import finds out about an execution once, and writes once.
+/// State of an execution, read once and written once per import.
 enum Known {
-    /// It was started here, or is a subscription.
+    /// An execution of this control plane, or a subscription.
     Own,
     Imported(Box<Elsewhere>),
 }
@@ -92,7 +92,7 @@ impl<'c> Importer<'c> {
         if known.tenant != import.tenant {
             return Ok(ImportOutcome::Foreign);
         }
-        // Rows from elsewhere have ids of any kind, so each is in this index.
+        // IDs of imported rows are not ascending, so this index contains all of them.
         let sql = "select 1 from event where execution_id = ?1 and is_late = 1 and event_id = ?2";
         let ids = (import.execution.get(), import.event.get());
         if self.connection.prepare_cached(sql)?.exists(ids)? {
@@ -140,7 +140,7 @@ impl<'c> Importer<'c> {
         })))
     }
 
-    /// Writes the executions' rows and how far the log is.
+    /// Writes the execution rows and the last position of the log.
     fn finish(self) -> rusqlite::Result<()> {
         let sql = include_str!("../queries/import_execution_put.sql");
         let mut put = self.connection.prepare_cached(sql)?;
@@ -170,7 +170,7 @@ impl<'c> Importer<'c> {
                 known.listed.end.map(EventId::get),
             ])?;
         }
-        // Ids from elsewhere may be anything, and are not what ours go past.
+        // Imported IDs are arbitrary, so they don't raise the largest ID of this control plane.
         raise(self.connection, 0, self.position)
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at a store without owning it: beside a running process, and without changing anything.
+//! Inspects a database without owning it, while another process may use it. Read-only.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use rusqlite::{Connection, ErrorCode, Row};
 use crate::column::count;
 use crate::{OpenError, SqliteStore, connection, migrate};
 
-/// How far a file's schema is.
+/// Schema version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
-    /// How many migrations the file has had; 0 when there is no file.
+    /// Number of migrations that were applied; 0 if the file does not exist.
     pub found: usize,
-    /// How many this program knows.
+    /// Number of migrations that this program knows.
     pub known: usize,
 }
 
-/// How far the schema of this file is. Changes nothing.
+/// Returns the schema version of a file. Read-only.
 pub fn schema(path: &Path) -> Result<Schema, OpenError> {
     let known = migrate::MIGRATIONS.len();
     if !path.exists() {
@@ -27,7 +27,7 @@ pub fn schema(path: &Path) -> Result<Schema, OpenError> {
     Ok(Schema { found, known })
 }
 
-/// Opens a file of ours to read from, whoever owns it, and only with the schema this program knows.
+/// Opens a file for reading, regardless of its owner. Fails if its schema is not up to date.
 pub(crate) fn open_current(path: &Path) -> Result<Connection, OpenError> {
     let connection = open(path)?;
     let (found, known) = (migrate::version(&connection, path)?, migrate::MIGRATIONS.len());
@@ -38,15 +38,15 @@ pub(crate) fn open_current(path: &Path) -> Result<Connection, OpenError> {
 }
 
 fn open(path: &Path) -> Result<Connection, OpenError> {
-    // A driver that does not find the file says only that it could not open it.
+    // The driver's error doesn't tell that the file is missing.
     if let Err(source) = std::fs::metadata(path) {
         return Err(OpenError::Io { action: "open", path: path.to_owned(), source });
     }
     connection::open_reader(path).map_err(|error| OpenError::from_driver(path, error))
 }
 
-/// What one of the database's own checks says, up to a hundred lines. Where the file is so damaged
-/// that the check itself cannot go on, that is what it found.
+/// Returns the findings of an integrity check, at most 100. If the file is too damaged for the
+/// check to complete, that error is a finding.
 fn findings(
     connection: &Connection,
     check: &str,
@@ -70,7 +70,8 @@ fn findings(
 }
 
 impl SqliteStore {
-    /// What the database finds wrong with itself, up to a hundred findings. Reads all of it.
+    /// Returns the problems found by SQLite's integrity and foreign key checks, at most 100 each.
+    /// Reads the whole database.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.read("check the database", |connection| {
             let whole = |row: &Row<'_>| row.get(0);
@@ -85,7 +86,8 @@ impl SqliteStore {
         .await
     }
 
-    /// Rows and bytes of every table, its indexes included, by name. Counts every row.
+    /// Returns the rows and bytes of every table, including indexes, sorted by name. Counts every
+    /// row, so the call takes time on large tables.
     pub async fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
         self.read("measure tables", |connection| {
             let sql = include_str!("../queries/table_sizes.sql");

@@ -1,4 +1,4 @@
-//! An append in the shape the writer binds.
+//! Encodes appends for the writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use noetl_model::row::EventRow;
 use noetl_model::{CommandId, DueId, Event};
 use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewDue, Start};
 
-/// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
-/// it is spared everything that needs no database.
+/// An append, checked and encoded by the caller. The writer thread is the bottleneck of the store
+/// and does no work that can be done without the database.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) expected: i64,
-    /// The id of the event at `expected`.
+    /// ID of the event at `expected`.
     pub(crate) after: Option<i64>,
-    /// The id of its last event.
+    /// ID of the last appended event.
     pub(crate) last: Option<i64>,
     pub(crate) start: Option<Start>,
     pub(crate) row: ExecutionRow,
@@ -22,14 +22,14 @@ pub(crate) struct Item {
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) leases: Vec<(CommandId, Duration)>,
     pub(crate) newest: i64,
-    /// The id of its first event, when the ids of its events grow.
+    /// ID of the first event if the event IDs are ascending, else `None`.
     pub(crate) rising_from: Option<i64>,
     pub(crate) due: Vec<EncodedDue>,
     pub(crate) delivered: Vec<DueId>,
     pub(crate) blobs: Vec<String>,
 }
 
-/// A due row with its payload as text.
+/// A timer with its payload as text.
 #[derive(Debug)]
 pub(crate) struct EncodedDue {
     pub(crate) row: NewDue,
@@ -72,13 +72,13 @@ fn rising_from(events: &[Arc<Event>]) -> Option<i64> {
     events.first().filter(|_| is_rising).map(|event| event.id.get())
 }
 
-/// A place as stored. Places past the largest signed number do not occur in a log; as the start of
-/// a read they are past everything.
+/// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;
+/// as the start of a read they are past every event.
 pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
-/// A number of rows as SQLite takes it.
+/// Converts a row count to an SQLite integer.
 pub(crate) fn rows(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

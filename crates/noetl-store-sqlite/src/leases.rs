@@ -1,4 +1,4 @@
-//! Rows of `leader` and `stream_cursor`.
+//! Implements [`Leases`] on the table `leader`, and [`Cursors`] on the table `stream_cursor`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Leases for SqliteStore {
 
     async fn release(&self, lease: &Lease) -> Result<bool, StoreError> {
         let lease = lease.clone();
-        // The beginning of time, so that a clock that goes back does not bring it to life.
+        // Expires at time zero, so that a clock that is set back doesn't revive the lease.
         self.write("release a lease", move |connection, now| {
             set_end(connection, &lease, Timestamp::default(), now)
         })
@@ -147,7 +147,8 @@ fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<Lease>> 
     connection.prepare_cached(sql)?.query_row([name], lease).optional()
 }
 
-/// Names that begin with a prefix follow it in byte order, and nothing stands between them.
+/// Returns the live leases whose names have a prefix. In byte order, these names are contiguous and
+/// start at the prefix.
 fn live(connection: &Connection, prefix: &str, now: Timestamp) -> rusqlite::Result<Vec<Lease>> {
     let sql = include_str!("../queries/leader_live.sql");
     let mut list = connection.prepare_cached(sql)?;

@@ -1,9 +1,9 @@
-//! The embedded store: one SQLite file, one owning process.
+//! The embedded store: one SQLite file, owned by one process.
 //!
-//! One thread writes, through one connection, and commits whatever is queued in one transaction; a
-//! few read-only connections read beside it. Every commit is synced before it is acknowledged
-//! ([`Synchronous::Full`]), and a process killed at any moment leaves a readable file. The schema is
-//! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
+//! One thread writes through one connection and commits all queued requests in one transaction. A
+//! few read-only connections read concurrently. Every commit is synced before it is acknowledged
+//! ([`Synchronous::Full`]), and a process killed at any time leaves a readable file. The schema is
+//! in `migrations/`, queries are in `queries/`; no other crate depends on the tables.
 
 mod append;
 mod backup;

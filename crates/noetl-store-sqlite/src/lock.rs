@@ -1,11 +1,12 @@
-//! One owning process per file.
+//! Lock file that admits one owning process per database.
 //!
-//! The lock is the operating system's, so it ends with the process however that ends. The file's
-//! text is the owner's process id while it is open and empty after a clean close; text that is
-//! found without a lock therefore says that the last owner died.
+//! The lock belongs to the operating system, so it ends with the process in any case. The lock file
+//! contains the owner's process ID while the database is open, and is empty after a clean close. A
+//! process ID in an unlocked file therefore means that the last owner crashed.
 //!
-//! A child of the owner shares the lock from its fork until it executes its program. After `kill -9`
-//! of the owner, such a child may hold the lock a little longer, so the next owner waits for it.
+//! A child of the owner shares the lock from its fork until it executes its program. After `kill
+//! -9` of the owner, such a child may have the lock a little longer, so the next owner waits for
+//! it.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use crate::OpenError;
 
-/// How long a child of a dead owner may hold the lock.
+/// Maximum time for which a child of a dead owner may have the lock.
 const CHILD_MAX: Duration = Duration::from_secs(10);
 
-/// Pause between two attempts to take the lock of a dead owner.
+/// Pause between two attempts to acquire the lock of a dead owner.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
@@ -26,17 +27,17 @@ pub(crate) struct LockFile {
     file: File,
 }
 
-/// How the last owner of a file left it.
+/// State in which the last owner left the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftBehind {
-    /// Closed, or there was none.
+    /// Closed, or never opened before.
     Clean,
-    /// Open: its process ended before it could close.
+    /// Not closed: the owner's process crashed.
     Open,
 }
 
 impl LockFile {
-    /// Takes the lock of the database at `database`, or says who has it.
+    /// Acquires the lock of the database at `database`, or returns an error that names its owner.
     pub(crate) fn take(database: &Path) -> Result<(Self, LeftBehind), OpenError> {
         let path = path_of(database);
         let failed = |action| {
@@ -67,11 +68,11 @@ impl LockFile {
         Ok((lock, left))
     }
 
-    /// Gives the lock back after the database was closed.
+    /// Releases the lock after the database was closed.
     pub(crate) fn release(mut self) {
         if let Err(error) = self.write("") {
-            // The next owner checks the file once more than it had to; nothing is lost.
-            tracing::warn!(%error, "could not empty the lock file");
+            // The next owner checks the file once more than necessary; no data is lost.
+            tracing::warn!(%error, "failed to clear lock file");
         }
     }
 
@@ -94,13 +95,14 @@ fn text(file: &mut File) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Returns `true` if a process is known to have ended. Only Linux tells; elsewhere nobody waits.
+/// Returns `true` if a process is known to have ended. Only Linux provides this; on other systems
+/// there is no wait for a dead owner.
 fn is_dead(pid: u32) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         return false;
     }
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        // The name of the program is in parentheses and may hold any character.
+        // The program name is in parentheses and may contain any character.
         Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }

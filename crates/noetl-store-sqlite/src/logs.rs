@@ -1,4 +1,4 @@
-//! What steps print.
+//! Implements [`Logs`], the step logs, within a byte budget per execution and command.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -89,7 +89,9 @@ impl Logs for SqliteStore {
     }
 }
 
-/// Appends lines to an execution that exists, and counts lost ones. The number of the last.
+/// Appends lines to the step logs of an existing execution, and counts skipped lines.
+///
+/// Returns the number of the last line.
 fn append(
     connection: &Connection,
     execution: i64,
@@ -167,7 +169,8 @@ fn kept(connection: &Connection, execution: i64, command: i64) -> rusqlite::Resu
     Ok(found.optional()?.unwrap_or_default())
 }
 
-/// Removes what a command's tail has too much. How much it counted for.
+/// Deletes the oldest lines of a command's tail that exceed its budget. Returns the bytes they
+/// counted for.
 fn cut(
     connection: &Connection,
     execution: i64,

@@ -1,4 +1,4 @@
-//! The schema and the marks that say whose file it is.
+//! Migrates the schema, and identifies files of this program.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::OpenError;
 
-/// "NoTL": what the header of a file of ours says.
+/// SQLite application ID of files of this program: "NoTL" in ASCII.
 const APPLICATION_ID: i64 = 0x4e6f_544c;
 
-/// What has to run, in this order, to bring an empty file to the newest schema. A file's
-/// `user_version` counts how many of them it has had.
+/// Migrations in order, from an empty file to the latest schema. The `user_version` of a file is
+/// the number of migrations that were applied.
 pub(crate) const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
@@ -30,11 +30,13 @@ pub(crate) const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0016_access.sql"),
 ];
 
-/// The `user_version` of a file that has had them all.
+/// Value of `user_version` after all migrations.
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 
-/// Refuses a file that is not ours or newer than we are, and returns how many migrations it had.
-/// Writes nothing, so a file of another program stays as it is.
+/// Returns the number of migrations that were applied to a file.
+///
+/// Rejects a file of another program or of a newer version. Writes nothing, so the file of another
+/// program stays unchanged.
 pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, OpenError> {
     let number = |sql: &str| -> Result<i64, OpenError> {
         let answer = connection.query_row(sql, [], |row| row.get(0));
@@ -56,7 +58,7 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, Ope
     usize::try_from(found).map_err(|_| OpenError::NotOurs { path: path.to_owned() })
 }
 
-/// Runs the migrations a file has not had, all in one transaction.
+/// Runs the pending migrations in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, had: usize) -> rusqlite::Result<()> {
     if had == MIGRATIONS.len() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Rows of objects and modules.
+//! Implements [`Objects`] on the table `object_store`, and [`Plugins`] on the table
+//! `plugin_module`.
 
 use async_trait::async_trait;
 use noetl_model::Timestamp;

@@ -1,4 +1,4 @@
-//! Opening a file: whose it is, whether it is whole, and bringing it up to date.
+//! Opens a file: locks it, checks it, and migrates its schema.
 
 use std::path::Path;
 
@@ -7,11 +7,12 @@ use rusqlite::Connection;
 use crate::lock::{LeftBehind, LockFile};
 use crate::{OpenError, Synchronous, connection, migrate, private};
 
-/// Bytes up to which a file that was left open is read through before it is used. The write-ahead
-/// log makes a crash harmless; this is for disks and people, and must not delay a start.
+/// Maximum size in bytes of a file that is checked after an unclean close. The write-ahead log
+/// already protects against crashes. The check is for defective disks and manual changes, and must
+/// not delay the start.
 const CHECKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A file that is ours, locked and up to date.
+/// A locked file of this program with an up-to-date schema.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) lock: LockFile,
@@ -24,7 +25,8 @@ pub(crate) fn open_file(path: &Path, synchronous: Synchronous) -> Result<Opened,
     match open_locked(path, synchronous, length, left) {
         Ok(connection) => Ok(Opened { connection, lock }),
         Err(error) => {
-            // What was found stays to be found: only a file left in order counts as closed.
+            // Only a file that was closed cleanly is marked as closed, so that the next start
+            // checks it again.
             if left == LeftBehind::Clean {
                 lock.release();
             }
@@ -52,7 +54,7 @@ fn open_locked(
     }
     connection::set_up_writer(&connection, synchronous).map_err(failed)?;
     migrate::migrate(&mut connection, had).map_err(failed)?;
-    // The file has one owner, and that is us: whoever held a lease on anything is gone.
+    // This process is the only owner of the file, so the holders of all leases have ended.
     connection.execute("update leader set until = 0 where until > 0", []).map_err(failed)?;
     Ok(connection)
 }
@@ -78,7 +80,7 @@ fn make_directory(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-/// The length of the file, 0 when there is none.
+/// Returns the size of the file in bytes; 0 if it does not exist.
 fn length(path: &Path) -> Result<u64, OpenError> {
     let failed = |source| OpenError::Io { action: "open", path: path.to_owned(), source };
     match std::fs::metadata(path) {

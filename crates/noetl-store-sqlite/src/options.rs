@@ -1,37 +1,38 @@
-//! What a caller chooses.
+//! Options of the store.
 
 use std::path::PathBuf;
 
 use noetl_store::{OutboxOptions, StoreClock};
 
-/// How to open a store.
+/// Options to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub location: Location,
-    /// What a commit waits for. Default: [`Synchronous::Full`].
+    /// Durability of a commit. Default: [`Synchronous::Full`].
     pub synchronous: Synchronous,
-    /// How many reads of a file run at once. Default: 4. At least one is used.
+    /// Maximum number of concurrent reads of a file. At least 1; default: 4.
     pub readers: usize,
-    /// The clock leases and due times are compared with. Default: the machine's.
+    /// Clock of leases and timers. Default: the system clock.
     pub clock: StoreClock,
-    /// Whether events go to the outbox, and how long a claim lasts. Default: they do not, 60 s.
+    /// Whether events are written to the outbox, and the lease duration of a claim. Default:
+    /// disabled, 60 s.
     pub outbox: OutboxOptions,
 }
 
 impl Options {
-    /// A store in this file, made when it is missing, with its directory.
+    /// Returns options for a store in this file, which is created with its directory if missing.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::at(Location::File(path.into()))
     }
 
-    /// A store that is gone when it is closed.
+    /// Returns options for a store in memory, which is lost when it is closed.
     pub fn memory() -> Self {
         Self::at(Location::Memory)
     }
 
     fn at(location: Location) -> Self {
-        // Four keep a page of the UI, its stream and a recovery from waiting for each other, and
-        // cost little: a reader's cache is filled only by what it reads.
+        // With four readers, a UI page, its event stream, and a recovery don't wait for each other.
+        // They cost little memory: the cache of a reader contains only pages that it has read.
         Self {
             location,
             synchronous: Synchronous::default(),
@@ -42,23 +43,23 @@ impl Options {
     }
 }
 
-/// Where a store is.
+/// Location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In this file, with `-wal`, `-shm` and `.lock` files beside it.
+    /// Database file, next to its `-wal`, `-shm`, and `.lock` files.
     File(PathBuf),
-    /// In this process.
+    /// Memory of this process.
     Memory,
 }
 
-/// What a commit waits for.
+/// Durability of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// For the disk: the write-ahead log is synced before a commit is acknowledged.
+    /// The write-ahead log is synced to disk before a commit is acknowledged.
     #[default]
     Full,
-    /// For the operating system: the log is synced at checkpoints only, so a power cut may lose the
-    /// last commits. A crash of this process loses nothing.
+    /// The write-ahead log is synced only at checkpoints, so a power failure may lose the last
+    /// commits. A crash of this process loses nothing.
     Normal,
 }
 

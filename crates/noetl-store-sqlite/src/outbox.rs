@@ -1,4 +1,4 @@
-//! Rows of `outbox`.
+//! Implements [`Outbox`] on the table `outbox`.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Outbox for SqliteStore {
     }
 }
 
-/// Writes events to the outbox inside the transaction that appends them.
+/// Writes events to the outbox in the transaction that appends them.
 pub(crate) struct Outgoing<'c> {
     connection: &'c Connection,
     insert: CachedStatement<'c>,
@@ -85,7 +85,7 @@ impl<'c> Outgoing<'c> {
         Ok(Self { connection, insert: connection.prepare_cached(sql)?, now })
     }
 
-    /// Adds the events of an item that was appended.
+    /// Adds the events of an appended item.
     pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
         let mut previous = self.event_before(&item.events)?;
@@ -96,7 +96,7 @@ impl<'c> Outgoing<'c> {
         Ok(())
     }
 
-    /// Adds one event.
+    /// Adds an event to the outbox.
     pub(crate) fn add_row(
         &mut self,
         tenant: &Tenant,
@@ -125,7 +125,7 @@ impl<'c> Outgoing<'c> {
         })
     }
 
-    /// The last event before these.
+    /// Returns the ID of the event that precedes these rows.
     pub(crate) fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
         let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
             return Ok(None);

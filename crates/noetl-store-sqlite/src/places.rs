@@ -1,7 +1,7 @@
-//! Where rows of a log are by their ids.
+//! Finds rows of an event log by event ID.
 //!
-//! Ids that grow along a log have no index: the append that can hold one is found by halving. Rows of
-//! which that does not hold are late, and have an index of their own.
+//! IDs that ascend along a log have no index: a binary search finds the append that may contain
+//! one. Rows whose IDs don't ascend are late, and have a separate index.
 
 use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, Seq};
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Rows};
 use crate::column::count;
 use crate::event_log::event_row;
 
-/// The place of the event that has this id, or of the first that came with it.
+/// Returns the sequence number of the event with this ID, or of the first event that came with it.
 pub(crate) fn find(
     connection: &Connection,
     execution: ExecutionId,
@@ -26,13 +26,13 @@ pub(crate) fn find(
     Ok(others.into_iter().chain(growing).min())
 }
 
-/// The place of the event that has this id, among those whose ids grow.
+/// Returns the sequence number of the event with this ID, among those with ascending IDs.
 pub(crate) fn find_growing(
     connection: &Connection,
     execution: ExecutionId,
     event: EventId,
 ) -> rusqlite::Result<Option<Seq>> {
-    // What is new is above all there is, which spares the search.
+    // The ID of a new event is larger than all others, which makes the search unnecessary.
     if newest_id(connection, execution)?.is_none_or(|newest| event > newest) {
         return Ok(None);
     }
@@ -43,8 +43,8 @@ pub(crate) fn find_growing(
     Ok(place.optional()?.map(Seq))
 }
 
-/// A page of rows in the order of their ids, as of one moment: of two rows that are appended meanwhile
-/// it never holds the one with the larger id alone.
+/// Returns a page of rows in ID order, from a single snapshot: of two rows that are appended
+/// concurrently, it never contains only the one with the larger ID.
 pub(crate) fn rows_by_id(
     connection: &Connection,
     execution: ExecutionId,
@@ -52,7 +52,7 @@ pub(crate) fn rows_by_id(
     until: Until,
     limit: usize,
 ) -> rusqlite::Result<Vec<EventRow>> {
-    // Declared first, so that it ends after what reads in it.
+    // Declared first, so that it is dropped after the statements that read in it.
     let _moment = connection.unchecked_transaction()?;
     let mut growing = connection.prepare_cached(include_str!("../queries/event_rows.sql"))?;
     let has_growing = newest_id(connection, execution)?.is_some_and(|newest| first <= newest);
@@ -91,7 +91,7 @@ fn next(rows: &mut Option<Rows<'_>>) -> rusqlite::Result<Option<EventRow>> {
     rows.next()?.map(event_row).transpose()
 }
 
-/// The largest id of a log, when it is known; without it, all its rows are late.
+/// Returns the largest event ID of a log. If it is unknown, all rows of the log are late.
 fn newest_id(connection: &Connection, execution: ExecutionId) -> rusqlite::Result<Option<EventId>> {
     let sql = "select newest_event_id from execution where id = ?1";
     let mut read = connection.prepare_cached(sql)?;
@@ -99,7 +99,8 @@ fn newest_id(connection: &Connection, execution: ExecutionId) -> rusqlite::Resul
     Ok(newest.optional()?.flatten().map(EventId::new))
 }
 
-/// The place of the last append whose ids grow and whose first is not above this one.
+/// Returns the sequence number of the last append with ascending IDs whose first ID is at most
+/// `event`.
 fn last_append_until(
     connection: &Connection,
     execution: ExecutionId,
@@ -126,7 +127,7 @@ fn last_append_until(
                 from = middle + 1;
             }
             Some((place, _)) if place >= from => until = place - 1,
-            // There is none from the first to the middle.
+            // There is no append between `from` and the middle.
             Some(_) | None => from = middle + 1,
         }
     }

@@ -1,27 +1,28 @@
-//! Database files and directories that only their owner can read.
+//! Creates database files and directories that only their owner can read.
 //!
-//! A database holds everything that executions work on. SQLite gives the files beside a database the
-//! mode of the database itself, so its mode decides.
+//! A database contains all data of executions. SQLite creates the files next to a database with the
+//! mode of the database, so that mode protects all of them.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Mode of files: the owner reads and writes.
+/// Mode of files: only the owner can read and write.
 const FILE: u32 = 0o600;
-/// Mode of directories that are made: the owner alone.
+/// Mode of new directories: only the owner has access.
 const DIRECTORY: u32 = 0o700;
 /// Permission bits of group and others, which are cleared.
 const OTHERS: u32 = 0o077;
 
-/// Makes a directory, and those above it, for its owner alone. One that is there stays as it is.
+/// Creates a directory and its parents with access for the owner only. An existing directory stays
+/// unchanged.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)
 }
 
-/// Makes an empty file for its owner alone, or takes the rights of others away from one that is
-/// there and from the files that SQLite keeps beside it.
+/// Creates an empty file with access for the owner only. For an existing file, revokes the access
+/// of others, also to the `-wal` and `-shm` files next to it.
 pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(FILE).open(path) {
         Ok(_) => Ok(()),
@@ -40,7 +41,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Takes the rights of others away. A file of another user stays as it is: that user decides.
+/// Revokes the access of group and others. The file of another user stays unchanged.
 fn restrict(path: &Path) -> io::Result<()> {
     let mode = match fs::metadata(path) {
         Ok(found) => found.permissions().mode(),

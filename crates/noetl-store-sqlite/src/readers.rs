@@ -1,4 +1,4 @@
-//! The connections that read, beside the writer.
+//! Pool of read-only connections.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use crate::connection;
 
-/// A fixed number of read-only connections. A read waits for a free one, then runs on a thread
-/// that may block.
+/// A fixed number of read-only connections. A read waits for a free one, then runs on a blocking
+/// thread.
 #[derive(Debug)]
 pub(crate) struct Readers {
     connections: Vec<Mutex<Connection>>,
@@ -25,7 +25,8 @@ impl Readers {
         Ok(Self { connections: connections?, permits: Arc::new(Semaphore::new(count)) })
     }
 
-    /// Runs `read` on a free connection. A caller that goes away does not take it along.
+    /// Runs `read` on a free connection. If the caller is cancelled, the connection still returns
+    /// to the pool.
     pub(crate) async fn run<T, R>(self: &Arc<Self>, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -35,7 +36,7 @@ impl Readers {
         let permit = permit.map_err(|closed| StoreError::backend("read", closed))?;
         let readers = self.clone();
         let task = tokio::task::spawn_blocking(move || {
-            // Dropped last, when the connection is free again.
+            // Dropped last, after the connection is free.
             let _permit = permit;
             readers.read(read)
         });
@@ -47,8 +48,8 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let free = self.connections.iter().find_map(|connection| connection.try_lock().ok());
-        // With a permit one is free, unless a read panicked on it; a reader holds no state that
-        // could be half-written, so that one is as good as any.
+        // With a permit, a connection is free, unless a read panicked on it. Readers have no state
+        // that could be inconsistent, so a poisoned connection can be used.
         let first = || self.connections[0].lock().unwrap_or_else(PoisonError::into_inner);
         read(&free.unwrap_or_else(first))
     }

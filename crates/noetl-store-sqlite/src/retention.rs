@@ -1,10 +1,11 @@
-//! Removing what is old, in portions.
+//! Purges old data in batches.
 //!
-//! What may go is looked for on a reading connection, page by page; each portion is removed in a
-//! transaction of its own on the writer's, which checks again what could have changed since. So
-//! appends wait for one portion at most. An execution leaves in two steps: its row moves to
-//! `purged_execution`, and from then on it does not exist; then its rows elsewhere go, however many
-//! there are. A purge begins with what an earlier one left of the second step.
+//! A read connection searches for rows to delete, page by page. The writer deletes each batch in
+//! its own transaction, which checks again all conditions that may have changed. Appends therefore
+//! wait for at most one batch. An execution is deleted in two steps: its row moves to
+//! `purged_execution`, from which time it no longer exists; then its rows in other tables are
+//! deleted, in any number of batches. A purge starts with the second step for executions of an
+//! interrupted purge.
 
 mod logs;
 mod remains;
@@ -22,10 +23,10 @@ use crate::item::rows;
 
 const ACTION: &str = "purge";
 
-/// Rows looked at in one go, and executions that leave in one transaction.
+/// Number of rows per page, and of executions that are purged in one transaction.
 const PAGE: usize = 500;
 
-/// What a purge was asked, with the one instant it goes by.
+/// Parameters of a purge, with its single current time.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     policy: Policy,
@@ -33,7 +34,7 @@ struct Run {
     dry_run: bool,
 }
 
-/// An execution as a page shows it.
+/// An execution of a page.
 struct Aged {
     id: ExecutionId,
     tenant: String,
@@ -46,7 +47,7 @@ impl Retention for SqliteStore {
         let run = Run { policy: *policy, now: self.clock().now(), dry_run };
         let mut removed = Removed::default();
         self.remains(&run, &mut removed).await?;
-        // What goes by its own age comes first, so that it is counted there in a dry run too.
+        // Sweep rows by their own age first, so that a dry run counts them there, too.
         self.sweep_all(&run, &mut removed).await?;
         removed.commands += self.commands_of_age(&run).await?;
         let mut tally = Tally::default();
@@ -77,7 +78,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Removes commands by their own age. How many.
+    /// Deletes commands by their own age, and returns their number.
     async fn commands_of_age(&self, run: &Run) -> Result<u64, StoreError> {
         let Some(since) = run.policy.commands.since(run.now) else { return Ok(0) };
         let (mut after, mut removed) = (i64::MIN, 0);
@@ -138,7 +139,7 @@ impl SqliteStore {
                 }
             } else {
                 for (id, is_gone) in self.leave(going, since).await? {
-                    // One that was moved since it was looked at has a recent event now.
+                    // An execution that advanced since the page was read has a recent event.
                     tally.note(id, if is_gone { Fate::Goes } else { Fate::Recent });
                     removed.executions += u64::from(is_gone);
                 }
@@ -156,7 +157,8 @@ impl SqliteStore {
         .await
     }
 
-    /// The first step: these executions do not exist any more. Whether each left.
+    /// Runs the first step of a purge: the executions no longer exist. Returns whether each was
+    /// purged.
     async fn leave(
         &self,
         going: Vec<Aged>,

@@ -1,38 +1,39 @@
-//! Room in the file of the write-ahead log, made before it is needed.
+//! Preallocates space in the file of the write-ahead log (WAL).
 //!
-//! The sync of a file that has grown writes what the file system knows of it too, and takes about
-//! twice as long as the sync of bytes that were there. So zeros are written behind the end of the log
-//! while nobody waits for the writer. SQLite ends a log where its sums do not fit, as it does with
-//! what is left of an older log.
+//! A sync after the file has grown also writes file system metadata, and takes about twice as long
+//! as a sync of existing bytes. Zeros are therefore written after the end of the WAL while no
+//! caller waits for the writer. SQLite ends the WAL at the first frame with a wrong checksum, as it
+//! does with leftover frames of an older WAL.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a log before its first frame, and of a frame before its page.
+/// Size in bytes of the WAL header, and of the header of a frame.
 const LOG_HEAD: u64 = 32;
 const FRAME_HEAD: u64 = 24;
 
-/// Bytes added at a time: a few steps' worth, as the next sync takes them to the disk.
+/// Number of bytes to add at a time: enough for a few steps, because the next sync writes them to
+/// disk.
 const ROOM: u64 = 256 * 1024;
 
-/// Bytes that are to be left after a commit: more than a step takes.
+/// Number of bytes to have left after a commit: more than a step needs.
 const LEFT_MIN: u64 = 64 * 1024;
 
-/// Pages of a commit that is large enough to bear its own growth.
+/// Number of pages of a commit that is large enough to amortize the growth of the file.
 const LARGE: u32 = 64;
 
-/// Written at a time: the system keeps what is written at once together, and small commits would soil
-/// large pieces.
+/// Zeros to write at a time. The system caches bytes of one write as a unit, and small commits
+/// would make large units dirty.
 static ZEROS: [u8; 16 * 1024] = [0; 16 * 1024];
 
-/// The file of a log. Only the thread that writes to the log may make room in it.
+/// Preallocator of a WAL file. Only the thread that writes the WAL may use it.
 pub(crate) struct Room {
     path: PathBuf,
-    /// Opened when it is first needed: the first commit makes it.
+    /// Opened on first use, because the first commit creates the file.
     file: Option<File>,
     frame: u64,
-    /// Up to where there is room.
+    /// End of the preallocated space, in bytes.
     end: u64,
 }
 
@@ -43,26 +44,27 @@ impl Room {
         Self { path: path.into(), file: None, frame: u64::from(page_size) + FRAME_HEAD, end: 0 }
     }
 
-    /// Makes room behind a log of `pages`, to which the last commit added `added`.
+    /// Preallocates space after a WAL of `pages` pages, of which the last commit added `added`.
     pub(crate) fn make(&mut self, pages: u32, added: u32) {
         let wanted = LOG_HEAD + u64::from(pages) * self.frame + LEFT_MIN;
         if pages == 0 || wanted <= self.end || added >= LARGE {
             return;
         }
         self.end = self.extend(wanted).unwrap_or_else(|error| {
-            // It only saves time. A disk that is full is told by the commit that meets it.
-            tracing::debug!(%error, "could not make room in the write-ahead log");
+            // Preallocation only saves time. If the disk is full, the commit that needs the space
+            // fails.
+            tracing::debug!(%error, "failed to preallocate WAL");
             u64::MAX
         });
     }
 
-    /// Adds room where `wanted` is past the end of the file, and returns the new end.
+    /// Extends the file if `wanted` is past its end, and returns its size.
     fn extend(&mut self, wanted: u64) -> std::io::Result<u64> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(OpenOptions::new().write(true).open(&self.path)?),
         };
-        // A commit may have made the file longer meanwhile.
+        // A commit may have extended the file in the meantime.
         let end = file.seek(SeekFrom::End(0))?;
         if wanted <= end {
             return Ok(end);

@@ -1,4 +1,4 @@
-//! Rows of `schedule`.
+//! Implements [`Schedules`] on the table `schedule`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
@@ -17,7 +17,8 @@ impl Schedules for SqliteStore {
         new: NewSchedule,
     ) -> Result<ScheduleRow, StoreError> {
         let tenant = tenant.clone();
-        // No row comes back when the id is another tenant's, which the driver counts as an error.
+        // If another tenant uses the ID, the statement returns no row, which the driver reports as
+        // an error.
         self.write("put a schedule", move |connection, now| {
             let sql = include_str!("../queries/schedule_put.sql");
             connection.prepare_cached(sql)?.query_row(

@@ -1,4 +1,4 @@
-//! Rows of the audit of secrets.
+//! Implements [`SecretAudit`], the audit records of secrets, which form a hash chain.
 
 use std::time::Duration;
 

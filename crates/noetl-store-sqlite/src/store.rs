@@ -1,4 +1,4 @@
-//! The store itself: one writer, a few readers, one lock.
+//! The store: a writer, a few readers, and a lock file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::readers::Readers;
 use crate::writer::Writer;
 use crate::{Location, OpenError, Options};
 
-/// A store in a SQLite file, or in memory.
+/// A store in an SQLite file, or in memory.
 ///
-/// Dropping it finishes what is queued, copies the write-ahead log into the file and gives the file
-/// back, which blocks for as long as that takes; [`SqliteStore::close`] does not block its thread.
+/// Dropping it finishes the queued requests, copies the write-ahead log to the file, and releases
+/// the file, which blocks the thread. [`SqliteStore::close`] does not block its thread.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// Present until the store is closed.
+    /// `Some` until the store is closed.
     writer: Option<Writer>,
-    /// None in memory: there the writer reads, because no other connection can.
+    /// `None` in memory: the writer reads there, because another connection can't.
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
     clock: StoreClock,
@@ -34,21 +34,21 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
-    /// None when the file is only looked at.
+    /// `None` if the file was opened only for inspection.
     lock: Option<LockFile>,
 }
 
-/// How large a store is.
+/// Size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// Bytes of the database, with pages that are free for use.
+    /// Size of the database in bytes, including free pages.
     pub database_bytes: u64,
-    /// Bytes of the file of the write-ahead log, with what was copied already.
+    /// Size of the write-ahead log file in bytes, including pages already copied.
     pub log_bytes: u64,
 }
 
 impl SqliteStore {
-    /// Opens a store, and makes it when there is none. Blocks while it does.
+    /// Opens a store, and creates it if it doesn't exist. Blocks the thread.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let (clock, outbox) = (options.clock, options.outbox);
         let of_writer = (clock.clone(), outbox.is_on);
@@ -73,8 +73,8 @@ impl SqliteStore {
         })
     }
 
-    /// Opens a file to look at, whoever owns it: it is not changed, brought up to date or locked,
-    /// and every call that would write is an error.
+    /// Opens a file for inspection, regardless of its owner. Does not change, migrate, or lock the
+    /// file; every call that would write returns an error.
     pub fn look_at(path: PathBuf) -> Result<Self, OpenError> {
         let connection = inspect::open_current(&path)?;
         let failed = |error| OpenError::from_driver(&path, error);
@@ -89,13 +89,13 @@ impl SqliteStore {
         })
     }
 
-    /// Closes the store and returns when the file is free for another owner.
+    /// Closes the store, and returns when another owner may open the file.
     pub async fn close(self) {
-        // The blocking part is the drop; a runtime that is shutting down drops it all the same.
+        // Dropping the store blocks. A runtime that is shutting down drops it nevertheless.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
 
-    /// How large the store is.
+    /// Returns the size of the store.
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         let sql = "select page_count * page_size from pragma_page_count, pragma_page_size";
         let bytes = self.read("measure the database", move |connection| {
@@ -114,18 +114,20 @@ impl SqliteStore {
         self.writer.as_ref().expect("only a drop takes the writer away")
     }
 
-    /// The store's clock, for what runs on another thread.
+    /// Returns the clock of the store, for use on another thread.
     pub(crate) fn clock(&self) -> StoreClock {
         self.clock.clone()
     }
 
-    /// How the outbox is kept.
+    /// Returns the outbox options of the store.
     pub(crate) fn outbox(&self) -> OutboxOptions {
         self.outbox
     }
 
-    /// Runs a change in a transaction of its own, with the time at which it runs. When this
-    /// returns `Ok`, it is as durable as an append; on an error nothing of it stays.
+    /// Runs a change in its own transaction, and passes it the current time.
+    ///
+    /// After `Ok`, the change is as durable as an append. After an error other than
+    /// [`Unknown`](StoreError::Unknown), nothing of it is committed.
     pub(crate) async fn write<T, W>(&self, action: &'static str, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -143,7 +145,7 @@ impl SqliteStore {
         written.await
     }
 
-    /// Runs a read. What a row holds is decoded inside, off the caller's thread.
+    /// Runs a read on a free reader. Rows are decoded there, outside the caller's thread.
     pub(crate) async fn read<T, R>(&self, action: &'static str, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -161,8 +163,8 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // Readers go first, so that the last connection to close is the writer's, which leaves no
-        // write-ahead log behind.
+        // Drop the readers first, so that the writer's connection is the last one to close, which
+        // removes the write-ahead log.
         self.readers = None;
         let stopped = self.writer.take().is_none_or(Writer::stop);
         let lock = self.file.take().and_then(|file| file.lock);

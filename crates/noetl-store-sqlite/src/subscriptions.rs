@@ -1,4 +1,4 @@
-//! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
+//! Implements [`Subscriptions`]: subscriptions, their dedup keys, and their event logs.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The log by position. A file has one writer, so it has one lane.
+//! Implements [`Tail`]: reads of the event log by position. A file has a single writer, and
+//! therefore a single commit lane.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, EventId, Tenant};
@@ -48,7 +49,7 @@ impl Tail for SqliteStore {
     }
 
     async fn tail_adopted(&self, _after: i64, _limit: usize) -> Result<Vec<TailRow>, StoreError> {
-        // Every row of a file was written by us.
+        // SQLite files are never adopted from another program.
         Ok(Vec::new())
     }
 }

@@ -1,4 +1,4 @@
-//! Token rows.
+//! Implements [`Tokens`], the access tokens, on the table `token`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Timestamp};

@@ -1,4 +1,4 @@
-//! Rows of variables.
+//! Implements [`Transient`], the variables of executions, on the table `transient`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant, Timestamp};
@@ -107,7 +107,7 @@ impl Transient for SqliteStore {
     }
 }
 
-/// Removes one variable or all, and says how many of them were alive.
+/// Deletes one variable or all, and returns how many of them had not expired.
 fn delete(
     connection: &Connection,
     tenant: &Tenant,

@@ -1,8 +1,8 @@
-//! The one thread that writes.
+//! The thread that writes.
 //!
-//! It takes whatever is queued, never waits for more, and commits it in one transaction: under
-//! load many callers share the price of one sync. A group that fails is tried again caller by
-//! caller, so nobody fails because of another.
+//! It commits all queued batches in one transaction without waiting for more. Under load, many
+//! callers thus share the cost of one sync. If a group fails, the thread retries the batch of each
+//! caller separately, so that no caller fails because of another.
 
 use std::thread::JoinHandle;
 
@@ -16,19 +16,19 @@ use crate::checkpoint::Checkpoints;
 use crate::error::{commit_error, store_error};
 use crate::item::Item;
 
-/// Calls that may wait for the writer. More than it puts into one transaction, so that it never
-/// runs dry while callers are woken; fewer than would hide that it is overloaded.
+/// Maximum number of calls that wait for the writer: enough to keep the writer busy while callers
+/// wake up, and few enough to reveal an overload.
 const QUEUE_MAX: usize = 256;
 
-/// Items in one transaction, counted before the last caller is added. Past a few hundred the sync
-/// is paid for, and a longer transaction only makes its first caller wait.
+/// Maximum number of items per transaction, checked before the last batch is added. A few hundred
+/// amortize the sync, and a longer transaction only delays its first caller.
 const GROUP_MAX: usize = 1024;
 
-/// What the writer is asked to do.
+/// Request to the writer thread.
 pub(crate) enum Request {
-    /// Append a batch.
+    /// Appends a batch of items.
     Commit(Commit),
-    /// Run something else on its connection, by itself.
+    /// Runs other work on the writer's connection, outside a group.
     Run(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
@@ -39,12 +39,11 @@ pub(crate) struct Commit {
 
 type Outcome = Result<Vec<Committed>, StoreError>;
 
-/// The caller's side of the thread.
+/// Handle to the writer thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: mpsc::Sender<Request>,
-    /// Held while a commit waits for room in the queue, so that commits are queued in the order
-    /// they were asked for.
+    /// Locked while a commit waits for room in the queue, so that commits are queued in call order.
     turn: Mutex<()>,
     thread: JoinHandle<()>,
 }
@@ -70,14 +69,14 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let request = Request::Commit(Commit { items, answer });
         {
-            // A queue that is full lets a newcomer pass one that waits; this lock does not.
+            // On a full queue, a new sender can overtake a waiting one. This lock is fair.
             let _turn = self.turn.lock().await;
             self.requests.send(request).await.map_err(|_| stopped())?;
         }
         answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
     }
 
-    /// Runs `work` on the writing connection, between transactions.
+    /// Runs `work` on the writer's connection, between transactions.
     pub(crate) async fn run<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -85,14 +84,15 @@ impl Writer {
     {
         let (answer, answered) = oneshot::channel();
         let request = Request::Run(Box::new(move |connection| {
-            // A caller that went away does not want the answer.
+            // A caller that has gone away doesn't need the result.
             let _ = answer.send(work(connection));
         }));
         self.requests.send(request).await.map_err(|_| stopped())?;
         answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
     }
 
-    /// Lets the thread finish what is queued and waits for it to close the file. Whether it did.
+    /// Finishes the queued requests and waits until the thread has closed the file. Returns `false`
+    /// if the thread panicked.
     pub(crate) fn stop(self) -> bool {
         drop(self.requests);
         self.thread.join().is_ok()
@@ -128,7 +128,7 @@ impl Thread {
         }
     }
 
-    /// The batches queued behind `first`, up to the next request of another kind.
+    /// Returns `first` and the commits queued behind it, up to the next request of another kind.
     fn gather(&mut self, first: Commit) -> Vec<Commit> {
         let mut size = first.items.len();
         let mut group = vec![first];
@@ -154,7 +154,7 @@ impl Thread {
             checkpoints.stop(&connection);
         }
         if let Err((_, error)) = connection.close() {
-            tracing::warn!(%error, "could not close the database");
+            tracing::warn!(%error, "failed to close database");
         }
     }
 }
@@ -190,12 +190,13 @@ fn commit_group(
 
 impl Commit {
     fn answer(self, outcome: Outcome) {
-        // A caller that went away finds out by reading the log.
+        // A caller that has gone away learns the outcome from the log.
         let _ = self.answer.send(outcome);
     }
 }
 
-/// Writes a group in one transaction; on an error nothing of it stays.
+/// Writes a group in one transaction. After an error other than `Unknown`, nothing of it is
+/// committed.
 fn write(
     connection: &mut Connection,
     group: &[Commit],

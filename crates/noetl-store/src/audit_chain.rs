@@ -1,9 +1,10 @@
-//! The chain that uses of secrets are linked in, so that none is changed, removed or moved unnoticed.
+//! Hash chain over the audit log of secret uses, which makes changes, removals, and reordering
+//! detectable.
 //!
-//! Every use gets a link: its number, its time, the digest of all that was recorded, and the digest
-//! of these and of the link before. A use that is purged leaves its link, so its absence can be told
-//! from a removal by its time. Whoever can write the database can also make a chain anew; they
-//! cannot make one that ends in a digest which somebody else has kept.
+//! Every use gets a link: its number, its time, the digest of the recorded use, and the digest of
+//! these and of the previous link. A purged use leaves its link, so the link's time distinguishes a
+//! purge from tampering. An attacker who can write to the database can also rebuild the whole
+//! chain, but cannot make it end in a head that another party has stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,19 +14,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Digest, SecretUse};
 
-/// The end of a chain. Its text form is the number, a colon and the digest.
+/// Head of a chain. Its text form is the number, a colon, and the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditHead {
-    /// The number of the last link; 0 before the first.
+    /// Number of the last link; 0 before the first.
     pub seq: i64,
     pub hash: Digest,
 }
 
 impl AuditHead {
-    /// Before the first link.
+    /// Head of an empty chain.
     pub const START: Self = Self { seq: 0, hash: Digest::from_bytes([0; 32]) };
 
-    /// The link of the next use, and the head it makes.
+    /// Returns the link of the next use and the resulting head.
     pub fn next(&self, tenant: &Tenant, used: &SecretUse) -> (AuditLink, Self) {
         let seq = self.seq + 1;
         let content = content(tenant, used);
@@ -40,7 +41,7 @@ impl fmt::Display for AuditHead {
     }
 }
 
-/// A text that is no head of a chain.
+/// A text that does not parse as the head of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no head of a chain: it is a number, a colon and 64 hexadecimal digits")]
 pub struct AuditHeadError(String);
@@ -58,40 +59,41 @@ impl FromStr for AuditHead {
     }
 }
 
-/// One link, and the use it is of as far as that is there.
+/// A link of the chain, with its use if that still exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditLink {
-    /// Its number, from 1.
+    /// Number of the link, from 1.
     pub seq: i64,
-    /// When the use happened.
+    /// Time of the use.
     pub at: Timestamp,
-    /// The digest of the use.
+    /// Digest of the use.
     pub content: Digest,
-    /// The digest of the link before and of this one.
+    /// Digest of the previous link and of this one.
     pub hash: Digest,
-    /// The use; none when there is no row of this number.
+    /// Use of the secret; `None` if the row no longer exists.
     pub used: Option<(Tenant, SecretUse)>,
 }
 
 impl AuditLink {
-    /// Whether it is what follows a link with this digest.
+    /// Returns `true` if the link follows a link with this digest.
     pub fn follows(&self, before: &Digest) -> bool {
         link(before, self.seq, self.at, &self.content) == self.hash
     }
 
-    /// Whether the use is the one that was recorded; none when it is not there.
+    /// Returns `true` if the use is unchanged since it was recorded, or `None` if the use is
+    /// missing.
     pub fn is_as_recorded(&self) -> Option<bool> {
         let (tenant, used) = self.used.as_ref()?;
         Some(used.at == self.at && content(tenant, used) == self.content)
     }
 }
 
-/// How a chain stands.
+/// Summary of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditChain {
-    /// Its end, as the store has it.
+    /// Head of the chain, as stored.
     pub head: AuditHead,
-    /// Uses that have no link: from before there was a chain, or from other programs.
+    /// Number of uses without a link: recorded before the chain existed, or by other programs.
     pub outside: u64,
 }
 
@@ -104,7 +106,7 @@ fn link(before: &Digest, seq: i64, at: Timestamp, content: &Digest) -> Digest {
     Digest::from_bytes(hash.finalize().into())
 }
 
-/// Everything of a use, each part with its length, so that no two uses read the same.
+/// Returns the digest of a use. Each part is preceded by its length, so that no two uses collide.
 fn content(tenant: &Tenant, used: &SecretUse) -> Digest {
     let SecretUse {
         id,

@@ -1,10 +1,10 @@
-//! Content by digest, and which execution refers to it.
+//! Blobs: content-addressed bytes, and the executions that refer to them.
 //!
-//! A value that is too large for an event is put here first; the event carries a [`BlobRef`] and
-//! the execution's append names the digest, so that the reference is as durable as the event.
-//! Where the content is (the database, a directory, a bucket) is the program's choice; the
-//! references are always in the database. What nothing refers to is removed by
-//! [`crate::collect`], some time after it was last put.
+//! A writer stores a value that is too large for an event here first; the event carries a
+//! [`BlobRef`], and the execution's append names the digest, so that the reference is as durable as
+//! the event. The deployment selects the blob store (database, directory, or bucket); the
+//! references are always in the database. [`crate::collect`] removes unreferenced blobs some time
+//! after they were last put.
 
 use std::sync::Arc;
 
@@ -13,24 +13,26 @@ use noetl_model::{ExecutionId, Timestamp};
 
 use crate::{Digest, Spooled, StoreError};
 
-/// Names content.
+/// Reference to a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobRef {
     pub digest: Digest,
-    /// How many bytes it has.
+    /// Size of the blob in bytes.
     pub bytes: u64,
-    /// What they are. It belongs to the reference: the same content may be referred to as several.
+    /// Media type. It belongs to the reference: the same blob may be referred to with several
+    /// types.
     pub media_type: String,
 }
 
 impl BlobRef {
-    /// Names these bytes.
+    /// Returns the reference of these bytes.
     pub fn to(bytes: &[u8], media_type: &str) -> Self {
         let length = u64::try_from(bytes.len()).expect("a length in memory fits into 64 bits");
         Self { digest: Digest::of(bytes), bytes: length, media_type: media_type.to_owned() }
     }
 
-    /// Whether these are the bytes it names. Every place asks before it hands them out.
+    /// Checks that these bytes match the reference. Every blob store checks a blob before it
+    /// returns it.
     pub fn check(&self, found: &[u8]) -> Result<(), BlobError> {
         let is = Self::to(found, &self.media_type);
         let reason = match (is.bytes == self.bytes, is.digest == self.digest) {
@@ -42,70 +44,70 @@ impl BlobRef {
     }
 }
 
-/// Content as a list shows it.
+/// Entry of a blob listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredBlob {
     pub digest: Digest,
-    /// How many bytes are stored.
+    /// Number of bytes stored.
     pub bytes: u64,
-    /// When it was last put or touched.
+    /// Time the blob was last put or touched.
     pub written_at: Timestamp,
 }
 
-/// A stretch of a list.
+/// A page of a blob listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobPage {
-    /// What it is by the clock that wrote the times of the list.
+    /// Current time of the clock that wrote the times in the listing.
     pub now: Timestamp,
-    /// Content in the order of digests.
+    /// Blobs in order of their digests.
     pub blobs: Vec<StoredBlob>,
 }
 
-/// Content that could not be had.
+/// Errors of a blob store.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// It is not there.
+    /// The blob does not exist.
     #[error("content {digest} is missing")]
     Missing {
-        /// What was asked for.
+        /// Digest of the requested blob.
         digest: Digest,
     },
-    /// What is there is something else.
+    /// The stored bytes do not match the reference.
     #[error("content {digest} is damaged: {reason}")]
     Corrupt {
-        /// What was asked for.
+        /// Digest of the requested blob.
         digest: Digest,
-        /// How it was noticed.
+        /// Difference between the stored bytes and the reference.
         reason: String,
     },
-    /// The place could not answer.
+    /// The blob store failed.
     #[error("the place of content could not answer")]
     Place(#[from] StoreError),
 }
 
-/// A place for content. Each call is atomic, and what it answered for is durable.
+/// Storage of blobs. Each call is atomic, and its effect is durable when it returns.
 ///
-/// Whoever is about to refer to content puts it, or touches it, first, and commits the reference
-/// within the grace that [`crate::collect`] is run with.
+/// A writer must put or touch a blob before it refers to it, and must commit the reference within
+/// the grace period of [`crate::collect`].
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps content and says how to refer to it. The same content twice is one copy, made whole
-    /// again if it was damaged, with a time of writing that is later than before.
+    /// Stores a blob and returns its reference. Storing the same bytes twice keeps one copy,
+    /// repairs a damaged one, and advances its time of writing.
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError>;
 
-    /// Makes the time of writing later without the bytes at hand. Whether the content is there.
+    /// Advances a blob's time of writing without its bytes. Returns `true` if the blob exists.
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError>;
 
-    /// The same as [`Blobs::put_blob`] with content that is in a file. A place that can takes it
-    /// piece by piece, so that its size does not show in the memory of this process.
+    /// Like [`Blobs::put_blob`], but reads the bytes from a file. A store that supports it copies
+    /// the file piece by piece, so that memory use does not depend on the size.
     async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
         let media_type = content.blob().media_type.clone();
         self.put_blob(content.read_all().await?, &media_type).await
     }
 
-    /// A part of the content: from a place in it on, at most so many bytes, none behind its end.
-    /// Whether there is as much as the reference says is looked at, the digest is not: whoever puts
-    /// the parts together compares it. A place that can reads no more than the part.
+    /// Returns at most `most` bytes of a blob from offset `from`; empty past its end. Checks the
+    /// size of the blob but not its digest, which the caller that assembles the parts must compare.
+    /// A store that supports it reads only the requested range.
     async fn blob_part(
         &self,
         blob: &BlobRef,
@@ -119,26 +121,26 @@ pub trait Blobs: Send + Sync {
         Ok(part)
     }
 
-    /// The content, compared with length and digest of its reference.
+    /// Returns a blob after checking it against the size and digest of its reference.
     async fn blob(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError>;
 
-    /// Removes content that was last written at `seen`. Whether it did: content that was written
-    /// since stays, and so does, where the place knows them, content that is referred to.
+    /// Removes a blob that was last written at `seen`. Returns `true` if it did. A blob written
+    /// since then stays, and so does a referenced one if the store knows its references.
     async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError>;
 
-    /// Content with a digest above `after`, in the order of digests.
+    /// Returns blobs with a digest above `after`, in order of their digests.
     async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError>;
 }
 
-/// Which execution refers to which content. [`crate::EventLog::commit`] writes the references.
+/// References from executions to blobs. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait BlobRefs: Send + Sync {
-    /// What an execution refers to, in the order of digests.
+    /// Returns the blobs that an execution refers to, in order of their digests.
     async fn references(&self, execution: ExecutionId) -> Result<Vec<Digest>, StoreError>;
 
-    /// Those of `among` that no execution refers to, in their order.
+    /// Returns the digests in `among` that no execution refers to, in the same order.
     async fn unreferenced(&self, among: &[Digest]) -> Result<Vec<Digest>, StoreError>;
 
-    /// Drops the references of an execution that is purged, and says how many there were.
+    /// Removes the references of an execution that is purged and returns their number.
     async fn drop_references(&self, execution: ExecutionId) -> Result<usize, StoreError>;
 }

@@ -8,59 +8,59 @@ use crate::StoreError;
 /// A document to register.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
-    /// Its id, minted by the caller.
+    /// Catalog ID, minted by the caller.
     pub id: CatalogId,
     pub path: String,
-    /// Its kind, lower-case.
+    /// Kind of the document, in lower case.
     pub kind: String,
-    /// The document as it was sent.
+    /// Document text as sent.
     pub content: String,
-    /// Its `workflow` block as JSON.
+    /// The document's `workflow` block as JSON.
     pub layout: Option<Value>,
-    /// Its `workload` block as JSON.
+    /// The document's `workload` block as JSON.
     pub payload: Option<Value>,
     pub meta: Option<Value>,
-    /// When it was registered.
+    /// Time the version was registered.
     pub at: Timestamp,
 }
 
-/// One version of a document.
+/// A version of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogEntry {
     pub id: CatalogId,
     pub path: String,
-    /// Its version: 1, 2, 3 … per path.
+    /// Version number: 1, 2, 3, and so on per path.
     pub version: u32,
-    /// Its kind, lower-case.
+    /// Kind of the document, in lower case.
     pub kind: String,
-    /// The document as it was sent.
+    /// Document text as sent.
     pub content: String,
-    /// Its `workflow` block as JSON.
+    /// The document's `workflow` block as JSON.
     pub layout: Option<Value>,
-    /// Its `workload` block as JSON.
+    /// The document's `workload` block as JSON.
     pub payload: Option<Value>,
     pub meta: Option<Value>,
-    /// When it was registered.
+    /// Time the version was registered.
     pub created_at: Timestamp,
-    /// When it was deleted; what is deleted is found by its id only.
+    /// Time of deletion. Only lookups by ID return a deleted entry.
     pub deleted_at: Option<Timestamp>,
 }
 
-/// One version of a document, without what is in it.
+/// A version of a document, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogVersion {
     pub id: CatalogId,
     pub path: String,
     pub version: u32,
-    /// Its kind, lower-case.
+    /// Kind of the document, in lower case.
     pub kind: String,
-    /// When it was registered.
+    /// Time the version was registered.
     pub created_at: Timestamp,
-    /// When it was deleted.
+    /// Time of deletion; `None` if the version is not deleted.
     pub deleted_at: Option<Timestamp>,
 }
 
-/// Which document a path has, without what is in it.
+/// Current version of a path, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogHead {
     pub id: CatalogId,
@@ -68,34 +68,35 @@ pub struct CatalogHead {
     pub version: u32,
 }
 
-/// How much of the catalog is one tenant's.
+/// Size of one tenant's catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogSize {
-    /// Versions of documents.
+    /// Number of document versions.
     pub documents: u64,
-    /// What was written in them, in bytes.
+    /// Total size of their texts, in bytes.
     pub bytes: u64,
 }
 
 /// Documents by path and version.
 ///
-/// A version that is deleted stays: executions that were started from it go on, and its number is
-/// never given again. It is found by its id and in the list of its path's versions, and nowhere else.
+/// Deletion is logical: executions that were started from a deleted version continue, and its
+/// number is never reused. Only lookups by ID and the list of its path's versions return it.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// Adds a version: one more than the path's highest, deleted or not. Two callers never get the same one.
+    /// Adds a version with the number after the path's highest one, deleted or not. Concurrent
+    /// callers never get the same number.
     ///
-    /// An id that is taken is a bug of the caller, and an error.
+    /// An ID that is already in use is a bug of the caller, and an error.
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError>;
 
-    /// The entry with this id, deleted or not; none for another tenant's.
+    /// Returns the entry with this ID, deleted or not, or `None` if it belongs to another tenant.
     async fn entry(
         &self,
         tenant: &Tenant,
         id: CatalogId,
     ) -> Result<Option<CatalogEntry>, StoreError>;
 
-    /// The entry at this path: the given version, or the highest.
+    /// Returns the entry at this path: the given version, or the highest.
     async fn entry_at(
         &self,
         tenant: &Tenant,
@@ -103,29 +104,30 @@ pub trait Catalog: Send + Sync {
         version: Option<u32>,
     ) -> Result<Option<CatalogEntry>, StoreError>;
 
-    /// All versions of all entries, newest first, at equal times the larger id first; only of one kind when given (lower-case).
+    /// Returns all versions of all entries, newest first, then by descending ID. `kind`, in lower
+    /// case, restricts them to one kind.
     async fn entries(
         &self,
         tenant: &Tenant,
         kind: Option<&str>,
     ) -> Result<Vec<CatalogEntry>, StoreError>;
 
-    /// The highest version of every path where it is of this kind (lower-case), in the byte order of
-    /// paths. A path whose highest version is of another kind is not there.
+    /// Returns the highest version of every path, if it has this kind (in lower case), in byte
+    /// order of the paths. Omits a path whose highest version has another kind.
     async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError>;
 
-    /// All versions of a path, deleted ones too, highest first.
+    /// Returns all versions of a path, including deleted ones, highest first.
     async fn versions(
         &self,
         tenant: &Tenant,
         path: &str,
     ) -> Result<Vec<CatalogVersion>, StoreError>;
 
-    /// How much a tenant has, deleted versions too.
+    /// Returns the size of a tenant's catalog, including deleted versions.
     async fn catalog_size(&self, tenant: &Tenant) -> Result<CatalogSize, StoreError>;
 
-    /// Deletes a version of a path, or all of them when none is named; without a time they are
-    /// restored. Answers with those that were not so already, as they are now, highest first.
+    /// Deletes one version of a path, or all if `version` is `None`. Restores them if `at` is
+    /// `None`. Returns the versions that changed, as they are now, highest first.
     async fn set_deleted(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! The one place that reads the machine's clock, and the clock a store keeps.
+//! The system clock, read only here, and the clock of a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A store's own clock: leases and times that fall due are compared with this one, never with a
-/// caller's. The machine's, unless a test has one it moves.
+/// Clock of a store. Leases and timers are compared with this clock, never with a caller's. The
+/// system clock, unless a test supplies one.
 #[derive(Clone)]
 pub struct StoreClock(Arc<dyn Clock>);
 
 impl StoreClock {
-    /// A store that goes by this clock.
+    /// Creates the clock of a store from another one.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self(clock)
     }

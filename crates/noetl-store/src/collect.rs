@@ -1,10 +1,10 @@
-//! Removing content nobody refers to.
+//! Garbage collection of unreferenced blobs.
 //!
-//! A writer puts content and commits a reference to it a little later; in between, nothing refers
-//! to it. So content goes only when it was last written longer ago than a grace, and only as it was
-//! seen: a put or a touch after the look makes the time later, and the removal finds another time
-//! and leaves it. A put after the removal finds nothing and writes it anew. Every step can be
-//! repeated, so a run that is cut short is finished by the next.
+//! A writer puts a blob and commits a reference to it later; in between, the blob is unreferenced.
+//! The collector therefore removes a blob only if it was last written before a grace period, and
+//! only in the state it listed: a put or a touch after the listing advances the time of writing,
+//! and the removal then leaves the blob alone. A put after the removal stores the blob again. Every
+//! step is idempotent, so the next run completes an interrupted one.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,34 +13,37 @@ use noetl_model::Timestamp;
 
 use crate::{BlobError, BlobRefs, Blobs, Digest, StoredBlob};
 
-/// Content looked at in one go: enough that a page costs little per entry, few enough for one
-/// question to a database.
+/// Number of blobs per page: large enough to amortize the listing, small enough for one query.
 const PAGE: usize = 256;
 
-/// What a run did, or would have done.
+/// Report of a run, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Content that was looked at.
+    /// Number of blobs listed.
     pub seen: usize,
-    /// Content that is younger than the grace.
+    /// Number of blobs younger than the grace period.
     pub young: usize,
-    /// Content that is referred to.
+    /// Number of blobs that are referenced.
     pub referenced: usize,
-    /// Content that was removed; in a dry run, that would have been.
+    /// Blobs that were removed, or that a dry run would remove.
     pub removed: Vec<Digest>,
-    /// The bytes of it.
+    /// Total size of the removed blobs.
     pub removed_bytes: u64,
-    /// Content that was written or referred to between the look and the removal, and stays.
+    /// Number of blobs that were written or referenced between listing and removal, and stay.
     pub spared: usize,
-    /// Content that could not be removed. The next run tries again.
+    /// Blobs that could not be removed. The next run retries them.
     pub failed: Vec<(Digest, BlobError)>,
 }
 
-/// Removes content that nothing in `refs` refers to and that was last written at least `grace` ago
-/// by the clock of the place. In a dry run it only says what it would remove.
+/// Removes blobs that nothing in `refs` refers to and that were last written at least `grace` ago,
+/// by the clock of the blob store. A dry run only reports them.
 ///
-/// `grace` has to be longer than any writer takes from its put to its commit. One thing that cannot
-/// be removed does not keep the rest; an error is returned only when a list cannot be read.
+/// `grace` must be longer than any writer takes from its put to its commit. A blob that cannot be
+/// removed does not stop the run.
+///
+/// # Errors
+///
+/// Returns an error if a page of blobs or their references cannot be read.
 pub async fn collect(
     blobs: &dyn Blobs,
     refs: &dyn BlobRefs,
@@ -65,7 +68,7 @@ pub async fn collect(
     }
 }
 
-/// What is old enough to go, and how many are not.
+/// Returns the blobs older than the grace period, and the number of younger ones.
 fn by_age(blobs: &[StoredBlob], now: Timestamp, grace: Duration) -> (Vec<StoredBlob>, usize) {
     let is_old = |blob: &&StoredBlob| now.since(blob.written_at) >= grace;
     let old: Vec<StoredBlob> = blobs.iter().filter(is_old).copied().collect();

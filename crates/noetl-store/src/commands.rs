@@ -1,4 +1,4 @@
-//! The command rows: what dispatch and claims read.
+//! Command rows, which dispatch and claims read.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Timest
 use crate::StoreError;
 use crate::holdings::{Wanted, lease_in, limit_ms};
 
-/// One command. Its tool settings are in the log, at `issued`, and are not kept twice.
+/// A command. Its tool settings are only in the event log, at `issued`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRow {
-    /// The command: the id of its `command.issued`.
+    /// Command ID: the ID of its `command.issued` event.
     pub id: CommandId,
     pub execution: ExecutionId,
-    /// The place of its `command.issued` in that execution's log.
+    /// Sequence number of its `command.issued` event in the execution's log.
     pub issued: Seq,
     pub step: Arc<str>,
     pub tool: Arc<str>,
-    /// Which try it is.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The pool whose workers take it.
+    /// Pool whose workers may claim the command.
     pub pool: Arc<str>,
-    /// How long its tool may take, in milliseconds.
+    /// Timeout of the tool, in milliseconds.
     pub limit_ms: Option<i64>,
     pub state: CommandState,
     pub worker: Option<Arc<str>>,
-    /// When it was issued.
+    /// Time the command was issued.
     pub issued_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
 
 impl CommandRow {
-    /// Moves on to `state`, or stays as it is when it already got that far.
+    /// Moves the row to `state`, or leaves it unchanged if it has already reached that stage.
     pub fn go_on(
         &mut self,
         state: CommandState,
@@ -49,8 +49,8 @@ impl CommandRow {
     }
 }
 
-/// How far along a state is. A row only ever moves to a later stage, so a terminal one stays, and
-/// a claim that is recorded after the start does not take the start back.
+/// Returns the stage of a state. A row only ever moves to a later stage, so a terminal row stays
+/// terminal, and a claim recorded after the start does not undo the start.
 pub const fn stage(state: CommandState) -> u8 {
     match state {
         CommandState::Pending => 0,
@@ -63,27 +63,27 @@ pub const fn stage(state: CommandState) -> u8 {
     }
 }
 
-/// What an event does to a command row. Every store applies the same rule.
+/// Change of a command row that an event causes. Every store applies the same rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandChange {
     Insert(CommandRow),
-    /// A row moves on.
+    /// Moves a row to a later state.
     Move {
         id: CommandId,
         state: CommandState,
-        /// Who holds it from now on; kept when `None`.
+        /// Worker that holds the command from now on; `None` leaves it unchanged.
         worker: Option<Arc<str>>,
-        /// When it ended, for a terminal state.
+        /// Time the command ended, for a terminal state.
         ended_at: Option<Timestamp>,
     },
-    /// A row is held by nobody who could be lost: it waits for something else than a worker.
+    /// Removes the lease of a command that is parked: it waits for an answer, not for a worker.
     Release {
         id: CommandId,
     },
 }
 
 impl CommandChange {
-    /// What `event` does to its command's row.
+    /// Returns the change that `event` causes to its command's row.
     pub fn of(event: &Event) -> Option<Self> {
         let ended = |command: &CommandId, state| {
             Some(Self::Move { id: *command, state, worker: None, ended_at: Some(event.at) })
@@ -117,7 +117,7 @@ impl CommandChange {
             Fact::CommandFailed { command, .. } => ended(command, CommandState::Failed),
             Fact::CommandExpired { command, .. } => ended(command, CommandState::Expired),
             Fact::CommandCancelled { command, .. } => ended(command, CommandState::Cancelled),
-            // The control plane's own were never leased.
+            // Commands of the control plane never have a lease.
             Fact::CommandParked { on: Parked::Callback(_), command, .. } => {
                 Some(Self::Release { id: *command })
             }
@@ -141,8 +141,8 @@ impl CommandChange {
         }
     }
 
-    /// The net effect of one append on command rows: a row that is inserted and moved in the same
-    /// transaction is written once, in its final state.
+    /// Returns the net effect of one append on command rows: a row that is inserted and moved in
+    /// the same transaction is written once, in its final state.
     pub fn of_all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Self> {
         let mut changes: Vec<Self> = Vec::new();
         for change in events.into_iter().filter_map(Self::of) {
@@ -154,7 +154,8 @@ impl CommandChange {
                 (Some(row), Self::Move { state, worker, ended_at, .. }) => {
                     row.go_on(*state, worker.as_ref(), *ended_at);
                 }
-                // What is inserted here and parked has no lease yet, unless a worker has it.
+                // A command that is inserted and parked here has no lease, unless a worker holds
+                // it.
                 (Some(row), Self::Release { .. })
                     if lease_in(row.state, row.worker.as_deref()).is_none() => {}
                 (_, Self::Insert(_) | Self::Release { .. }) | (None, Self::Move { .. }) => {
@@ -165,7 +166,7 @@ impl CommandChange {
         changes
     }
 
-    /// The command it is about.
+    /// Returns the ID of the command to change.
     pub fn id(&self) -> CommandId {
         match self {
             Self::Insert(row) => row.id,
@@ -179,20 +180,20 @@ impl CommandChange {
 pub trait Commands: Send + Sync {
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError>;
 
-    /// Commands that are not terminal, with an id above `after`, oldest first.
+    /// Returns commands that are not terminal, with an ID above `after`, oldest first.
     async fn open_commands(
         &self,
         after: CommandId,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError>;
 
-    /// Commands that wait for a worker and are wanted, oldest first.
+    /// Returns pending commands that match the filter, oldest first.
     async fn pending_commands(
         &self,
         wanted: &Wanted,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError>;
 
-    /// How many commands wait for a worker, by pool in byte order; pools without any are left out.
+    /// Returns the number of pending commands by pool, in byte order. Omits pools without any.
     async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError>;
 }

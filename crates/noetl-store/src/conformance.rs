@@ -1,9 +1,10 @@
-//! What every store has to do, as cases that run against any of them.
+//! Conformance suite: cases that every store must pass.
 //!
-//! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
-//! makes a test of every case, each on a fresh store that was opened with its outbox on
-//! ([`outbox_on`]). A case is a sentence about the traits' guarantees; what it relies on is made by
-//! [`story`]. [`twin::compare`] drives two stores with one random history and compares every read.
+//! The tests of a store contain one line, `conformance_suite!(name, async || Subject::new(store))`,
+//! which creates a test of every case, each on a fresh store that was opened with its outbox
+//! enabled ([`outbox_on`]). The name of a case states a guarantee of the traits; [`story`] creates
+//! the executions it needs. [`twin::compare`] applies one random history to two stores and compares
+//! every read.
 pub mod append;
 pub mod blobs;
 pub mod catalog;
@@ -48,7 +49,7 @@ pub mod twin_keeping;
 pub use seed::seeds;
 pub use subject::{Subject, outbox_on};
 
-/// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
+/// Creates one test of every case, in a module of this name, each with its own [`Subject`].
 #[macro_export]
 macro_rules! conformance_suite {
     ($name:ident, $make:expr) => {
@@ -306,7 +307,7 @@ macro_rules! conformance_suite {
     };
 }
 
-/// The list behind [`conformance_suite!`].
+/// List of cases behind [`conformance_suite!`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_cases {

@@ -7,8 +7,8 @@ use noetl_model::{CredentialId, Tenant, Timestamp, Value};
 
 use crate::{StoreError, path_contains};
 
-/// An encrypted text. A store keeps it as it is and never looks inside; printing it for a log or a
-/// failed test shows nothing of it.
+/// An encrypted text. A store writes it unchanged and never decrypts it; `Debug` output shows only
+/// its length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(String);
 
@@ -29,49 +29,49 @@ impl fmt::Debug for Sealed {
     }
 }
 
-/// A credential to keep.
+/// A credential to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewCredential {
-    /// Its id, minted by the caller; used only when the name is new.
+    /// Credential ID, minted by the caller; used only if the name is new.
     pub id: CredentialId,
-    /// Its name, unique for its tenant.
+    /// Name, unique within the tenant.
     pub name: String,
-    /// Its type, as `postgres`.
+    /// Credential type, such as `postgres`.
     pub kind: String,
-    /// The encrypted text of its data.
+    /// Encrypted text of the credential's data.
     pub sealed: Sealed,
-    /// The shape of its data.
+    /// Schema of the credential's data.
     pub schema: Option<Value>,
-    /// Whatever its owner notes.
+    /// Metadata set by the owner.
     pub meta: Option<Value>,
-    /// Its tags, in the order given.
+    /// Tags, in the order given.
     pub tags: Vec<String>,
-    /// What it is for.
+    /// Description of the credential's purpose.
     pub description: Option<String>,
 }
 
-/// A credential as kept.
+/// A credential as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Credential {
-    /// What was put; the id is the one the name was first put with.
+    /// Stored fields. The ID is the one with which the name was first put.
     pub kept: NewCredential,
-    /// When its name was first put.
+    /// Time the name was first put.
     pub created_at: Timestamp,
-    /// When it was last put.
+    /// Time of the last put.
     pub updated_at: Timestamp,
 }
 
-/// Which credentials to list.
+/// Filter of a credential listing.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialFilter {
-    /// Only this type.
+    /// Includes only this type.
     pub kind: Option<String>,
-    /// Only names and descriptions that contain this text, whatever its case.
+    /// Includes only names and descriptions that contain this text, ignoring case.
     pub text: Option<String>,
 }
 
 impl CredentialFilter {
-    /// Whether the list shows this credential.
+    /// Returns `true` if the credential matches the filter.
     pub fn takes(&self, credential: &NewCredential) -> bool {
         let kind = self.kind.as_ref().is_none_or(|kind| credential.kind == *kind);
         let text = self.text.as_ref().is_none_or(|text| {
@@ -82,40 +82,41 @@ impl CredentialFilter {
     }
 }
 
-/// Credentials of tenants. Each call is atomic, and another tenant's credentials do not exist.
+/// Credentials of tenants. Each call is atomic, and other tenants' credentials are invisible.
 #[async_trait]
 pub trait Credentials: Send + Sync {
-    /// Keeps a credential, replacing all but id and first time of one with the same name.
+    /// Stores a credential. Replaces everything but the ID and creation time of one with the same
+    /// name.
     ///
-    /// An id that another name has is a bug of the caller, and an error.
+    /// An ID that belongs to another name is a bug of the caller, and an error.
     async fn put_credential(
         &self,
         tenant: &Tenant,
         new: NewCredential,
     ) -> Result<Credential, StoreError>;
 
-    /// The credential with this id.
+    /// Returns the credential with this ID.
     async fn credential(
         &self,
         tenant: &Tenant,
         id: CredentialId,
     ) -> Result<Option<Credential>, StoreError>;
 
-    /// The credential with this name.
+    /// Returns the credential with this name.
     async fn credential_named(
         &self,
         tenant: &Tenant,
         name: &str,
     ) -> Result<Option<Credential>, StoreError>;
 
-    /// The credentials a filter takes, ordered by the bytes of their names.
+    /// Returns the credentials that match a filter, in byte order of their names.
     async fn credentials(
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
     ) -> Result<Vec<Credential>, StoreError>;
 
-    /// Removes a credential. Whether it was there.
+    /// Removes a credential. Returns `true` if it existed.
     async fn delete_credential(
         &self,
         tenant: &Tenant,

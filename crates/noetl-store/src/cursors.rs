@@ -1,30 +1,30 @@
-//! Cursors: how far a reader of a stream has come.
+//! Cursors: positions of consumers of a stream.
 
 use async_trait::async_trait;
 
 use crate::{Lease, StoreError};
 
-/// What became of a cursor.
+/// Outcome of advancing a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advanced {
-    /// It is at the new position.
+    /// The cursor moved to the new position.
     Moved,
-    /// It was there already, or further on, and stays.
+    /// The cursor was already at or after the position, and is unchanged.
     Kept,
-    /// The lease it was to be moved under is not the live one. Nothing changed: stop reading.
+    /// The lease given as the fence is not the live one. The cursor is unchanged: stop consuming.
     Fenced,
 }
 
 /// Positions by name. A position only ever grows.
 #[async_trait]
 pub trait Cursors: Send + Sync {
-    /// Where this cursor is; none when it was never moved.
+    /// Returns the position of a cursor, or `None` if it was never advanced.
     async fn cursor(&self, name: &str) -> Result<Option<i64>, StoreError>;
 
     /// Moves a cursor forward, and never back.
     ///
-    /// With a `fence` it moves only while that very holding is live; the check and the move are
-    /// one step, so a reader that was replaced cannot move it afterwards.
+    /// With a `fence`, the cursor moves only while that lease is live, in the same epoch. The check
+    /// and the move are atomic, so a consumer that was replaced cannot move the cursor afterwards.
     async fn advance(
         &self,
         name: &str,

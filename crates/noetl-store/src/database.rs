@@ -1,40 +1,39 @@
-//! What operators ask of the database itself.
+//! Operator access to the database itself.
 
 use async_trait::async_trait;
 use noetl_model::{Map, Value};
 
 use crate::StoreError;
 
-/// The most rows a statement may return: more are an error, not a short answer.
+/// Maximum number of rows a statement may return. More are an error, not a truncated result.
 pub const ROWS_MAX: usize = 10_000;
 
 /// A statement of an operator.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sql {
     pub text: String,
-    /// What stands for `$1`, `$2`, …: numbers, truth values, text; lists and maps
-    /// as JSON text.
+    /// Parameters `$1`, `$2`, and so on: numbers, Booleans, and text; lists and maps as JSON text.
     pub parameters: Vec<Value>,
-    /// The schema that names without one belong to.
+    /// Schema of unqualified names.
     pub schema: Option<String>,
 }
 
-/// Why a statement was not run.
+/// Reason that a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
-    /// This kind of store runs no statements of others.
+    /// This kind of store does not run statements of operators.
     #[error("this store runs no SQL of its operators")]
     Unsupported,
-    /// The schema is no plain name.
+    /// The schema is not a plain name.
     #[error("'{0}' is no name of a schema: write letters, digits and _, up to 63 of them")]
     Schema(String),
-    /// The database refuses it.
+    /// The database rejected the statement.
     #[error("{0}")]
     Refused(String),
-    /// It has too large an answer.
+    /// The result has more than [`ROWS_MAX`] rows.
     #[error("the answer has more than {ROWS_MAX} rows; ask for fewer with 'limit'")]
     TooLarge,
-    /// The database did not answer.
+    /// The database is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
@@ -42,33 +41,33 @@ pub enum SqlError {
 /// Connections to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// How many there may be.
+    /// Maximum number of connections.
     pub max: u32,
-    /// How many there are.
+    /// Number of open connections.
     pub open: u32,
-    /// How many of them nobody uses.
+    /// Number of open connections that are idle.
     pub idle: u32,
 }
 
-/// The database below a store. What a store has none of, it says.
+/// The database below a store. A store without a database reports that an operation is unsupported.
 #[async_trait]
 pub trait Database: Send + Sync {
-    /// Runs a statement on a connection of its own, for a limited time. Nothing of one that fails
-    /// stays.
+    /// Runs a statement on a separate connection, with a timeout. A statement that fails has no
+    /// effect.
     async fn run_sql(&self, _sql: &Sql) -> Result<Vec<Map>, SqlError> {
         Err(SqlError::Unsupported)
     }
 
-    /// The names of its tables, in byte order.
+    /// Returns the names of the tables, in byte order.
     async fn table_names(&self) -> Result<Vec<String>, StoreError>;
 
-    /// How many connections it has; `None` when there are none to count.
+    /// Returns the connection counts, or `None` if the store has no connections.
     fn connections(&self) -> Option<Connections> {
         None
     }
 }
 
-/// Whether a text can stand for a schema without quotes around it.
+/// Returns `true` if a text can be used as a schema name without quotes.
 pub fn is_plain_name(text: &str) -> bool {
     let mut letters = text.chars();
     let first = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

@@ -1,11 +1,11 @@
-//! What content is called by.
+//! Digests that identify blobs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of some bytes. Its text form is 64 lower-case hexadecimal digits.
+/// A SHA-256 digest. Its text form is 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -15,17 +15,17 @@ pub struct Digest([u8; 32]);
 pub struct DigestError(String);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest that is these bytes.
+    /// Wraps the 32 bytes of a digest.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the 32 bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -48,7 +48,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let wrong = || DigestError(text.chars().take(80).collect());
-        // One text form: upper case would be a second name for the same content.
+        // Accept only one text form: upper case would be a second name for the same blob.
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
             b'a'..=b'f' => Some(byte - b'a' + 10),

@@ -1,9 +1,10 @@
-//! Due rows: timers, and what one execution asks of another.
+//! Timers and messages from one execution to another.
 //!
-//! A row is written in the transaction that decides it, with [`crate::Append::due`], and is there
-//! until somebody says it is delivered: in the transaction that acts on it, with
-//! [`crate::Append::delivered`], or with [`Due::done`]. Taking a row only lends it out. So it is
-//! delivered at least once, whoever dies in between, and whoever acts on it must bear a repeat.
+//! A timer is written in the transaction of the decision, with [`crate::Append::due`], and exists
+//! until it is delivered: it is deleted in the transaction that acts on it, with
+//! [`crate::Append::delivered`], or with [`Due::done`]. Claiming a timer only leases it. A timer
+//! therefore fires at least once, even if a process crashes in between, and its handler must
+//! tolerate repeats.
 
 use std::time::Duration;
 
@@ -12,66 +13,69 @@ use noetl_model::{DueId, ExecutionId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// A row to write. Its sender and tenant are those of the append it is in.
+/// A timer to write. Its sender and tenant are those of the append that contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewDue {
-    /// Its id, minted by the sender. Of two rows with one id the first stays as it is.
+    /// Timer ID, minted by the sender. If the ID exists, the existing timer is unchanged.
     pub id: DueId,
-    /// What is to be done, in the words of whoever delivers it.
+    /// Discriminator, such as `wake` or `start_child`; the store does not interpret it.
     pub kind: String,
-    /// Who it is for: the sender itself for a timer.
+    /// Execution the timer fires on; the sender itself for a timer in the narrow sense.
     pub target: ExecutionId,
-    /// From when on it is to be delivered, by the store's clock.
+    /// Earliest delivery time, by the store's clock.
     pub at: Timestamp,
-    /// What goes with it.
+    /// Kind-specific payload as JSON.
     pub payload: Value,
 }
 
-/// A row that waits for its delivery.
+/// A timer that has not been delivered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DueRow {
     pub id: DueId,
     pub tenant: Tenant,
     pub execution: ExecutionId,
-    /// What is to be done.
+    /// Discriminator, such as `wake` or `start_child`.
     pub kind: String,
-    /// Who it is for.
+    /// Execution the timer fires on.
     pub target: ExecutionId,
-    /// From when on it was to be delivered first.
+    /// Original due time. Rescheduling doesn't change it.
     pub at: Timestamp,
-    /// What goes with it.
+    /// Kind-specific payload as JSON.
     pub payload: Value,
-    /// How often it was taken.
+    /// Number of times the timer was claimed for delivery.
     pub attempts: u32,
 }
 
-/// Takes due rows and gives them back. [`crate::EventLog::commit`] writes them.
+/// Claims and reschedules timers. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Due: Send + Sync {
-    /// Lends out up to `limit` rows that are ready, and counts the attempt: those that have been
-    /// ready longest first, at equal times the smaller id first. So a row that cannot be delivered
-    /// does not keep later ones waiting.
+    /// Claims up to `limit` timers that are ready and counts the attempt. Those that have been
+    /// ready longest come first, then by ascending ID, so a timer that cannot be delivered does not
+    /// block later ones.
     ///
-    /// A row is ready at its time, and again when it was lent for `lease_for` and neither delivered
-    /// nor put off meanwhile. Two callers never get the same row while it is lent.
+    /// A timer is ready at its due time, and again when `lease_for` has passed since it was claimed
+    /// without delivery or rescheduling. Two callers never claim the same timer while its lease
+    /// lasts.
     async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError>;
 
-    /// The earliest instant at which [`Due::take_due`] could return something; it may be past.
+    /// Returns the earliest time at which [`Due::take_due`] could return a timer, which may be in
+    /// the past.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Removes rows that are delivered, lent or not. How many there were.
+    /// Deletes timers that are delivered, whether claimed or not. Returns the number deleted.
     async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError>;
 
-    /// Makes a row ready at `until`, whoever has it. False when it is gone.
+    /// Makes a timer ready at `until`, even if it is claimed. Returns `false` if it no longer
+    /// exists.
     async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError>;
 
-    /// Those of these executions that sent a row of this kind which still waits, by id.
+    /// Returns those of these executions that have an undelivered timer of this kind, by ID.
     async fn have_sent(
         &self,
         kind: &str,
         executions: &[ExecutionId],
     ) -> Result<Vec<ExecutionId>, StoreError>;
 
-    /// Every row this execution sent and that still waits, by time, at equal times by id.
+    /// Returns the undelivered timers that this execution sent, by due time, then by ID.
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError>;
 }

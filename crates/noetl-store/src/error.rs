@@ -1,54 +1,54 @@
-//! How a store fails.
+//! Errors of a store.
 
 use std::sync::Arc;
 
-/// What a driver said, kept for the log and never shown to a caller of the API.
+/// Driver error, written to the server log and never returned to an API client.
 pub type BackendError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store that could not answer.
+/// Error of a store call.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk is full or the file cannot grow. Nothing of the call was kept.
+    /// The disk is full or the file cannot grow. The call had no effect.
     #[error("the database has no room left to write to")]
     Full(#[source] BackendError),
-    /// It is not known whether the call took effect: drop what was derived from it and read again.
+    /// The outcome of the commit is unknown. Discard all state derived from it and read again.
     #[error("the database went away during a commit")]
     Unknown(#[source] BackendError),
-    /// An event with this id is in its log already: somebody else was told the same at the same
-    /// time. Nothing of the call was kept; look for it and decide again.
+    /// The log already contains an event with this ID, because another process recorded the same
+    /// report concurrently. The call had no effect; look up the event and decide again.
     #[error("an event of the batch is in its log already")]
     EventTaken(#[source] BackendError),
-    /// The database does not take what was given, and never will. Nothing of the call was kept.
+    /// The database rejects the input permanently. The call had no effect.
     #[error("the database refuses what it was given")]
     Refused(#[source] BackendError),
-    /// The call did not take effect.
+    /// The call failed without effect.
     #[error("the database could not {action}")]
     Backend {
-        /// What was attempted, as `read the event log`.
+        /// Attempted operation, such as `read the event log`.
         action: &'static str,
         #[source]
         source: BackendError,
     },
-    /// A row that this version cannot read.
+    /// This release cannot decode a row.
     #[error("the database holds a row that is not readable")]
     Row(#[source] BackendError),
-    /// One database of several failed, in the way `source` says. The others may be well.
+    /// A database of several failed, as `source` describes. The others may be available.
     #[error("the database {name} could not answer")]
     Shard {
         name: Arc<str>,
-        /// What became of the call there.
+        /// Failure of the call in that database.
         #[source]
         source: Box<StoreError>,
     },
 }
 
 impl StoreError {
-    /// A call that did not take effect.
+    /// Creates the error of a call that had no effect.
     pub fn backend(action: &'static str, source: impl Into<BackendError>) -> Self {
         Self::Backend { action, source: source.into() }
     }
 
-    /// The same failure, with the name of the database it happened in. The innermost name stays.
+    /// Adds the name of the database in which the failure happened. An existing name is retained.
     #[must_use]
     pub fn on_shard(self, name: &Arc<str>) -> Self {
         match self {
@@ -57,7 +57,7 @@ impl StoreError {
         }
     }
 
-    /// The failure itself, whichever database it happened in: what decides how to go on.
+    /// Returns the failure without the database name. Use it to decide how to proceed.
     pub fn failure(&self) -> &Self {
         match self {
             Self::Shard { source, .. } => source.failure(),
@@ -65,7 +65,7 @@ impl StoreError {
         }
     }
 
-    /// Which database of several failed.
+    /// Returns the name of the database that failed, if there are several.
     pub fn shard(&self) -> Option<&str> {
         match self {
             Self::Shard { name, .. } => Some(name),

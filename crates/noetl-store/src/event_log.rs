@@ -1,4 +1,4 @@
-//! The log seam: the journal is its only caller that writes.
+//! Storage of event logs. The journal is the only caller that writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,34 +10,37 @@ use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant, Ti
 
 use crate::{Digest, ExecutionRow, NewDue, StoreError};
 
-/// What one execution adds to its log, with the rows that follow from it.
+/// Events that one execution appends to its log, with the rows derived from them.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The log's last place this was decided on. The append takes effect only right after it.
+    /// Sequence number of the last event at the time of the decision. The append takes effect only
+    /// directly after it.
     pub expected: Seq,
-    /// The id of the event at `expected`; none for a start. Two logs of one length need not be the
-    /// same log: another process may have appended as many events as were decided here in vain.
+    /// ID of the event at `expected`; `None` for a start. Two logs of equal length need not be the
+    /// same: another process may have appended as many events as a failed append of this process
+    /// had.
     pub after: Option<EventId>,
-    /// Given when this creates the execution; `expected` is then [`Seq::START`].
+    /// Set if this append creates the execution; `expected` is then [`Seq::START`].
     pub start: Option<Start>,
-    /// The new events: `expected + 1`, `expected + 2`, …
+    /// New events, numbered `expected + 1`, `expected + 2`, and so on.
     pub events: Vec<Arc<Event>>,
-    /// The execution's row after them. Its `version` is the last event's place.
+    /// Execution row after the events. Its `version` is the sequence number of the last event.
     pub row: ExecutionRow,
-    /// Commands that these events claim for a worker that names what it holds, with how long it holds
-    /// them until it does.
+    /// Leases of commands that these events claim for workers that list the commands they hold,
+    /// each with the time until the worker must first renew it.
     pub leases: Vec<(CommandId, Duration)>,
-    /// Timers and messages that follow from the events, written with them.
+    /// Timers and messages created by the events, written with them.
     pub due: Vec<NewDue>,
-    /// Rows of any sender that these events answer, removed with them; also one that is in `due`.
-    /// One that is gone already is fine.
+    /// Timers of any sender that these events handle, deleted with them; may include one in `due`.
+    /// A timer that no longer exists is ignored.
     pub delivered: Vec<DueId>,
-    /// Content the execution refers to from now on; naming one again changes nothing.
+    /// Blobs that the execution refers to from now on. Repeating one has no effect.
     pub blobs: Vec<Digest>,
 }
 
 impl Append {
-    /// Refuses what no log could take. Every store asks before it writes anything of a batch.
+    /// Checks that the append is well-formed. Every store checks before it writes any part of a
+    /// batch.
     pub fn check(&self) -> Result<(), Malformed> {
         let execution = self.row.id;
         let begins = self.expected == Seq::START;
@@ -76,22 +79,22 @@ impl Append {
     }
 }
 
-/// An append that no log could take, whatever is in it: its caller is broken.
+/// Reason that an append is malformed, whatever the log contains: a bug of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Only a start appends to an empty log, and a start appends to nothing else.
+    /// Only a start appends to an empty log, and a start appends to no other.
     #[error("an append to execution {execution} is a start and has a past, or neither")]
     Start { execution: ExecutionId },
     #[error("an append to execution {execution} has no events")]
     Empty { execution: ExecutionId },
-    /// An event of another log.
+    /// An event belongs to another log.
     #[error("an append to execution {execution} has an event of execution {found}")]
     Foreign { execution: ExecutionId, found: ExecutionId },
-    /// The events do not follow on the log, or on each other.
+    /// The events do not follow the log, or one another.
     #[error("an append to execution {execution} has event {found} at place {place}")]
     Gap {
         execution: ExecutionId,
-        /// The place that is due.
+        /// Sequence number that was expected.
         place: Seq,
         found: Seq,
     },
@@ -99,20 +102,20 @@ pub enum Malformed {
     #[error("an append to execution {execution} ends at {last}, but its row is at {found}")]
     Version {
         execution: ExecutionId,
-        /// The last event's place.
+        /// Sequence number of the last event.
         last: Seq,
         found: Seq,
     },
-    /// An end without a final status, or a final status without an end.
+    /// The row has an end time without a final status, or the reverse.
     #[error("the row of execution {execution} disagrees with itself on whether it ended")]
     End { execution: ExecutionId },
-    /// Two events of one log with one id.
+    /// Two events of one log have the same ID.
     #[error("execution {execution} has an event {event} already")]
     EventTaken { execution: ExecutionId, event: EventId },
-    /// An execution that ended ends again.
+    /// The append ends an execution that has already ended.
     #[error("execution {execution} ended already")]
     SecondEnd { execution: ExecutionId },
-    /// Two commands with one id.
+    /// Two commands have the same ID.
     #[error("command {command} exists already")]
     CommandTaken { command: CommandId },
 }
@@ -126,45 +129,46 @@ impl From<Malformed> for StoreError {
     }
 }
 
-/// What only the first append of an execution carries.
+/// Fields that only the first append of an execution has.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// A random key: starting an id again with the same key is a repeat, with another a clash.
+    /// Random key. Starting an ID again with the same key is a repeat; with another key, it is a
+    /// conflict.
     pub key: u64,
-    /// Whose execution it is.
+    /// Tenant of the execution.
     pub tenant: Tenant,
 }
 
-/// What became of one append.
+/// Outcome of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
     Appended,
-    /// The execution was started before with the same key; nothing was written.
+    /// The execution was already started with the same key; nothing was written.
     Repeated,
-    /// The execution id is taken by another start; nothing was written. Mint again.
+    /// Another start uses the execution ID; nothing was written. Mint a new ID.
     Taken,
-    /// The log is not at `expected`, or came there by other events; nothing was written. Read the
+    /// The log is not at `expected`, or contains other events there; nothing was written. Read the
     /// tail and decide again.
     Conflict {
-        /// Where the log is; [`Seq::START`] when there is no such execution.
+        /// Last sequence number of the log; [`Seq::START`] if the execution does not exist.
         found: Seq,
     },
 }
 
-/// Where a read in the order of event ids ends. The bound itself is still part of it.
+/// End of a read in order of event IDs. The bound is inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Until {
-    /// At the largest id.
+    /// Reads up to the largest ID.
     #[default]
     End,
-    /// At this id.
+    /// Reads up to this ID.
     Event(EventId),
-    /// Nowhere, but rows made later than this are passed over.
+    /// Reads up to the largest ID, without rows created after this time.
     Time(Timestamp),
 }
 
 impl Until {
-    /// The largest id that is part of it.
+    /// Returns the largest ID in the range.
     pub fn last_id(self) -> EventId {
         match self {
             Self::Event(last) => last,
@@ -172,7 +176,7 @@ impl Until {
         }
     }
 
-    /// The latest time that is part of it; every time is when there is none.
+    /// Returns the latest time in the range, or `None` if it is unbounded.
     pub fn last_time(self) -> Option<Timestamp> {
         match self {
             Self::Time(last) => Some(last),
@@ -181,7 +185,8 @@ impl Until {
     }
 }
 
-/// The smallest id after this one; the smallest of all after none, and none after the largest.
+/// Returns the smallest ID after this one, the smallest of all after `None`, or `None` after the
+/// largest.
 pub fn first_after(after: Option<EventId>) -> Option<EventId> {
     match after {
         None => Some(EventId::new(i64::MIN)),
@@ -189,57 +194,58 @@ pub fn first_after(after: Option<EventId>) -> Option<EventId> {
     }
 }
 
-/// Bytes of a row's texts of any length, by which a page of rows ends.
+/// Returns the size, in bytes, of a row's texts of unbounded length. It limits the size of a page.
 pub fn row_bytes(row: &EventRow) -> usize {
     let texts = [&row.context, &row.result, &row.meta, &row.error, &row.more];
     texts.iter().map(|text| text.as_ref().map_or(0, |text| text.len())).sum()
 }
 
-/// The append-only log of every execution.
+/// The append-only logs of all executions.
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Appends a batch in one transaction, and answers for each item in order.
+    /// Appends a batch in one transaction and returns the outcome of each item, in order.
     ///
-    /// An item is written whole, with its command, execution and due rows and its references to
-    /// content, or not at all, and never fails another. When this returns `Ok`, every `Appended`
-    /// item is on durable storage. When it returns an error other than [`StoreError::Unknown`],
-    /// nothing of the batch was kept.
+    /// An item is written atomically with its command, execution, and timer rows and its blob
+    /// references, and never makes another item fail. When this returns `Ok`, every `Appended` item
+    /// is on durable storage. When it returns an error other than [`StoreError::Unknown`], the
+    /// batch had no effect.
     ///
-    /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it
-    /// is an error, and nothing of its batch is kept.
+    /// A malformed item ([`Malformed`]) is a bug of the caller rather than an outcome: it is an
+    /// error, and its batch has no effect.
     ///
     /// Batches take effect in the order in which these calls were first polled.
     ///
-    /// Command rows follow from the events as `commands::CommandChange::of` says. Several items
-    /// may be about one execution; they take effect in order.
+    /// Command rows follow from the events by `commands::CommandChange::of`. Several items may
+    /// belong to one execution; they take effect in order.
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;
 
-    /// Whether other processes may append to the same logs, so that a conflict is no mistake.
+    /// Returns `true` if other processes may append to the same logs, so that conflicts are
+    /// expected.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Resolves when another process has said that it left work for whoever has room. What it
-    /// says may be lost; never resolves in a store that is not shared.
+    /// Waits until another process announces that it released work. Notifications can be lost.
+    /// Never resolves in a store that is not shared.
     async fn others_left_work(&self) {
         std::future::pending().await
     }
 
-    /// Says to other processes that there is work for them: commands, or timers that this one does
-    /// not deliver any more. Nobody need hear it.
+    /// Notifies other processes of released work: commands, or timers that this process no longer
+    /// delivers. Delivery is best effort.
     async fn say_work_left(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Whether [`EventLog::others_left_work`] would be heard just now. If not, whoever waits for
-    /// work has to look for it.
+    /// Returns `true` if [`EventLog::others_left_work`] currently receives notifications. If not,
+    /// callers that wait for work must poll.
     fn hears_others(&self) -> bool {
         false
     }
 
-    /// Takes one execution for the caller alone until the answer is dropped or committed: nobody
-    /// else appends to it meanwhile. Waits for whoever has it. In a store that is not shared there
-    /// is nobody to wait for.
+    /// Locks one execution until the returned value is dropped or committed, so that no other
+    /// process appends to it. Waits for the current owner of the lock. In a store that is not
+    /// shared, there is nothing to lock.
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError>;
 
     /// Returns up to `limit` events recorded after `after`, oldest first.
@@ -250,14 +256,14 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// Returns up to `limit` rows of a log with an id above `after`, in the order of ids, which
-    /// need not be the order in which they were recorded; fewer where they are more than
-    /// [`PAGE_BYTES`](crate::tail::PAGE_BYTES), and at least one if there is any. A page of fewer
-    /// that has less than half of that in bytes is the last.
+    /// Returns up to `limit` rows of a log with an ID above `after`, in order of IDs, which need
+    /// not be the order in which they were recorded. Returns fewer if they exceed
+    /// [`PAGE_BYTES`](crate::tail::PAGE_BYTES), and at least one if any exists. A page with fewer
+    /// rows than `limit` and less than half of that size is the last.
     ///
-    /// Rows come as they are stored, so that one which this version cannot decode is still among
-    /// them, but without their `context`, which may be large and says nothing about what came of
-    /// an event. A row of an adopted database that has no place yet is at [`Seq::START`].
+    /// Returns rows as stored, including those that this release cannot decode, but without their
+    /// `context`, which may be large and does not affect the outcome of an event. A row of an
+    /// adopted database without a sequence number has [`Seq::START`].
     async fn read_rows(
         &self,
         execution: ExecutionId,
@@ -266,51 +272,52 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError>;
 
-    /// The smallest id among the rows that were recorded after this place, those that have no place
-    /// yet among them.
+    /// Returns the smallest ID among the rows recorded after this sequence number, including rows
+    /// that have none.
     async fn least_id_since(
         &self,
         execution: ExecutionId,
         after: Seq,
     ) -> Result<Option<EventId>, StoreError>;
 
-    /// The place in this execution's log of the event that has this id, or of the first report that
-    /// came with it and was given another.
+    /// Returns the sequence number of the event with this ID, or of the first report that was sent
+    /// with this ID and recorded under another.
     async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError>;
 
-    /// Returns those of the ids that [`Self::find_event`] finds, in one round trip.
+    /// Returns those of the IDs that [`Self::find_event`] finds, in one round trip.
     async fn find_events(
         &self,
         execution: ExecutionId,
         events: &[EventId],
     ) -> Result<HashSet<EventId>, StoreError>;
 
-    /// The largest event id in the store, so that new ids go past a log ahead of the clock.
+    /// Returns the largest event ID in the store, so that new IDs exceed those of a log ahead of
+    /// the clock.
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError>;
 }
 
-/// One execution's log that nobody else appends to for now.
+/// The log of one execution that the caller has locked.
 #[async_trait]
 pub trait Held: Send {
-    /// As [`EventLog::read`], of this execution.
+    /// Like [`EventLog::read`], for the locked execution.
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// As [`EventLog::commit`] of one item, and lets go.
+    /// Like [`EventLog::commit`] with one item. Releases the lock.
     async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError>;
 }
 
-/// What a store that has one owner hands out for [`EventLog::hold`].
+/// Implementation of [`EventLog::hold`] for a store that only one process writes to.
 pub struct Unshared<'a, S: ?Sized> {
     store: &'a S,
     execution: ExecutionId,
 }
 
 impl<'a, S: EventLog + ?Sized> Unshared<'a, S> {
-    /// An execution of a store that nobody else writes to.
+    /// Wraps an execution of a store that only one process writes to.
     pub fn new(store: &'a S, execution: ExecutionId) -> Self {
         Self { store, execution }
     }

@@ -1,4 +1,4 @@
-//! The execution rows: what lists and status pages read.
+//! Execution rows, which listings and status pages read.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
 
 use crate::StoreError;
 
-/// How an execution stands.
+/// Status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExecutionStatus {
-    /// Not finished.
+    /// The execution has not ended.
     Running,
     Completed,
     Failed,
@@ -18,7 +18,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// The stored and wire text.
+    /// Returns the text stored and sent on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "RUNNING",
@@ -28,14 +28,14 @@ impl ExecutionStatus {
         }
     }
 
-    /// The status of this stored text.
+    /// Returns the status with this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Running, Self::Completed, Self::Failed, Self::Cancelled]
             .into_iter()
             .find(|status| status.as_str() == text)
     }
 
-    /// Whether nothing can move it any more.
+    /// Returns `true` if the status is terminal.
     pub const fn is_final(self) -> bool {
         match self {
             Self::Running => false,
@@ -44,79 +44,79 @@ impl ExecutionStatus {
     }
 }
 
-/// One execution as lists show it; written in the transaction of the events it follows from.
+/// An execution as shown in listings; written in the transaction of the events it follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionRow {
     pub id: ExecutionId,
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub playbook_version: u32,
-    /// The execution that started it.
+    /// Execution that started this one.
     pub parent: Option<ExecutionId>,
     pub status: ExecutionStatus,
-    /// The number of events in its log.
+    /// Number of events in the event log.
     pub version: Seq,
     pub started_at: Timestamp,
-    /// When its newest event was decided.
+    /// Time of the newest event.
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// Why it failed, in one sentence.
+    /// Failure message in one sentence.
     pub error: Option<String>,
-    /// Steps entered, counting each name once.
+    /// Number of distinct steps entered.
     pub steps_entered: u32,
-    /// Visits that ended well.
+    /// Number of step runs that completed.
     pub steps_completed: u32,
-    /// Visits that ended badly.
+    /// Number of step runs that failed.
     pub steps_failed: u32,
-    /// Visits under way.
+    /// Number of active step runs.
     pub steps_running: u32,
-    /// The step that was entered last.
+    /// Step that was entered last.
     pub current_step: Option<Arc<str>>,
 }
 
-/// Which executions to list.
+/// Filter of an execution listing.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionFilter {
-    /// Only this status.
+    /// Includes only this status.
     pub status: Option<ExecutionStatus>,
-    /// Only paths that contain this text, whatever its case.
+    /// Includes only paths that contain this text, ignoring case.
     pub path: Option<String>,
-    /// Only this catalog entry.
+    /// Includes only this catalog entry.
     pub catalog: Option<CatalogId>,
-    /// Only those this execution started.
+    /// Includes only children of this execution.
     pub parent: Option<ExecutionId>,
-    /// Only those that started before this.
+    /// Includes only executions started before this time.
     pub started_before: Option<Timestamp>,
-    /// Only those that started at this or later.
+    /// Includes only executions started at or after this time.
     pub started_after: Option<Timestamp>,
-    /// Only those with this text in their path, whatever its case, in their id, or in their error as
-    /// it is written.
+    /// Includes only executions with this text in their path (ignoring case), ID, or error
+    /// (case-sensitive).
     pub text: Option<String>,
-    /// How many to pass over.
+    /// Number of executions to skip.
     pub offset: usize,
-    /// How many to return at most.
+    /// Maximum number of executions to return.
     pub limit: usize,
 }
 
-/// A time cut into pieces of the same length.
+/// Time buckets of equal length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretches {
-    /// When the first begins.
+    /// Start of the first bucket.
     pub from: Timestamp,
-    /// How long each is, in microseconds; at least one.
+    /// Length of each bucket, in microseconds; at least 1.
     pub width_micros: i64,
-    /// How many there are.
+    /// Number of time buckets.
     pub count: u32,
 }
 
 impl Stretches {
-    /// When the last one is over.
+    /// Returns the end of the last bucket.
     pub fn end(self) -> Timestamp {
         let whole = self.width_micros.saturating_mul(i64::from(self.count));
         Timestamp::from_micros(self.from.as_micros().saturating_add(whole))
     }
 
-    /// Which of them a time is in.
+    /// Returns the index of the bucket that contains a time.
     pub fn place(self, at: Timestamp) -> Option<u32> {
         if at < self.from || at >= self.end() {
             return None;
@@ -126,18 +126,18 @@ impl Stretches {
     }
 }
 
-/// How many executions that started in one stretch of time stand how.
+/// Number of executions that started in one bucket and have one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
-    /// Which stretch, from 0.
+    /// Index of the bucket, from 0.
     pub place: u32,
-    /// How they stand now.
+    /// Current status of the executions.
     pub status: ExecutionStatus,
     pub count: u64,
 }
 
-/// Whether `path` contains `text`, whatever the case of either. Every store asks this one
-/// function, because databases disagree on what a case is outside ASCII.
+/// Returns `true` if `path` contains `text`, ignoring case. Every store calls this function,
+/// because databases disagree on case outside ASCII.
 pub fn path_contains(path: &str, text: &str) -> bool {
     path.to_lowercase().contains(&text.to_lowercase())
 }
@@ -145,46 +145,46 @@ pub fn path_contains(path: &str, text: &str) -> bool {
 /// Reads execution rows. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Executions: Send + Sync {
-    /// The row of one execution; none for another tenant's.
+    /// Returns the row of an execution, or `None` if it belongs to another tenant.
     async fn execution(
         &self,
         tenant: &Tenant,
         id: ExecutionId,
     ) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// The tenant an execution belongs to.
+    /// Returns the tenant of an execution.
     async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError>;
 
-    /// Executions of a tenant, newest start first, of equal starts the larger id first.
+    /// Returns executions of a tenant by descending start time, then by descending ID.
     async fn executions(
         &self,
         tenant: &Tenant,
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 
-    /// How many executions of a tenant stand how; what none does is left out. Reads an index, and
-    /// of it an entry per execution.
+    /// Returns the number of a tenant's executions by status. Omits statuses without any. Reads one
+    /// index entry per execution.
     async fn executions_by_status(
         &self,
         tenant: &Tenant,
     ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError>;
 
-    /// How many executions of a tenant started when, and how they stand now; what none did is left
-    /// out. Of each start in the stretch an entry is read.
+    /// Returns the number of a tenant's executions by start time and current status. Omits empty
+    /// cells. Reads one index entry per start in the range.
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
         stretch: Stretches,
     ) -> Result<Vec<Started>, StoreError>;
 
-    /// Executions of all tenants with an id above `after`, in id order, with whose they are.
+    /// Returns executions of all tenants with an ID above `after`, in ID order, with their tenants.
     async fn every_execution(
         &self,
         after: ExecutionId,
         limit: usize,
     ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError>;
 
-    /// Unfinished executions of all tenants with an id above `after`, in id order.
+    /// Returns unfinished executions of all tenants with an ID above `after`, in ID order.
     async fn unfinished(
         &self,
         after: ExecutionId,

@@ -5,7 +5,7 @@ use noetl_model::{Tenant, Timestamp};
 
 use crate::StoreError;
 
-/// Thing that a grant is about.
+/// Type of object that a grant covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GrantKind {
     /// A role, on documents and executions below a path prefix.
@@ -32,14 +32,14 @@ impl GrantKind {
 /// A grant to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGrant {
-    /// Unique ID over all tenants.
+    /// Grant ID, unique across all tenants.
     pub id: String,
     /// Whether a role or a credential is granted.
     pub kind: GrantKind,
     /// Name of the role or of the credential.
     pub target: String,
-    /// Caller that a path grant is for, as the audit names it; every caller with the role when
-    /// `None`. Always `None` for credentials.
+    /// Caller that a path grant applies to, as named in the audit log; every caller with the role
+    /// if `None`. Always `None` for credentials.
     pub subject: Option<String>,
     /// Prefix of catalog paths. Empty for all of them.
     pub prefix: String,
@@ -62,9 +62,9 @@ pub trait Grants: Send + Sync {
     /// Stores a grant. An ID that another grant has is an error.
     async fn put_grant(&self, tenant: &Tenant, new: NewGrant) -> Result<Grant, StoreError>;
 
-    /// Returns a tenant's grants, oldest first, at equal times by ID.
+    /// Returns a tenant's grants by ascending creation time, then by ID.
     async fn grants(&self, tenant: &Tenant) -> Result<Vec<Grant>, StoreError>;
 
-    /// Removes a tenant's grant. Returns whether there was one.
+    /// Removes a tenant's grant. Returns `true` if it existed.
     async fn remove_grant(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError>;
 }

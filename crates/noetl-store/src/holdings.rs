@@ -1,8 +1,12 @@
-//! Commands that workers elsewhere hold, each for as long as its lease lasts.
+//! Leases of commands that remote workers hold.
 //!
-//! A lease begins in the transaction that records the claim, so no crash leaves a command held by a
-//! worker that nobody watches. Times are the store's own. What ends with a lease is decided by the
-//! caller; here it is only told which have ended.
+//! A lease begins in the transaction that records the claim, so no crash leaves a command claimed
+//! by a remote worker without a lease. Times are the store's. The store only reports expired
+//! leases; the caller decides how each command continues.
+//!
+//! A remote worker either lists the commands it holds, and then only that renews their leases, or
+//! it is a published worker, whose heartbeats and reports renew the leases of the commands it has
+//! started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,31 +17,31 @@ use noetl_model::{CommandId, CommandState, ExecutionId, Tenant, Timestamp};
 
 use crate::{CommandRow, StoreError};
 
-/// How soon after its claim a worker elsewhere has to say that it began.
+/// Time within which a published worker must start a command after claiming it.
 pub const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long a worker that is known by its name only may be silent.
+/// Time without a heartbeat or report after which a published worker's leases expire.
 pub const SILENCE_MAX: Duration = Duration::from_secs(90);
 
-/// How long such a worker may hold a command whose tool has no limit of its own.
+/// Maximum time a published worker may hold a command whose tool has no timeout.
 pub const HELD_MAX: Duration = Duration::from_secs(3600);
 
-/// What is added to a tool's limit, so that a worker that keeps it can still say so.
+/// Time added to a tool's timeout, so that a worker that enforces the timeout can report it.
 pub const TIMEOUT_GRACE: Duration = Duration::from_secs(60);
 
-/// The longest limit that counts: no sum of times overflows with it.
+/// Maximum timeout, in milliseconds, so that no sum of times overflows.
 const TIMEOUT_MAX: u64 = 366 * 24 * 3600 * 1000;
 
-/// Which commands a worker would take.
+/// Filter of the commands a worker accepts.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Only those of this tenant's executions.
+    /// Includes only commands of this tenant; all tenants if `None`.
     pub tenant: Option<Tenant>,
-    /// Only those of this pool; the default one when `None`.
+    /// Includes only commands of this pool; the default pool if `None`.
     pub pool: Option<Arc<str>>,
-    /// Only those whose tool is one of these; any when `None`.
+    /// Includes only commands with one of these tool kinds; any kind if `None`.
     pub kinds: Option<Vec<String>>,
-    /// None of this execution.
+    /// Excludes commands of this execution.
     pub not_of: Option<ExecutionId>,
 }
 
@@ -46,24 +50,25 @@ impl Wanted {
         self.pool.as_deref().unwrap_or(DEFAULT_POOL)
     }
 
-    /// Whether a command of this pool with this tool is wanted, whoever's it is.
+    /// Returns `true` if the filter accepts a command of this pool with this tool, whatever its
+    /// tenant.
     pub fn takes(&self, pool: &str, tool: &str) -> bool {
         self.pool() == pool
             && self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == tool))
     }
 }
 
-/// A lease that begins, or goes on, with the state a command came into.
+/// A lease that begins or continues with a state change of its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
-    /// How long it lasts from now on.
+    /// Duration of the lease from now.
     pub lasts: Duration,
-    /// Whether its holder names what it holds, so that only this renews it.
+    /// Whether the worker lists the commands it holds, so that only this renews the lease.
     pub is_named: bool,
 }
 
 impl Begun {
-    /// The lease after that.
+    /// Returns the lease after the state change.
     #[must_use]
     pub fn holding(
         self,
@@ -78,8 +83,8 @@ impl Begun {
     }
 }
 
-/// The lease of a command that came into this state in these hands; `None` when it has none in it.
-/// `named` are the leases of workers that name what they hold.
+/// Returns the lease of a command in this state with this worker, or `None` if it has none. `named`
+/// contains the leases of workers that list the commands they hold.
 pub fn lease_of(
     named: &[(CommandId, Duration)],
     command: CommandId,
@@ -91,8 +96,8 @@ pub fn lease_of(
     Some(Begun { lasts: named.unwrap_or(lasts), is_named: named.is_some() })
 }
 
-/// How long a lease lasts from now on, when a command came into this state in the hands of a worker
-/// that is known by its name only; `None` when it has no lease in it.
+/// Returns the duration of a published worker's lease on a command in this state, or `None` if the
+/// state has no lease or the worker is not remote.
 pub fn lease_in(state: CommandState, worker: Option<&str>) -> Option<Duration> {
     let elsewhere = worker.is_some_and(is_elsewhere);
     match state {
@@ -102,22 +107,23 @@ pub fn lease_in(state: CommandState, worker: Option<&str>) -> Option<Duration> {
     }
 }
 
-/// A tool's limit as a row holds it.
+/// Converts a tool's timeout to the value stored in a row, in milliseconds.
 pub fn limit_ms(timeout_ms: Option<u64>) -> Option<i64> {
     timeout_ms.map(|ms| i64::try_from(ms.min(TIMEOUT_MAX)).unwrap_or(i64::MAX))
 }
 
-/// The lease of one command. Stores with a database keep it in columns of the command's row and
-/// apply the same rules there.
+/// The lease of a command. Database stores represent it as columns of the command's row and apply
+/// the same rules there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     pub until: Timestamp,
-    /// Beyond what it is not renewed; `None` for a worker that names what it still holds.
+    /// Time beyond which the lease is not renewed; `None` for a worker that lists the commands it
+    /// holds.
     pub at_most: Option<Timestamp>,
 }
 
 impl Holding {
-    /// The lease after a command came into a state in which it has one, for this long.
+    /// Returns the lease after a command entered a state in which it has a lease of this duration.
     fn moved(before: Option<Self>, lasts: Duration, limit_ms: Option<i64>, now: Timestamp) -> Self {
         match before {
             Some(named @ Self { at_most: None, .. }) => named,
@@ -134,42 +140,42 @@ impl Holding {
     }
 }
 
-/// A command that a worker elsewhere holds.
+/// A command that a remote worker holds under a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldCommand {
     pub id: CommandId,
     pub execution: ExecutionId,
-    /// When its lease ends.
+    /// Expiration time of the lease.
     pub until: Timestamp,
-    /// Latest end of its lease; `None` when its worker names the commands it holds.
+    /// Latest expiration of the lease; `None` if its worker lists the commands it holds.
     pub at_most: Option<Timestamp>,
 }
 
-/// The commands that [`Holdings::limit_held`] is about.
+/// Selects the commands for [`Holdings::limit_held`].
 #[derive(Debug, Clone, Copy)]
 pub enum HeldBy<'a> {
     /// All commands of one worker.
     Worker(&'a str),
-    /// These commands of any worker.
+    /// The listed commands, of any worker.
     Commands(&'a [CommandId]),
 }
 
-/// The limit that [`Holdings::limit_held`] set in one database.
+/// Limit that [`Holdings::limit_held`] set in one database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimit {
-    /// Latest end of the leases.
+    /// Latest expiration of the leases.
     pub at_most: Timestamp,
-    /// The number of commands whose leases got this limit.
+    /// Number of commands whose leases got this limit.
     pub commands: usize,
 }
 
-/// Leases of commands that workers elsewhere hold. `scope` names the tenant whose commands are
-/// meant, or all.
+/// Leases of commands that remote workers hold. `scope` restricts calls to one tenant's commands;
+/// all tenants if `None`.
 #[async_trait]
 pub trait Holdings: Send + Sync {
-    /// Renews the leases of these commands, for a worker that names what it holds: from now on only
-    /// this renews them. Answers which were renewed: those it still holds, but for some that are being
-    /// changed at this very moment.
+    /// Renews the leases of these commands for a worker that lists the commands it holds. From now
+    /// on, only this call renews them. Returns the renewed ones: those that the worker still holds,
+    /// possibly without some that another transaction is changing.
     async fn renew_held(
         &self,
         scope: Option<&Tenant>,
@@ -178,18 +184,18 @@ pub trait Holdings: Send + Sync {
         lasts: Duration,
     ) -> Result<Vec<CommandId>, StoreError>;
 
-    /// Notes a sign of life of a worker that is known by its name only: what it has begun is held
-    /// for [`SILENCE_MAX`] from now, or to the end of its limit. What it has claimed and not begun
-    /// is not. How many.
+    /// Records a sign of life of a published worker. Renews the leases of the commands it has
+    /// started for [`SILENCE_MAX`] from now, at most up to their limits; commands it has claimed
+    /// but not started are not renewed. Returns the number renewed.
     async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError>;
 
-    /// Ends the leases of everything a worker holds. How many.
+    /// Expires the leases of all commands that a worker holds. Returns their number.
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError>;
 
-    /// Lets leases end `within` from now at the latest, for workers that don't name the commands they
-    /// hold. Leases with an earlier limit keep it.
+    /// Limits the leases of workers that don't list the commands they hold, so that they expire
+    /// `within` from now at the latest. Leases with an earlier limit are unchanged.
     ///
-    /// Returns the limit of each database in which there was such a lease.
+    /// Returns the limit of each database that contains such a lease.
     async fn limit_held(
         &self,
         scope: Option<&Tenant>,
@@ -197,14 +203,14 @@ pub trait Holdings: Send + Sync {
         within: Duration,
     ) -> Result<Vec<HeldLimit>, StoreError>;
 
-    /// Those of these commands that have a lease, by id.
+    /// Returns those of these commands that have a lease, by ID.
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError>;
 
     /// Returns the commands of an execution that workers hold under a lease, by ID.
     async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError>;
 
-    /// Takes commands whose leases have ended, longest ended first; each comes again after `again`
-    /// unless it is over by then. Two callers at once get different ones.
+    /// Claims commands whose leases have expired, the longest expired first. Each is returned again
+    /// after `again`, unless it has ended by then. Concurrent callers get different commands.
     async fn take_ended(
         &self,
         limit: usize,

@@ -1,8 +1,8 @@
-//! Rows that were not written here: what other servers and publishers hand on.
+//! Imported events: rows written by other control planes and publishers.
 //!
-//! They make logs of their own, which are listed, read, replayed and purged by age, and which
-//! nothing drives. An execution that was started here takes no such row: what is said about it is
-//! a report, and goes to the journal.
+//! Imported rows form their own event logs, which can be listed, read, replayed, and purged by age,
+//! and which the engine does not drive. An execution started here accepts no imported row: a
+//! message about it is a report and belongs to the journal.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use noetl_model::{CatalogId, Event, EventId, ExecutionId, Fact, Seq, Tenant, Tim
 
 use crate::{ExecutionRow, ExecutionStatus, StoreError};
 
-/// One row from elsewhere.
+/// A row to import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
     pub tenant: Tenant,
-    /// The execution it is about.
+    /// Execution the row belongs to.
     pub execution: ExecutionId,
-    /// Its id, by which a repeat is known.
+    /// Event ID, which deduplicates repeated imports.
     pub event: EventId,
-    /// When it says it happened.
+    /// Time of the event as the row gives it.
     pub at: Timestamp,
     pub row: Imported,
 }
 
 impl Import {
-    /// The event it becomes at this place of its log.
+    /// Returns the event for this row with the given sequence number.
     pub fn event(&self, seq: Seq) -> Event {
         Event {
             execution: self.execution,
@@ -39,55 +39,55 @@ impl Import {
         }
     }
 
-    /// The catalog entry it names.
+    /// Returns the catalog entry that the row names.
     pub fn catalog(&self) -> Option<CatalogId> {
         self.row.more.get("catalog_id")?.as_i64().map(CatalogId::new)
     }
 }
 
-/// What became of a row.
+/// Outcome of importing a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
     Kept,
-    /// Its log has a row with that id; nothing was written.
+    /// The log already contains a row with this ID; nothing was written.
     Duplicate,
-    /// The execution was started here, or it is a subscription of ours; nothing was written.
+    /// The execution was started here, or the ID is that of a subscription; nothing was written.
     StartedHere,
-    /// The execution is another tenant's; nothing was written.
+    /// The execution belongs to another tenant; nothing was written.
     Foreign,
-    /// The database does not take it, and never will; nothing was written.
+    /// The database rejects the row permanently; nothing was written.
     Refused,
 }
 
-/// Adds rows from elsewhere.
+/// Imports rows from other control planes.
 #[async_trait]
 pub trait Imports: Send + Sync {
-    /// Adds rows in one transaction, and answers for each in order. On an error other than
-    /// [`StoreError::Unknown`] nothing of them is kept; after that one a repeat is safe, because a
-    /// row that is there is a duplicate.
+    /// Imports rows in one transaction and returns the outcome of each, in order. An error other
+    /// than [`StoreError::Unknown`] means that nothing was written; after `Unknown` a retry is
+    /// safe, because rows already written are duplicates.
     ///
-    /// Rows take their places in the order they are given. Their ids do not count for
-    /// [`crate::EventLog::newest_id`]: they may be anything.
+    /// Rows get sequence numbers in the given order. Their IDs do not affect
+    /// [`crate::EventLog::newest_id`], because they can have any value.
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError>;
 
-    /// Of these executions, those that came from elsewhere.
+    /// Returns those of these executions that were imported.
     async fn imported(
         &self,
         executions: &[ExecutionId],
     ) -> Result<HashSet<ExecutionId>, StoreError>;
 }
 
-/// An execution from elsewhere as lists show it, and which of its ends that is by.
+/// An imported execution as shown in listings, with the event that ended it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedExecution {
     pub row: ExecutionRow,
-    /// The event that ended it: of several the one with the largest id.
+    /// Event that ended the execution; the one with the largest ID if there are several.
     pub end: Option<EventId>,
 }
 
 impl ImportedExecution {
-    /// One without any event. Every store builds its rows with this and [`Self::add`], so that they
-    /// agree.
+    /// Creates an imported execution without events. Every store builds its rows with this and
+    /// [`Self::add`], so that they agree.
     pub fn empty(import: &Import) -> Self {
         let row = ExecutionRow {
             id: import.execution,
@@ -110,7 +110,7 @@ impl ImportedExecution {
         Self { row, end: None }
     }
 
-    /// Takes one more row into account, and returns its place in the log.
+    /// Adds a row to the listing and returns its sequence number.
     pub fn add(&mut self, import: &Import) -> Seq {
         let row = &mut self.row;
         row.version = row.version.next();
@@ -144,7 +144,7 @@ impl ImportedExecution {
         self.row.version
     }
 
-    /// Of several ends the last one counts, whatever order they come in.
+    /// Applies a terminal event. The one with the largest ID counts, in whatever order they arrive.
     fn end(&mut self, import: &Import, status: ExecutionStatus) {
         if self.end.is_some_and(|end| end > import.event) {
             return;
@@ -156,7 +156,7 @@ impl ImportedExecution {
     }
 }
 
-/// The status an execution ends with by an event of this type.
+/// Returns the final status of an execution that ends with an event of this type.
 fn end(event_type: &str) -> Option<ExecutionStatus> {
     Some(match event_type {
         "playbook.completed" | "playbook_completed" => ExecutionStatus::Completed,

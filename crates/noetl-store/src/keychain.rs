@@ -1,16 +1,16 @@
-//! Resolved secrets and tokens, kept for a while.
+//! Cache of resolved secrets and tokens.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp, Value};
 
 use crate::{Sealed, StoreError};
 
-/// What an entry holds.
+/// Content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
-    /// A secret as its provider gave it.
+    /// A secret as its provider returned it.
     Secret,
-    /// A token that was made from one.
+    /// A token derived from a secret.
     Token,
 }
 
@@ -22,13 +22,13 @@ impl CacheKind {
         }
     }
 
-    /// From its stored text.
+    /// Returns the kind with this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Secret, Self::Token].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// Who shares an entry.
+/// Set of executions that share an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeychainScope {
     Local,
@@ -47,101 +47,102 @@ impl KeychainScope {
         }
     }
 
-    /// From its stored text.
+    /// Returns the scope with this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Local, Self::Global, Self::Shared].into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
-/// An entry to keep.
+/// An entry to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewKeychainEntry {
-    /// What it is found by; unique for its tenant.
+    /// Lookup key, unique within the tenant.
     pub cache_key: String,
-    /// The name the playbook gives it.
+    /// Name of the entry in the playbook.
     pub name: String,
     pub catalog: CatalogId,
-    /// The type of the credential behind it.
+    /// Type of the credential that the value comes from.
     pub credential_kind: String,
     pub cache: CacheKind,
     pub scope: KeychainScope,
-    /// The execution it was resolved for.
+    /// Execution for which the value was resolved.
     pub execution: Option<ExecutionId>,
     pub parent: Option<ExecutionId>,
-    /// The encrypted text of its value.
+    /// Encrypted text of the value.
     pub sealed: Sealed,
-    /// The shape of its value.
+    /// Schema of the value.
     pub schema: Option<Value>,
-    /// When it ends to be good; never when absent.
+    /// Expiration time; never expires if `None`.
     pub expires_at: Option<Timestamp>,
-    /// Whether it is to be renewed before that.
+    /// Whether to renew the value before it expires.
     pub auto_renew: bool,
-    /// How to renew it.
+    /// Settings for the renewal.
     pub renew_config: Option<Value>,
 }
 
-/// An entry as kept.
+/// An entry as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeychainEntry {
     pub kept: NewKeychainEntry,
-    /// When it was put.
+    /// Time of the put.
     pub created_at: Timestamp,
-    /// When it was last used.
+    /// Time of the last use.
     pub accessed_at: Option<Timestamp>,
-    /// How often it was used since it was put.
+    /// Number of uses since the put.
     pub access_count: u64,
 }
 
-/// Which entries to list.
+/// Filter of a keychain listing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KeychainFilter {
-    /// Only of this playbook.
+    /// Includes only entries of this playbook.
     pub catalog: Option<CatalogId>,
-    /// Only of this execution.
+    /// Includes only entries of this execution.
     pub execution: Option<ExecutionId>,
 }
 
-/// Entries of tenants by cache key. Each call is atomic, another tenant's entries do not exist, and
-/// an entry has expired from the instant it names on, by the store's clock.
+/// Entries of tenants by cache key. Each call is atomic, other tenants' entries are invisible, and
+/// an entry expires at its expiration time, by the store's clock.
 #[async_trait]
 pub trait Keychain: Send + Sync {
-    /// Keeps an entry in the place of any with the same cache key. Its uses count from zero.
+    /// Stores an entry, replacing any with the same cache key, and resets its use count.
     async fn put_keychain_entry(
         &self,
         tenant: &Tenant,
         new: NewKeychainEntry,
     ) -> Result<KeychainEntry, StoreError>;
 
-    /// The entry, to use its value: counts the use and answers as it is after it. An entry that
-    /// has expired is not given out.
+    /// Returns the entry for use of its value: counts the use and returns the entry after it. Does
+    /// not return an expired entry.
     async fn use_keychain_entry(
         &self,
         tenant: &Tenant,
         cache_key: &str,
     ) -> Result<Option<KeychainEntry>, StoreError>;
 
-    /// The entry, to look at: expired or not, and without counting.
+    /// Returns the entry for inspection, expired or not, without counting a use.
     async fn keychain_entry(
         &self,
         tenant: &Tenant,
         cache_key: &str,
     ) -> Result<Option<KeychainEntry>, StoreError>;
 
-    /// The entries a filter takes, expired ones too, ordered by the bytes of their cache keys.
+    /// Returns the entries that match a filter, including expired ones, in byte order of their
+    /// cache keys.
     async fn keychain_entries(
         &self,
         tenant: &Tenant,
         filter: &KeychainFilter,
     ) -> Result<Vec<KeychainEntry>, StoreError>;
 
-    /// Removes an entry, expired or not. Whether it was there.
+    /// Removes an entry, expired or not. Returns `true` if it existed.
     async fn delete_keychain_entry(
         &self,
         tenant: &Tenant,
         cache_key: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes up to `limit` expired entries of all tenants, and says how many; fewer than
+    /// Removes up to `limit` expired entries of all tenants and returns their number. Fewer than
     /// `limit` means that none are left.
     async fn purge_keychain(&self, limit: usize) -> Result<usize, StoreError>;
 }

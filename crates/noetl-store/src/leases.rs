@@ -1,8 +1,8 @@
-//! Leases: who may do what only one may do at a time, and until when.
+//! Leases: exclusive, time-limited rights to a name.
 //!
-//! A lease is a row with a holder, an end and an epoch. The epoch grows with every new holding and
-//! never shrinks, so a write that names the epoch it was made under tells a late holder from the
-//! present one. Time is the store's own.
+//! A lease is a row with a holder, an expiration time, and an epoch. The epoch grows each time a
+//! free or expired name is acquired, and never shrinks, so a write that names its epoch
+//! distinguishes a former holder from the current one. Times are the store's.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,31 +12,33 @@ use noetl_model::Timestamp;
 
 use crate::StoreError;
 
-/// One holding of a name.
+/// A lease of a name by one holder in one epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub name: String,
     pub holder: String,
-    /// Which holding of this name it is: 1, 2, 3 …
+    /// Number of times the name was acquired, from 1.
     pub epoch: i64,
-    /// When it ends, by the store's clock. At that instant it is over.
+    /// Expiration time, by the store's clock. The lease has expired at that instant.
     pub until: Timestamp,
 }
 
 impl Lease {
-    /// Whether it is not over at this instant.
+    /// Returns `true` if the lease has not expired at this instant.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.until > now
     }
 
-    /// Whether both are the same holding, whatever its end.
+    /// Returns `true` if both are the same lease (name, holder, and epoch), whatever their
+    /// expiration.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.name, &self.holder, self.epoch) == (&other.name, &other.holder, other.epoch)
     }
 }
 
-/// The number [`Leases::acquire_any`] takes, given every live lease with this prefix: the lowest
-/// one the holder has already, else the lowest nobody has. Every store asks this one function.
+/// Returns the number that [`Leases::acquire_any`] acquires, given every live lease with this
+/// prefix: the lowest one that the holder has, or else the lowest free one. Every store calls this
+/// function.
 pub fn number_to_take(
     prefix: &str,
     numbers: Range<u16>,
@@ -54,11 +56,11 @@ pub fn number_to_take(
 /// Names that at most one holder has at a time.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Takes a name for `ttl` from now.
+    /// Acquires a name for `ttl` from now.
     ///
-    /// A name that is free or whose lease is over begins its next epoch. A lease the holder has
-    /// already goes on in its epoch with the new end. None when somebody else has it. Of several
-    /// callers at once exactly one holder gets it.
+    /// A name that is free or whose lease has expired starts its next epoch. If the holder already
+    /// has the lease, its epoch continues with the new expiration time. Returns `None` if another
+    /// holder has it. Of several concurrent callers, exactly one holder acquires it.
     async fn acquire(
         &self,
         name: &str,
@@ -66,26 +68,27 @@ pub trait Leases: Send + Sync {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Moves the end of a lease to `ttl` from now. False when it is lost: over, given back, or
-    /// another holding has begun. One that is over stays over even if nobody took it, because
-    /// others may have acted on its end.
+    /// Renews a lease for `ttl` from now. Returns `false` if the lease is lost: expired, released,
+    /// or acquired in a later epoch. An expired lease stays expired even if no other holder
+    /// acquired it, because others may have acted on its expiration.
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Gives a lease back before its end. False when it is lost already; then nothing changes. The
-    /// name keeps its epoch.
+    /// Releases a lease before it expires. Returns `false` without effect if the lease is already
+    /// lost. The name retains its epoch.
     async fn release(&self, lease: &Lease) -> Result<bool, StoreError>;
 
-    /// The live lease of this name.
+    /// Returns the live lease of this name.
     async fn lease(&self, name: &str) -> Result<Option<Lease>, StoreError>;
 
-    /// Every live lease whose name begins with `prefix`, in the order of their names' bytes.
+    /// Returns every live lease whose name starts with `prefix`, in byte order of the names.
     async fn live(&self, prefix: &str) -> Result<Vec<Lease>, StoreError>;
 
-    /// Takes one of the names `<prefix><number>`, in decimal, as [`Leases::acquire`] does.
+    /// Acquires one of the names `<prefix><number>`, with the number in decimal, like
+    /// [`Leases::acquire`].
     ///
-    /// It is the lowest number the holder has already, so that a call whose answer was lost can be
-    /// repeated; else the lowest that is free. None when all are taken. Two holders never get the
-    /// same number.
+    /// Selects the lowest number that the holder already has, so that a call whose response was
+    /// lost can be repeated, or else the lowest free one. Returns `None` if all are in use. Two
+    /// holders never get the same number.
     async fn acquire_any(
         &self,
         prefix: &str,

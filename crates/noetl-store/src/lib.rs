@@ -1,8 +1,8 @@
-//! What the services ask of a store, by caller.
+//! Storage traits of the control plane, one per area of use.
 //!
-//! The traits speak the model's types; their guarantees are in the doc comments, and the
-//! conformance suite is their specification. The memory store keeps everything in one process;
-//! the adapters keep it on disk; [`Sharded`] spreads executions over several stores.
+//! The traits use the types of `noetl-model`. Their doc comments state their guarantees, and the
+//! conformance suite is their specification. The memory store holds everything in one process, the
+//! adapters store it on disk, and [`Sharded`] distributes executions over several stores.
 
 mod audit_chain;
 mod blobs;
@@ -92,7 +92,7 @@ pub use tail::{Tail, TailRow};
 pub use tokens::{NewToken, Token, Tokens};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
-/// What is kept beside the executions: secrets, variables, results, lines, objects, content.
+/// Auxiliary data: credentials, variables, results, step logs, objects, and blobs.
 pub trait Keeping:
     Credentials
     + Keychain
@@ -127,7 +127,7 @@ impl<S> Keeping for S where
 {
 }
 
-/// Everything a control plane keeps in one place.
+/// All storage of a control plane.
 pub trait Store:
     EventLog
     + Tail

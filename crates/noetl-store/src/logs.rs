@@ -1,44 +1,46 @@
-//! What steps print.
+//! Step logs: the lines that steps print.
 //!
-//! Lines are no events: they decide nothing, and not all of them are kept. Of each command the first
-//! and the newest lines stay, and what went in between is counted. Lines are numbered per execution
-//! as they come, so that whoever reads them can go on where it was.
+//! Lines are not events: they affect no decision, and not all of them are stored. For each command,
+//! the store retains the first and the newest lines and counts those dropped in between. Lines are
+//! numbered per execution in order of arrival, so that a reader can resume after the last one it
+//! has read.
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Timestamp};
 
 use crate::StoreError;
 
-/// Bytes of a command's first lines that are kept. With [`TAIL_BYTES`] they make a mebibyte.
+/// Maximum size of a command's first lines, in bytes. With [`TAIL_BYTES`], 1 MiB in total.
 pub const HEAD_BYTES: u64 = 512 << 10;
 
-/// Bytes of a command's newest lines that are kept.
+/// Maximum size of a command's newest lines, in bytes.
 pub const TAIL_BYTES: u64 = 512 << 10;
 
-/// What goes at once when a tail has grown too long, so that not every line costs a removal.
+/// Number of extra bytes to drop when the newest lines exceed their limit, so that not every line
+/// causes a deletion.
 const TAIL_SLACK: u64 = TAIL_BYTES / 8;
 
-/// What a line costs besides its text, so that empty lines are not without end.
+/// Bytes charged per line in addition to its text, so that empty lines are limited too.
 pub const LINE_COST: u64 = 64;
 
-/// The longest line, in bytes; what is longer is cut by whoever hands it in.
+/// Maximum length of a line, in bytes. The caller truncates longer lines.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes of all lines of one execution that are kept; what comes later is only counted. A loop may
-/// have a hundred thousand commands.
+/// Maximum size of all lines of one execution, in bytes; later lines are only counted. A loop may
+/// have 100,000 commands.
 pub const EXECUTION_BYTES_MAX: u64 = 256 << 20;
 
-/// Where a line was printed.
+/// Stream that a line was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LogStream {
-    /// Standard output.
+    /// Standard output of the tool.
     Out,
-    /// Standard error.
+    /// Standard error of the tool.
     Err,
 }
 
 impl LogStream {
-    /// The stored and wire text.
+    /// Returns the text stored and sent on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Out => "stdout",
@@ -46,86 +48,86 @@ impl LogStream {
         }
     }
 
-    /// The stream of this text.
+    /// Returns the stream with this text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Out, Self::Err].into_iter().find(|stream| stream.as_str() == text)
     }
 }
 
-/// A line on its way.
+/// A line to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLine {
-    /// The command that printed it.
+    /// Command that printed the line.
     pub command: CommandId,
     pub at: Timestamp,
     pub stream: LogStream,
-    /// The line without its end, at most [`LINE_BYTES_MAX`] bytes.
+    /// Text without the line terminator, at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
 }
 
 impl NewLine {
-    /// What it counts for.
+    /// Returns the number of bytes charged for the line.
     pub fn cost(&self) -> u64 {
         LINE_COST + u64::try_from(self.text.len()).unwrap_or(u64::MAX - LINE_COST)
     }
 }
 
-/// A line that is kept.
+/// A line as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Its number among the lines of its execution: 1, 2, 3 …, with gaps where lines went.
+    /// Number of the line within its execution, from 1, with gaps where lines were dropped.
     pub n: u64,
     pub line: NewLine,
 }
 
-/// Lines of a command that went.
+/// Dropped lines of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogGap {
     pub command: CommandId,
-    /// The number of the last of its first lines; 0 when it has none.
+    /// Number of the last of the command's first lines; 0 if there are none.
     pub after: u64,
     pub lines: u64,
-    /// How much they counted for.
+    /// Number of bytes that the lines were charged.
     pub bytes: u64,
 }
 
-/// Lines of a command that were never handed in.
+/// Lines of a command that never reached the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassedOver {
     pub command: CommandId,
     pub lines: u64,
-    /// How much they would have counted for.
+    /// Number of bytes that the lines would have been charged.
     pub bytes: u64,
 }
 
-/// Which lines to read.
+/// Selection of lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogQuery {
-    /// Only those of this command.
+    /// Includes only lines of this command.
     pub command: Option<CommandId>,
-    /// Only those with a larger number.
+    /// Includes only lines with a larger number.
     pub after: u64,
-    /// How many at most.
+    /// Maximum number of lines to return.
     pub limit: usize,
 }
 
-/// What is kept of one command's lines. Every store goes by this.
+/// Accounting of one command's lines. Every store applies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeptLines {
-    /// The number of the last of its first lines.
+    /// Number of the last of the first lines.
     pub head_until: u64,
-    /// What its first lines count for.
+    /// Bytes charged for the first lines.
     pub head_bytes: u64,
-    /// What its newest lines count for.
+    /// Bytes charged for the newest lines.
     pub tail_bytes: u64,
-    /// Lines that went.
+    /// Number of dropped lines.
     pub gap_lines: u64,
-    /// What they counted for.
+    /// Bytes charged for the dropped lines.
     pub gap_bytes: u64,
 }
 
 impl KeptLines {
-    /// Counts a line that is kept.
+    /// Counts a line that is stored.
     pub fn add(&mut self, n: u64, cost: u64) {
         let is_head = self.tail_bytes == 0 && self.gap_lines == 0;
         if is_head && self.head_bytes + cost <= HEAD_BYTES {
@@ -136,13 +138,14 @@ impl KeptLines {
         }
     }
 
-    /// Counts lines that are not kept.
+    /// Counts lines that are not stored.
     pub fn pass_over(&mut self, lines: u64, cost: u64) {
         self.gap_lines = self.gap_lines.saturating_add(lines);
         self.gap_bytes = self.gap_bytes.saturating_add(cost);
     }
 
-    /// How much of the tail has to go at least; nothing while it is not too long.
+    /// Returns the minimum number of bytes to drop from the newest lines; 0 while they are within
+    /// their limit.
     pub fn excess(&self) -> u64 {
         if self.tail_bytes <= TAIL_BYTES {
             return 0;
@@ -150,47 +153,48 @@ impl KeptLines {
         self.tail_bytes - (TAIL_BYTES - TAIL_SLACK)
     }
 
-    /// Counts lines that went from the front of the tail.
+    /// Counts lines that were dropped from the front of the newest ones.
     pub fn cut(&mut self, lines: u64, bytes: u64) {
         self.tail_bytes = self.tail_bytes.saturating_sub(bytes);
         self.gap_lines += lines;
         self.gap_bytes += bytes;
     }
 
-    /// What went, if anything did.
+    /// Returns the dropped lines, if there are any.
     pub fn gap(&self, command: CommandId) -> Option<LogGap> {
         let (lines, bytes) = (self.gap_lines, self.gap_bytes);
         (lines > 0).then_some(LogGap { command, after: self.head_until, lines, bytes })
     }
 }
 
-/// Lines by execution.
+/// Step logs by execution.
 #[async_trait]
 pub trait Logs: Send + Sync {
-    /// Appends lines to an execution's, in order. No line becomes visible after one with a larger
-    /// number. The number of the last; nothing is kept of an execution that there is not.
+    /// Appends lines to an execution's log, in order. No line becomes visible after one with a
+    /// larger number. Returns the number of the last line, or `None` without storing anything if
+    /// the execution does not exist.
     async fn append_lines(
         &self,
         execution: ExecutionId,
         lines: Vec<NewLine>,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// Counts lines that were lost before they could be handed in, as what went. Whether there is such
-    /// an execution.
+    /// Counts lines that were lost before they reached the store as dropped. Returns `true` if the
+    /// execution exists.
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
         lost: Vec<PassedOver>,
     ) -> Result<bool, StoreError>;
 
-    /// Lines of an execution in the order of their numbers.
+    /// Returns lines of an execution in order of their numbers.
     async fn lines(
         &self,
         execution: ExecutionId,
         query: LogQuery,
     ) -> Result<Vec<LogLine>, StoreError>;
 
-    /// What went of an execution's lines, or of one command's, in the order of commands.
+    /// Returns the dropped lines of an execution, or of one command, in order of commands.
     async fn gaps(
         &self,
         execution: ExecutionId,

@@ -1,8 +1,9 @@
-//! The memory store: everything in one process, gone with it.
+//! In-memory store: everything in one process, lost when the process ends.
 //!
-//! It answers as the stores on disk do, to the byte: it keeps rows and decodes them on every read,
-//! so what does not survive a row does not survive here either. One lock guards all of it; calls
-//! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
+//! Its results equal those of the stores on disk, to the byte: it stores rows and decodes them on
+//! every read, so data that does not survive a row does not survive here either. One lock guards
+//! all state; calls hold it briefly and never across an await. Intended for tests and simulations,
+//! not for speed.
 
 mod blobs;
 mod catalog;
@@ -53,32 +54,32 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store with nothing in it.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same store, going by this clock.
+    /// Replaces the clock of the store.
     #[must_use]
     pub fn with_clock(self, clock: StoreClock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same store with its outbox kept so.
+    /// Sets the outbox options of the store.
     #[must_use]
     pub fn with_outbox(self, options: OutboxOptions) -> Self {
         self.state().outbox.options = options;
         self
     }
 
-    /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
-    /// before it is made; so a poisoned lock is as good as any.
+    /// Returns the locked state. Ignores poisoning: every change is planned before it is made, so a
+    /// panic cannot leave the state half-written.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The first of these rows, up to where they fill a page, without what a page leaves out.
+/// Returns the first of these rows up to the size of a page, without their `context`.
 fn page<'a>(rows: impl Iterator<Item = &'a EventRow>) -> Vec<EventRow> {
     let mut page = Vec::new();
     let mut bytes = 0;

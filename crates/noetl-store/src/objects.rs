@@ -1,39 +1,38 @@
-//! Bytes by key: what workers keep for each other, and the modules they load.
+//! Objects, which workers store for one another, and the plugin modules that workers load.
 //!
-//! Neither belongs to a tenant: they are written and read by workers and operators, whose keys say
-//! what is whose.
+//! Neither belongs to a tenant: workers and operators write and read them, and the keys identify
+//! the owner.
 
 use async_trait::async_trait;
 use noetl_model::Timestamp;
 
 use crate::{Digest, StoreError};
 
-/// What is known of an object without its bytes.
+/// An object without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSummary {
     pub key: String,
-    /// The digest of its bytes.
+    /// Digest of the bytes.
     pub digest: Digest,
-    /// What its bytes are.
+    /// Media type of the bytes.
     pub media_type: String,
-    /// How many they are.
+    /// Size in bytes of the content.
     pub size: u64,
-    /// When it was put.
+    /// Time of the put.
     pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// All but its bytes.
+    /// Everything but the bytes.
     pub summary: ObjectSummary,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Objects by key. Each call is atomic: a reader meets an object as one put left it.
+/// Objects by key. Each call is atomic: a reader sees the object of exactly one put.
 #[async_trait]
 pub trait Objects: Send + Sync {
-    /// Keeps an object in the place of any with the same key.
+    /// Stores an object, replacing any with the same key.
     async fn put_object(
         &self,
         key: &str,
@@ -41,14 +40,14 @@ pub trait Objects: Send + Sync {
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, StoreError>;
 
-    /// The object with this key.
+    /// Returns the object with this key.
     async fn object(&self, key: &str) -> Result<Option<Object>, StoreError>;
 
-    /// Removes an object. Whether it was there.
+    /// Removes an object. Returns `true` if it existed.
     async fn delete_object(&self, key: &str) -> Result<bool, StoreError>;
 
-    /// Objects whose key begins with `prefix` and comes after `after`, in the order of the bytes
-    /// of their keys.
+    /// Returns objects whose key starts with `prefix` and sorts after `after`, in byte order of the
+    /// keys.
     async fn objects(
         &self,
         prefix: &str,
@@ -56,7 +55,7 @@ pub trait Objects: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ObjectSummary>, StoreError>;
 
-    /// The first objects whose key ends with `suffix`, in the order of the bytes of their keys.
+    /// Returns the first objects whose key ends with `suffix`, in byte order of the keys.
     async fn objects_ending(
         &self,
         suffix: &str,
@@ -64,34 +63,34 @@ pub trait Objects: Send + Sync {
     ) -> Result<Vec<ObjectSummary>, StoreError>;
 }
 
-/// What is known of a module without its bytes.
+/// A plugin module without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSummary {
     pub path: String,
-    /// Its version, chosen by whoever puts it.
+    /// Version, chosen by the caller.
     pub version: i32,
-    /// The digest of its bytes.
+    /// Digest of the bytes.
     pub digest: Digest,
-    /// What its bytes are.
+    /// Media type of the bytes.
     pub media_type: String,
-    /// How many they are.
+    /// Size in bytes of the content.
     pub size: u64,
-    /// When it was put.
+    /// Time of the put.
     pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
-    /// All but its bytes.
+    /// Everything but the bytes.
     pub summary: PluginSummary,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Modules by path and version. Each call is atomic: a reader meets a module as one put left it.
+/// Plugin modules by path and version. Each call is atomic: a reader sees the module of exactly one
+/// put.
 #[async_trait]
 pub trait Plugins: Send + Sync {
-    /// Keeps a module in the place of any with the same path and version.
+    /// Stores a module, replacing any with the same path and version.
     async fn put_plugin(
         &self,
         path: &str,
@@ -100,14 +99,14 @@ pub trait Plugins: Send + Sync {
         bytes: Vec<u8>,
     ) -> Result<PluginSummary, StoreError>;
 
-    /// The module at this path: the given version, or the highest.
+    /// Returns the module at this path: the given version, or the highest.
     async fn plugin(&self, path: &str, version: Option<i32>) -> Result<Option<Plugin>, StoreError>;
 
-    /// Removes one version of a module. Whether it was there.
+    /// Removes one version of a module. Returns `true` if it existed.
     async fn delete_plugin(&self, path: &str, version: i32) -> Result<bool, StoreError>;
 
-    /// Modules whose path begins with `prefix` and which come after `after`, in the order of the
-    /// bytes of their paths, and of their versions at one path.
+    /// Returns modules whose path starts with `prefix` and that sort after `after`, in byte order
+    /// of the paths, then by version.
     async fn plugins(
         &self,
         prefix: &str,

@@ -1,11 +1,11 @@
-//! The outbox: committed events on their way to publishers outside.
+//! Transactional outbox: committed events to publish to a message bus.
 //!
-//! With the outbox on, a store writes one row per event in the event's own transaction, so none is
-//! lost and none is published that was not committed. A publisher claims rows, publishes them and
-//! says so. A claim is a lease: the rows of a publisher that died are claimed again. So a row may be
-//! published twice, and its event's id tells.
+//! With the outbox enabled, a store writes one row per event in the event's own transaction, so
+//! that no event is lost and no uncommitted event is published. A publisher claims rows, publishes
+//! them, and marks them as published. A claim is a lease: the rows of a publisher that died can be
+//! claimed again. A row may therefore be published twice; consumers deduplicate by event ID.
 //!
-//! [`subject`], [`Envelope`] and [`cut`] are what every store writes; none decides it again.
+//! [`subject`], [`Envelope`], and [`cut`] define the content of a row for all stores.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,12 +19,14 @@ use serde_json::value::RawValue;
 
 use crate::StoreError;
 
-/// How a store keeps its outbox.
+/// Outbox options of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutboxOptions {
-    /// Whether events are written to it. Off by default: a table nobody empties only grows.
+    /// Whether events are written to the outbox. Default `false`: a table without a publisher only
+    /// grows.
     pub is_on: bool,
-    /// How long a claim lasts. Default: 60 s, long enough for a slow bus, short enough to notice.
+    /// Duration of a claim. Default 60 s: long enough for a slow bus, short enough for a quick
+    /// takeover.
     pub lease: Duration,
 }
 
@@ -34,20 +36,22 @@ impl Default for OutboxOptions {
     }
 }
 
-/// The codec of the payloads stores write.
+/// Codec of the payloads that stores write.
 pub const CODEC: &str = "json";
 
-/// Bytes of payload in one claim: they are in memory together, here and with whoever claims.
+/// Maximum size of the payloads in one claim, in bytes: the store and the publisher hold them in
+/// memory together.
 pub const CLAIM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Characters of an error that are kept.
+/// Maximum number of characters stored of an error.
 const ERROR_CHARS_MAX: usize = 2000;
 
-/// Characters of an event type that go into its subject; no accepted type has more.
+/// Maximum number of characters of an event type in a subject; no accepted type has more.
 const TYPE_CHARS_MAX: usize = 200;
 
-/// The subject an event of this type is published on. The type's dots part it into tokens; what a
-/// subject must not hold becomes `_`, so that no event type can stop or redirect a publisher.
+/// Returns the subject on which an event of this type is published. The dots of the type separate
+/// subject tokens. Characters that are invalid in a subject become `_`, so that no event type can
+/// stop or redirect a publisher.
 pub fn subject(event_type: Option<&str>) -> String {
     let event_type = event_type.unwrap_or_default();
     let short: String = event_type.chars().take(TYPE_CHARS_MAX).collect();
@@ -60,7 +64,7 @@ pub fn subject(event_type: Option<&str>) -> String {
     format!("noetl.events.{}", tokens.join("."))
 }
 
-/// The part of an error that is kept.
+/// Truncates an error to the part that is stored.
 pub fn cut(error: &str) -> &str {
     match error.char_indices().nth(ERROR_CHARS_MAX) {
         Some((end, _)) => &error[..end],
@@ -68,18 +72,19 @@ pub fn cut(error: &str) -> &str {
     }
 }
 
-/// An event as it is published: its row, with what follows from its place in the log.
+/// An event as published: its row, with values that depend on its log.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope<'a> {
     pub tenant: &'a Tenant,
-    /// The catalog entry of its execution.
+    /// Catalog entry of the execution; 0 if unknown.
     pub catalog: CatalogId,
-    /// The event before it in its log.
+    /// Previous event in the log.
     pub previous: Option<EventId>,
     pub row: &'a EventRow,
 }
 
-/// The keys a consumer of the stream expects, absent values as null, then our own.
+/// Keys that a consumer of the stream expects, with absent values as null, followed by this
+/// server's own.
 #[derive(Serialize)]
 struct Body<'a> {
     event_id: EventId,
@@ -106,8 +111,8 @@ struct Body<'a> {
 }
 
 impl Envelope<'_> {
-    /// Returns the payload: compact JSON text. The row's own JSON goes in as it is, but for the tags
-    /// of placeholders, which only the event log holds.
+    /// Returns the payload as compact JSON text. The row's own JSON is included unchanged, except
+    /// for the tags of placeholders, which only the event log contains.
     pub fn payload(&self) -> Result<String, serde_json::Error> {
         fn raw(text: &Option<String>) -> Result<Option<&RawValue>, serde_json::Error> {
             text.as_deref().map(serde_json::from_str).transpose()
@@ -116,7 +121,7 @@ impl Envelope<'_> {
         let body = Body {
             event_id: row.event_id,
             execution_id: row.execution_id,
-            // Nobody knows that of a row from elsewhere which does not say it.
+            // An imported row may lack it.
             catalog_id: Some(self.catalog).filter(|id| id.get() != 0),
             event_type: row.event_type.as_deref(),
             status: row.status.as_deref(),
@@ -138,7 +143,7 @@ impl Envelope<'_> {
             origin: row.origin.as_str(),
         };
         let Some(more) = &row.more else { return serde_json::to_string(&body).map(shown) };
-        // What it came with wins over what follows from its place here.
+        // Columns that an imported row brought along override values derived here.
         let mut whole = serde_json::to_value(&body)?;
         if let Value::Object(whole) = &mut whole {
             whole.extend(serde_json::from_str::<Map>(more)?);
@@ -156,54 +161,54 @@ fn shown(text: String) -> String {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// Its id: larger means written later. Within an execution it follows the order of the log.
+    /// Row ID: larger means written later. Within an execution, IDs follow the order of the log.
     pub id: i64,
     pub tenant: Tenant,
     pub event: EventId,
-    /// Its execution. A row that another program wrote may name none.
+    /// Execution of the event. A row written by another program may have none.
     pub execution: Option<ExecutionId>,
-    /// Where to publish it. A row that another program wrote may name nothing.
+    /// Subject to publish on. A row written by another program may have none.
     pub subject: Option<String>,
-    /// What to publish, as JSON text: a publisher passes it on, and one that cannot be decoded
-    /// must not keep others from being claimed.
+    /// Payload as JSON text. A publisher sends it unchanged; a payload that cannot be decoded must
+    /// not block the claims of other rows.
     pub payload: String,
-    /// How the payload is to be encoded.
+    /// Encoding to use for the payload.
     pub codec: String,
-    /// How often it was claimed, this time included.
+    /// Number of claims, including the current one.
     pub attempts: u32,
-    /// What the last failure said.
+    /// Message of the last failure.
     pub error: Option<String>,
 }
 
-/// Rows on their way out. [`crate::EventLog::commit`] writes them.
+/// Rows to publish. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Claims up to `limit` rows with [`CLAIM_BYTES_MAX`] of payload, as
-    /// [`Outbox::claim_within`] does.
+    /// Claims up to `limit` rows with [`CLAIM_BYTES_MAX`] of payload, like
+    /// [`Outbox::claim_within`].
     async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
         self.claim_within(limit, CLAIM_BYTES_MAX).await
     }
 
-    /// Claims up to `limit` rows, smallest id first: those that wait or failed and whose time has
-    /// come, and those whose claim is over. Two callers never get the same row while its claim
-    /// lasts. Their payloads have up to `bytes` together; one row is claimed however large it is,
-    /// or it would never go out.
+    /// Claims up to `limit` rows, smallest ID first: pending and failed rows whose time has come,
+    /// and rows whose claim has expired. Two callers never get the same row while its claim lasts.
+    /// The payloads have at most `bytes` in total, except that a single row is claimed whatever its
+    /// size, because otherwise it would never be published.
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError>;
 
-    /// Says that rows are published, which is final, whoever claimed them. How many were not
-    /// before; an id that is named twice or unknown does not count.
+    /// Marks rows as published, which is final, whichever publisher claimed them. Returns the
+    /// number of rows that were not published before; repeated and unknown IDs do not count.
     async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError>;
 
-    /// Says that publishing failed: the row can be claimed again `delay` from now. The first 2000
-    /// characters of the error are kept. False when it is unknown or published; then nothing
-    /// changes.
+    /// Marks a row as failed, so that it can be claimed again `delay` from now, and stores the
+    /// first 2,000 characters of the error. Returns `false` without effect if the row is unknown or
+    /// published.
     async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError>;
 
-    /// How many rows [`Outbox::claim`] could return.
+    /// Returns the number of rows that [`Outbox::claim`] could return.
     async fn pending(&self) -> Result<u64, StoreError>;
 
-    /// Removes rows that were published `older_than` ago or earlier. How many. Others stay, however
-    /// old they are.
+    /// Removes rows that were published at least `older_than` ago and returns their number.
+    /// Unpublished rows stay, however old they are.
     async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError>;
 }
 

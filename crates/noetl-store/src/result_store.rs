@@ -1,49 +1,49 @@
-//! Results that workers hand in apart from their reports.
+//! Results that workers store separately from their reports.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ResultId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// What is known of a result without its data.
+/// A result without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultSummary {
-    /// Its id, minted by the caller.
+    /// Result ID, minted by the caller.
     pub id: ResultId,
-    /// The execution it belongs to.
+    /// Execution that the result belongs to.
     pub execution: ExecutionId,
-    /// Its name; several results of an execution may have it.
+    /// Name of the result. Several results of an execution may share it.
     pub name: String,
-    /// How long it is meant to live, in the caller's words.
+    /// Intended lifetime, as text chosen by the caller; the store does not interpret it.
     pub scope: String,
-    /// The step it comes from.
+    /// Step that produced the result.
     pub source_step: Option<String>,
-    /// How large it is, as its caller counts.
+    /// Size in bytes, as the caller reports it.
     pub bytes: u64,
-    /// Its checksum, as its caller computes it.
+    /// Checksum, as the caller computes it.
     pub sha256: String,
-    /// What its data is.
+    /// Media type of the data.
     pub media_type: String,
-    /// When it ends to exist; never when absent.
+    /// Expiration time; never expires if `None`.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A result to keep.
+/// A result to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewResult {
-    /// All but its data.
+    /// Everything but the data.
     pub summary: ResultSummary,
     pub data: Value,
 }
 
-/// Results of executions. Each call is atomic. Another tenant's do not exist, and neither does one
-/// from the instant it expires on, by the store's clock, whether it was purged or not.
+/// Results of executions. Each call is atomic. Other tenants' results are invisible, and so is a
+/// result from its expiration time on, by the store's clock, whether it was purged or not.
 #[async_trait]
 pub trait ResultStore: Send + Sync {
-    /// Keeps a result. Whether it was kept: when its id is taken, by whomever, nothing changes.
+    /// Stores a result. Returns `false` without effect if its ID is in use, by any tenant.
     async fn put_result(&self, tenant: &Tenant, new: NewResult) -> Result<bool, StoreError>;
 
-    /// The data of the result with this id, if execution and name are its own.
+    /// Returns the data of the result with this ID, if its execution and name match.
     async fn result_data(
         &self,
         tenant: &Tenant,
@@ -52,7 +52,7 @@ pub trait ResultStore: Send + Sync {
         id: ResultId,
     ) -> Result<Option<Value>, StoreError>;
 
-    /// Results of an execution with an id above `after`, in id order.
+    /// Returns results of an execution with an ID above `after`, in ID order.
     async fn results(
         &self,
         tenant: &Tenant,
@@ -61,8 +61,8 @@ pub trait ResultStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ResultSummary>, StoreError>;
 
-    /// Removes up to `limit` results of an execution, expired or not, and says how many; fewer
-    /// than `limit` means that none are left.
+    /// Removes up to `limit` results of an execution, expired or not, and returns their number.
+    /// Fewer than `limit` means that none are left.
     async fn delete_results(
         &self,
         tenant: &Tenant,
@@ -70,7 +70,7 @@ pub trait ResultStore: Send + Sync {
         limit: usize,
     ) -> Result<usize, StoreError>;
 
-    /// Removes up to `limit` expired results of all tenants, and says how many; fewer than
+    /// Removes up to `limit` expired results of all tenants and returns their number. Fewer than
     /// `limit` means that none are left.
     async fn purge_results(&self, limit: usize) -> Result<usize, StoreError>;
 }

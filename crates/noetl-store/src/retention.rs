@@ -1,9 +1,8 @@
-//! Retention: what is removed when it is old enough, table by table.
+//! Retention: removes old rows, table by table.
 //!
-//! Every table that grows has a [`Window`]. Nothing unfinished is ever touched, whatever the policy
-//! says: no execution that can still move, no subscription, and no log of one that is not
-//! deactivated. Rows that wait for a delivery are not part of it, because they go when they are
-//! delivered.
+//! Every table that grows has a [`Window`]. Unfinished work is never removed, whatever the policy:
+//! no execution that can still advance, no subscription, and no log of a subscription that is not
+//! deactivated. Timers are not subject to retention, because they are deleted on delivery.
 
 mod fate;
 mod window;
@@ -15,30 +14,32 @@ pub use self::fate::{Age, Fate, Partition, Tally, partition_of};
 pub use self::window::{DAYS_MAX, OutOfRange, Window};
 use crate::StoreError;
 
-/// How long what is kept. A window begins at the last time a row was of use.
+/// Retention times by table. A window starts at the time a row was last in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Finished executions with everything they have, since their last event. Imported ones, which
-    /// nothing here drives, count as finished. The logs of deactivated subscriptions go by it too,
-    /// since their deactivation.
+    /// Window of finished executions with all their data, since their last event. Imported
+    /// executions count as finished. Also applies to the logs of deactivated subscriptions, since
+    /// their deactivation. Default unlimited.
     pub executions: Window,
-    /// Commands of finished executions, since they ended.
+    /// Window of commands of finished executions, since they ended. Default 7 days.
     pub commands: Window,
-    /// Worker pools, since their last heartbeat. Servers and brokers stay.
+    /// Window of worker pools, since their last heartbeat. Servers and brokers stay. Default 60
+    /// minutes.
     pub runtimes: Window,
-    /// Published rows of the outbox, since they were published. Others stay, however old.
+    /// Window of published outbox rows, since their publication. Others stay, however old. Default
+    /// 7 days.
     pub outbox: Window,
-    /// Messages that subscriptions have seen. Not shorter than the longest window of any
-    /// subscription, or its repeats are taken for new ones.
+    /// Window of the dedup keys of subscriptions' messages. Must not be shorter than the longest
+    /// window of any subscription; otherwise repeated messages count as new. Default 7 days.
     pub dedup: Window,
-    /// Uses of secrets.
+    /// Window of the audit log of secret uses. Default 90 days.
     pub audit: Window,
-    /// Whether secrets, variables and results go that have expired by themselves.
+    /// Whether to remove expired secrets, variables, and results. Default `true`.
     pub expired: bool,
 }
 
 impl Policy {
-    /// A policy by which everything stays.
+    /// Policy that removes nothing.
     pub const KEEP: Self = Self {
         executions: Window::KEEP,
         commands: Window::KEEP,
@@ -51,8 +52,9 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// Executions stay for good. What only serves operation goes after a week, which is time enough
-    /// to look into a bad one; the audit after a quarter of a year.
+    /// Returns the default policy. Executions stay forever. Most operational data stays for a week,
+    /// long enough to investigate an incident; worker pools for an hour, and the audit log for 90
+    /// days.
     fn default() -> Self {
         Self {
             executions: Window::KEEP,
@@ -66,39 +68,39 @@ impl Default for Policy {
     }
 }
 
-/// How many rows went, by table.
+/// Number of removed rows by table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Removed {
-    /// Executions.
+    /// Number of executions removed.
     pub executions: u64,
-    /// Events of their logs.
+    /// Number of events removed from event logs.
     pub events: u64,
-    /// Commands.
+    /// Number of commands removed.
     pub commands: u64,
-    /// Snapshots.
+    /// Number of snapshots removed.
     pub snapshots: u64,
-    /// References to content. The content itself is for [`crate::collect`].
+    /// Number of blob references removed. [`crate::collect`] removes the blobs themselves.
     pub references: u64,
-    /// Variables.
+    /// Number of variables removed.
     pub variables: u64,
-    /// Results.
+    /// Number of results removed.
     pub results: u64,
-    /// Lines that steps printed.
+    /// Number of step log lines removed.
     pub lines: u64,
-    /// Resolved secrets.
+    /// Number of keychain entries removed.
     pub keychain: u64,
-    /// Worker pools.
+    /// Number of worker pools removed.
     pub runtimes: u64,
-    /// Rows of the outbox.
+    /// Number of outbox rows removed.
     pub outbox: u64,
-    /// Messages of subscriptions.
+    /// Number of dedup keys removed.
     pub dedup: u64,
-    /// Uses of secrets.
+    /// Number of audited secret uses removed.
     pub audit: u64,
 }
 
 impl Removed {
-    /// Counts what another portion removed.
+    /// Adds the counts of another batch.
     pub fn add(&mut self, other: &Self) {
         self.executions += other.executions;
         self.events += other.events;
@@ -116,38 +118,40 @@ impl Removed {
     }
 }
 
-/// A part of the log that still holds executions, and why.
+/// A partition of the event log that still contains executions, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// Name of the partition, or of the calendar quarter in a store without partitions, as
+    /// Name of the partition, or of the calendar quarter in a store without partitions, such as
     /// `event_2026_q4`.
     pub partition: String,
-    /// What keeps it, as `2 executions are unfinished`.
+    /// Reason that the partition is retained, such as `2 executions are unfinished`.
     pub reason: String,
 }
 
-/// What a purge did, or in a dry run would have done.
+/// Report of a purge or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
-    /// The rows that went.
+    /// Number of removed rows by table.
     pub removed: Removed,
-    /// Partitions that were dropped, in the order of time. In a store without partitions: calendar
-    /// quarters that are over and whose executions went.
+    /// Dropped partitions, in chronological order. In a store without partitions: past calendar
+    /// quarters whose executions were all removed.
     pub dropped: Vec<String>,
-    /// Parts of the log that hold executions still, in the order of time. Empty when the policy
-    /// keeps executions, because then nothing was looked at.
+    /// Partitions that still contain executions, in chronological order. Empty if the policy
+    /// retains executions, because then none are examined.
     pub kept: Vec<Kept>,
 }
 
-/// Removes what a policy lets go.
+/// Removes rows that a policy no longer retains.
 #[async_trait]
 pub trait Retention: Send + Sync {
-    /// Removes what the policy lets go, of every tenant, and says what went and what stayed.
+    /// Removes rows of all tenants that the policy no longer retains, and reports removed and
+    /// retained ones.
     ///
-    /// It goes in portions, each durable by itself, so that writers never wait long; a purge that
-    /// is cut short is finished by the next. An execution goes whole: from the portion that takes
-    /// its row on it does not exist, and a late append to it is a conflict at the start. Its events
-    /// that still wait to be published are published all the same, and the newest event id and
-    /// positions never go back. A dry run changes nothing and answers the same report.
+    /// Works in batches, each durable by itself, so that writers never wait long; the next purge
+    /// completes an interrupted one. An execution is removed as a whole: after the batch that
+    /// removes its row it does not exist, and a late append to it conflicts at
+    /// [`Seq::START`](noetl_model::Seq::START). Its unpublished events are still published, and the
+    /// newest event ID and positions never go back. A dry run returns the same report without
+    /// changing anything.
     async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Runtimes: the programs that said they are there, and when they last did.
+//! Registered runtimes (workers, servers, and brokers) and their heartbeats.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use noetl_model::{RuntimeId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// What a runtime is.
+/// Kind of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuntimeKind {
-    /// Carries messages.
+    /// A broker, which delivers messages.
     Broker,
-    /// Serves the API.
+    /// A server of the API.
     ServerApi,
-    /// Runs commands.
+    /// A worker pool, which runs commands.
     WorkerPool,
 }
 
 impl RuntimeKind {
-    /// The stored and wire text.
+    /// Returns the text stored and sent on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Broker => "broker",
@@ -28,7 +28,7 @@ impl RuntimeKind {
         }
     }
 
-    /// Returns `true` if a purge removes runtimes of this kind that send no heartbeat anymore.
+    /// Returns `true` if a purge removes runtimes of this kind that no longer send heartbeats.
     pub const fn is_purged(self) -> bool {
         match self {
             Self::WorkerPool => true,
@@ -36,7 +36,7 @@ impl RuntimeKind {
         }
     }
 
-    /// The kind of this text.
+    /// Returns the kind with this text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Broker, Self::ServerApi, Self::WorkerPool]
             .into_iter()
@@ -44,53 +44,53 @@ impl RuntimeKind {
     }
 }
 
-/// What a runtime says of itself.
+/// Registration of a runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRuntime {
-    /// Its id when it is new; one that is known keeps the id it has.
+    /// Runtime ID if the runtime is new; a known one retains its ID.
     pub id: RuntimeId,
     pub kind: RuntimeKind,
-    /// Its name: with tenant and kind, which runtime it is.
+    /// Name. Identifies the runtime together with tenant and kind.
     pub name: String,
-    /// Where it is reached.
+    /// Address of the runtime.
     pub uri: Option<String>,
-    /// How it says it stands, as `active`.
+    /// Status that the runtime reports, such as `active`.
     pub status: String,
     pub labels: Option<Value>,
-    /// What it can do.
+    /// Capabilities that the runtime reports.
     pub capabilities: Option<Value>,
-    /// How much it can do at once.
+    /// Number of commands the runtime can run concurrently.
     pub capacity: Option<i32>,
-    /// What else it says.
+    /// Further properties that the runtime reports.
     pub runtime: Option<Value>,
 }
 
-/// A runtime that registered.
+/// A runtime as registered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeRow {
-    /// What it said last, with the id it was first given.
+    /// Latest registration, with the ID of the first one.
     pub said: NewRuntime,
-    /// When it was last heard of.
+    /// Time of the last heartbeat.
     pub heartbeat: Timestamp,
-    /// When it first registered.
+    /// Time of the first registration.
     pub created_at: Timestamp,
-    /// When its row last changed.
+    /// Time of the last change of the row.
     pub updated_at: Timestamp,
 }
 
-/// Which runtimes to list.
+/// Filter of a runtime listing.
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeFilter {
-    /// Only this kind.
+    /// Includes only this kind.
     pub kind: Option<RuntimeKind>,
-    /// Only this status.
+    /// Includes only this status.
     pub status: Option<String>,
-    /// Only names that contain this text, in this case.
+    /// Includes only names that contain this text (case-sensitive).
     pub name: Option<String>,
 }
 
 impl RuntimeFilter {
-    /// Whether this runtime is to be listed. Every store asks this one function.
+    /// Returns `true` if the runtime matches the filter. Every store calls this function.
     pub fn takes(&self, runtime: &NewRuntime) -> bool {
         self.kind.is_none_or(|kind| runtime.kind == kind)
             && self.status.as_ref().is_none_or(|status| runtime.status == *status)
@@ -98,20 +98,20 @@ impl RuntimeFilter {
     }
 }
 
-/// Programs by tenant, kind and name. Times are the store's own.
+/// Runtimes by tenant, kind, and name. Times are the store's.
 #[async_trait]
 pub trait Runtimes: Send + Sync {
-    /// Registers a runtime, or takes over what a known one says now; a heartbeat either way. Two
-    /// callers at once make one row. An id that another runtime has is a bug of the caller, and an
-    /// error.
+    /// Registers a runtime or updates the registration of a known one, and records a heartbeat.
+    /// Concurrent callers create one row. An ID that belongs to another runtime is a bug of the
+    /// caller, and an error.
     async fn register_runtime(
         &self,
         tenant: &Tenant,
         runtime: NewRuntime,
     ) -> Result<RuntimeRow, StoreError>;
 
-    /// Records a heartbeat of a runtime. Returns the time since its last one by the store's clock, or
-    /// `None` if the runtime is unknown.
+    /// Records a heartbeat of a runtime. Returns the time since its last one by the store's clock,
+    /// or `None` if the runtime is unknown.
     async fn heartbeat(
         &self,
         tenant: &Tenant,
@@ -119,14 +119,14 @@ pub trait Runtimes: Send + Sync {
         name: &str,
     ) -> Result<Option<Duration>, StoreError>;
 
-    /// Runtimes of a tenant by kind, then by name, both in byte order.
+    /// Returns runtimes of a tenant by kind, then by name, both in byte order.
     async fn runtimes(
         &self,
         tenant: &Tenant,
         filter: &RuntimeFilter,
     ) -> Result<Vec<RuntimeRow>, StoreError>;
 
-    /// Removes a runtime. False when it is unknown.
+    /// Removes a runtime. Returns `false` if it is unknown.
     async fn deregister(
         &self,
         tenant: &Tenant,
@@ -134,7 +134,7 @@ pub trait Runtimes: Send + Sync {
         name: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes worker pools of every tenant whose last heartbeat is `older_than` ago or earlier, and
-    /// returns how many. Servers and brokers stay: they may send no heartbeat.
+    /// Removes worker pools of all tenants whose last heartbeat is at least `older_than` ago, and
+    /// returns their number. Servers and brokers stay, because they may send no heartbeat.
     async fn purge_stale(&self, older_than: Duration) -> Result<usize, StoreError>;
 }

@@ -1,88 +1,89 @@
-//! Schedules: when a playbook is to be started next.
+//! Schedules: times at which to start playbooks.
 //!
-//! The store knows no calendar: whoever runs a schedule says when its next run is. A run goes in
-//! three steps, each of which may be repeated by anybody: find it ready, fix the execution it will
-//! be, start that execution, and move the schedule on. A crash in between leaves the schedule ready
-//! with its execution fixed, and starting that one again is a repeat. So no run is lost and none
-//! is started twice.
+//! The store has no calendar: the caller that runs a schedule computes its next run. A scheduled
+//! run has four idempotent steps, which any process may repeat: find the schedule ready, fix the ID
+//! of its execution, start that execution, and advance the schedule. A crash in between leaves the
+//! schedule ready with the execution ID fixed, and starting that ID again is a repeat. No run is
+//! lost, and none starts twice.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// What a user says of a schedule.
+/// User-defined part of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
     pub id: ScheduleId,
-    /// The path of the playbook.
+    /// Path of the playbook.
     pub path: String,
-    /// The version of the playbook; the newest when none is given.
+    /// Version of the playbook; the newest if `None`.
     pub version: Option<u32>,
-    /// When it runs, as a cron expression.
+    /// Cron expression of the run times; `None` for an interval or a single run.
     pub cron: Option<String>,
-    /// When it runs, as the seconds between two runs.
+    /// Interval between two runs, in seconds.
     pub interval_seconds: Option<u32>,
-    /// Whether it runs at all.
+    /// Whether the schedule is enabled.
     pub is_enabled: bool,
-    /// The time zone of the cron expression.
+    /// Time zone of the cron expression.
     pub timezone: Option<String>,
-    /// What the executions are started with.
+    /// Payload of the executions.
     pub payload: Option<Value>,
-    /// What helps to read it.
+    /// Metadata of the schedule.
     pub meta: Option<Value>,
-    /// When it runs next; never when none is given.
+    /// Time of the next run; never if `None`.
     pub next_run_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleRow {
     pub tenant: Tenant,
-    /// What was said of it, with its next run.
+    /// User-defined part, with the time of the next run.
     pub schedule: NewSchedule,
-    /// The execution the next run will be, once it is fixed.
+    /// ID of the next run's execution, once fixed.
     pub run: Option<ExecutionId>,
-    /// When it ran last: the time that run was due.
+    /// Due time of the last run.
     pub last_run_at: Option<Timestamp>,
-    /// What became of the last start.
+    /// Outcome of the last start.
     pub last_status: Option<String>,
-    /// When it was first put, by the store's clock.
+    /// Time of the first put, by the store's clock.
     pub created_at: Timestamp,
-    /// When it last changed, by the store's clock.
+    /// Time of the last change, by the store's clock.
     pub updated_at: Timestamp,
 }
 
-/// Schedules of playbooks.
+/// Schedules of all tenants.
 #[async_trait]
 pub trait Schedules: Send + Sync {
-    /// Adds a schedule, or replaces what is said of a known one. Its last run stays. An execution
-    /// that is fixed stays while the next run is the same, and else is dropped. An id that another
-    /// tenant has is a bug of the caller, and an error.
+    /// Adds a schedule, or replaces the user-defined part of a known one. The last run is
+    /// unchanged. A fixed execution ID is retained if the next run is the same, and dropped
+    /// otherwise. An ID that belongs to another tenant is a bug of the caller, and an error.
     async fn put_schedule(
         &self,
         tenant: &Tenant,
         schedule: NewSchedule,
     ) -> Result<ScheduleRow, StoreError>;
 
-    /// One schedule; none for another tenant's.
+    /// Returns a schedule, or `None` if it belongs to another tenant.
     async fn schedule(
         &self,
         tenant: &Tenant,
         id: ScheduleId,
     ) -> Result<Option<ScheduleRow>, StoreError>;
 
-    /// Every schedule of a tenant, in id order.
+    /// Returns all schedules of a tenant, in ID order.
     async fn schedules(&self, tenant: &Tenant) -> Result<Vec<ScheduleRow>, StoreError>;
 
-    /// Schedules of all tenants that are enabled and whose next run is due by the store's clock,
-    /// the longest due first, at equal times the smaller id first.
+    /// Returns enabled schedules of all tenants whose next run is due by the store's clock, the
+    /// longest due first, then by ascending ID.
     async fn ready_schedules(&self, limit: usize) -> Result<Vec<ScheduleRow>, StoreError>;
 
-    /// When the first enabled schedule is due, whether that is past or to come.
+    /// Returns the earliest due time of an enabled schedule, past or future.
     async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Fixes the execution that the run due at `due` will be, and returns it: the first caller's,
-    /// for everybody. None when the schedule is gone, not enabled, or its next run is another.
+    /// Fixes the execution ID of the run due at `due` and returns it. All callers get the ID of the
+    /// first one. Returns `None` if the schedule no longer exists, is disabled, or has another next
+    /// run.
     async fn fix_run(
         &self,
         tenant: &Tenant,
@@ -91,8 +92,8 @@ pub trait Schedules: Send + Sync {
         execution: ExecutionId,
     ) -> Result<Option<ExecutionId>, StoreError>;
 
-    /// Moves a schedule on from the run due at `due` to its `next` one, which is later. False, and no change, when
-    /// its next run is another: somebody else moved it on.
+    /// Advances a schedule from the run due at `due` to its `next` one, which is later. Returns
+    /// `false` without effect if its next run is another: a concurrent caller advanced it.
     async fn move_on(
         &self,
         tenant: &Tenant,
@@ -102,6 +103,6 @@ pub trait Schedules: Send + Sync {
         status: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes a schedule. False when it is unknown.
+    /// Removes a schedule. Returns `false` if it is unknown.
     async fn remove_schedule(&self, tenant: &Tenant, id: ScheduleId) -> Result<bool, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Everything that is encrypted, whosever it is: what has to be gone through when the key changes.
+//! Walk over all encrypted texts of all tenants, for key rotation.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
@@ -31,19 +31,19 @@ pub struct SealedRow {
     pub sealed: Sealed,
 }
 
-/// A walk over what is encrypted. Each call is atomic.
+/// Walk over encrypted texts. Each call is atomic.
 #[async_trait]
 pub trait SealedRows: Send + Sync {
-    /// Encrypted texts after a place, in the order of places, up to `limit`; fewer mean that none
-    /// follow. Expired entries of the keychain are among them.
+    /// Returns up to `limit` encrypted texts after a location, in the order of the walk. Fewer
+    /// means that none follow. Includes expired entries of the keychain.
     async fn sealed_rows(
         &self,
         after: Option<&SealedPlace>,
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// Puts another text in the place of one, if it is still that one. Whether it was. Nothing
-    /// else of the row changes.
+    /// Replaces an encrypted text if it still equals `was`. Returns `true` if it did. The rest of
+    /// the row is unchanged.
     async fn reseal(
         &self,
         place: &SealedPlace,
@@ -51,10 +51,10 @@ pub trait SealedRows: Send + Sync {
         now: &Sealed,
     ) -> Result<bool, StoreError>;
 
-    /// Returns the setting of a name.
+    /// Returns the setting with this name.
     async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError>;
 
-    /// Adds a setting unless there is one of its name. Returns the one that is there, so that all
-    /// processes agree on the first.
+    /// Adds a setting unless one with its name exists. Returns the stored one, so that all
+    /// processes use the first.
     async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError>;
 }

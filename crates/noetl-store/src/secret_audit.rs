@@ -1,4 +1,4 @@
-//! Who asked for which secret, and what came of it.
+//! Audit log of secret uses: the requester, the credential, and the outcome.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
 
 use crate::{AuditChain, AuditLink, StoreError};
 
-/// One use of a secret.
+/// A use of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretUse {
-    /// Its id, minted by the caller.
+    /// Audit ID, minted by the caller.
     pub id: AuditId,
     pub at: Timestamp,
-    /// The name of the credential.
+    /// Name of the credential.
     pub credential: String,
-    /// What was asked, as `resolve`.
+    /// Requested operation, such as `resolve`.
     pub operation: String,
-    /// What came of it, as `ok`.
+    /// Outcome of the operation, such as `ok`.
     pub outcome: String,
-    /// The worker that asked.
+    /// Worker that requested the secret.
     pub worker: Option<String>,
-    /// The execution it was for.
+    /// Execution that uses the secret.
     pub execution: Option<ExecutionId>,
     pub parent: Option<ExecutionId>,
-    /// The region of the server that answered.
+    /// Region of the server that responded.
     pub server_region: Option<String>,
-    /// The region of the server that asked on behalf of the worker.
+    /// Region of the server that made the request for the worker.
     pub broker_region: Option<String>,
-    /// The version of the key the secret is encrypted under.
+    /// Version of the key that encrypts the secret.
     pub key_version: Option<String>,
     pub notes: Option<String>,
 }
 
-/// Which uses to list.
+/// Filter of an audit listing.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Only of this credential.
+    /// Includes only uses of this credential.
     pub credential: Option<String>,
-    /// Only for this execution.
+    /// Includes only uses for this execution.
     pub execution: Option<ExecutionId>,
-    /// Only from this instant on.
+    /// Includes only uses at or after this time.
     pub from: Option<Timestamp>,
-    /// Only up to this instant, and at it.
+    /// Includes only uses at or before this time.
     pub to: Option<Timestamp>,
-    /// How many to return at most.
+    /// Maximum number of uses to return.
     pub limit: usize,
 }
 
 impl AuditFilter {
-    /// Whether the list shows this use.
+    /// Returns `true` if the use matches the filter.
     pub fn takes(&self, used: &SecretUse) -> bool {
         self.credential.as_ref().is_none_or(|name| used.credential == *name)
             && self.execution.is_none_or(|execution| used.execution == Some(execution))
@@ -58,27 +58,27 @@ impl AuditFilter {
     }
 }
 
-/// The audit of secrets: only ever added to, and purged by age.
+/// Audit log of secrets: append-only, and purged by age.
 #[async_trait]
 pub trait SecretAudit: Send + Sync {
-    /// Adds a use and its link, together. Whether it was added: a repeated id changes nothing.
+    /// Adds a use and its link atomically. Returns `false` without effect if the ID is a repeat.
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError>;
 
-    /// The uses a filter takes, latest first, at equal times the larger id first.
+    /// Returns the uses that match a filter, latest first, then by descending ID.
     async fn secret_uses(
         &self,
         tenant: &Tenant,
         filter: &AuditFilter,
     ) -> Result<Vec<SecretUse>, StoreError>;
 
-    /// How the chain of all tenants' uses stands.
+    /// Returns the summary of the chain, which covers all tenants.
     async fn audit_chain(&self) -> Result<AuditChain, StoreError>;
 
-    /// Up to `limit` links after this number, in their order, each with its use.
+    /// Returns up to `limit` links after this number, in order, each with its use.
     async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError>;
 
-    /// Removes up to `limit` uses of all tenants that are more than `age` ago by the store's clock,
-    /// earliest first, and says how many; fewer than `limit` means that none are left. Their
+    /// Removes up to `limit` uses of all tenants that are older than `age` by the store's clock,
+    /// earliest first, and returns their number. Fewer than `limit` means that none are left. The
     /// links stay.
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError>;
 }

@@ -1,16 +1,16 @@
-//! Executions spread over several stores, and one store for what they share.
+//! Distributes executions over several stores, with one store for shared data.
 //!
-//! Whatever belongs to one execution is in the store that [`shard_for`] names, and nowhere else.
-//! Catalog, secrets, leases, cursors, runtimes, subscriptions, schedules, objects and content are in
-//! the *cluster* store, which may be one of the shards. A call about one execution asks one store;
-//! a list asks all of them at once.
+//! All data of one execution is in the store that [`shard_for`] selects. Catalog, secrets, leases,
+//! cursors, runtimes, subscriptions, schedules, objects, and blobs are in the *cluster* store,
+//! which may be one of the shards. A call about one execution queries one store; a listing queries
+//! all of them concurrently.
 //!
-//! No call needs two stores in one transaction. Where a call touches several, a crash in between
-//! leaves what may be repeated: a due row that is delivered again, content nobody refers to.
+//! No call needs a transaction across two stores. If a call involves several, a crash in between
+//! leaves only repeatable work: a timer that is delivered again, or an unreferenced blob.
 //!
-//! A store that is down fails the calls that need it, with an error that names it
-//! ([`StoreError::Shard`]). A list needs all of them: it fails rather than leave rows out. Taking
-//! work (due rows, the outbox) needs any: what the others have is handed out.
+//! A store that is unavailable fails the calls that need it, with an error that names it
+//! ([`StoreError::Shard`]). A listing needs all stores: it fails rather than omit rows. Claiming
+//! work (timers, the outbox) needs any: the work of the available stores is returned.
 
 mod cluster;
 mod holdings;
@@ -34,10 +34,10 @@ use noetl_model::{ExecutionId, shard_for};
 
 use crate::{BlobError, Store, StoreError};
 
-/// The most shards there can be: their number is part of an outbox row's id.
+/// Maximum number of shards: the shard number is part of an outbox row's ID.
 pub const SHARDS_MAX: usize = 1024;
 
-/// One of the stores.
+/// A store with its name.
 #[derive(Clone)]
 struct Part {
     name: Arc<str>,
@@ -45,13 +45,13 @@ struct Part {
 }
 
 impl Part {
-    /// The answer, with this store's name if it is an error.
+    /// Adds the name of this store to an error.
     fn named<T, E: Named>(&self, answer: Result<T, E>) -> Result<T, E> {
         answer.map_err(|error| error.of(&self.name))
     }
 }
 
-/// An error that can say which store it is of.
+/// An error that can carry the name of a store.
 trait Named {
     fn of(self, name: &Arc<str>) -> Self;
 }
@@ -75,18 +75,18 @@ impl Named for BlobError {
 pub struct Sharded {
     cluster: Part,
     shards: Vec<Part>,
-    /// Which shard is asked first for work, so that a small limit does not favour any.
+    /// Number of the shard to query first for work, so that a small limit does not favor any.
     turn: AtomicUsize,
 }
 
 impl Sharded {
-    /// Executions over `shards`, in the order that gives them their numbers, each with a name for
-    /// messages. The order and the number of shards belong to the data: with others, executions
-    /// are looked for where they are not.
+    /// Creates a store over `shards`, numbered in this order, each with a name for messages. The
+    /// order and the number of shards are part of the data: with others, lookups go to the wrong
+    /// shard.
     ///
     /// # Panics
     ///
-    /// Without a shard, or with more than [`SHARDS_MAX`].
+    /// Panics if there is no shard, or more than [`SHARDS_MAX`].
     pub fn new(cluster: Arc<dyn Store>, shards: Vec<(String, Arc<dyn Store>)>) -> Self {
         let count = shards.len();
         assert!((1..=SHARDS_MAX).contains(&count), "{count} shards, not 1 to {SHARDS_MAX}");
@@ -99,8 +99,8 @@ impl Sharded {
         Self { cluster, shards, turn: AtomicUsize::new(0) }
     }
 
-    /// Every shard by its number, for whoever works on one alone: the same stores, with errors that
-    /// name them, and with what is not about an execution still in the cluster store.
+    /// Returns each shard as a store of its own, by number, for callers that work on one alone.
+    /// Errors name the shard, and data that belongs to no execution is still in the cluster store.
     pub fn shards(&self) -> Vec<Arc<dyn Store>> {
         let alone = |shard: &Part| -> Arc<dyn Store> {
             Arc::new(Self::of(self.cluster.clone(), vec![shard.clone()]))
@@ -108,23 +108,24 @@ impl Sharded {
         self.shards.iter().map(alone).collect()
     }
 
-    /// The number of the shard this execution is in.
+    /// Returns the number of the shard that contains this execution.
     fn number_of(&self, execution: ExecutionId) -> usize {
         let count = u32::try_from(self.shards.len()).expect("there are at most SHARDS_MAX");
         usize::try_from(shard_for(execution, count)).expect("a number below a usize")
     }
 
-    /// The shard this execution is in.
+    /// Returns the shard that contains this execution.
     fn of_execution(&self, execution: ExecutionId) -> &Part {
         &self.shards[self.number_of(execution)]
     }
 
-    /// Whether the cluster store is none of the shards.
+    /// Returns `true` if the cluster store is not one of the shards.
     fn has_cluster_apart(&self) -> bool {
         !self.shards.iter().any(|shard| Arc::ptr_eq(&shard.store, &self.cluster.store))
     }
 
-    /// Asks every shard at once, and answers in their order; an error if any of them failed.
+    /// Calls every shard concurrently and returns the results in shard order, or an error if any
+    /// call failed.
     async fn all<'a, T, F, A>(&'a self, ask: A) -> Result<Vec<T>, StoreError>
     where
         A: Fn(&'a dyn Store) -> F,

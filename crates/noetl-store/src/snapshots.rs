@@ -1,7 +1,7 @@
-//! Snapshots: folded state that spares reading a log from its beginning.
+//! Snapshots: serialized state, so that folding need not start at the first event.
 //!
-//! A snapshot is an optimisation: whoever finds none folds the log. So one that does not match its
-//! checksum counts as none.
+//! A snapshot is an optimization: without one, the caller folds the event log. One that does not
+//! match its checksum therefore counts as missing.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant, Value};
@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::StoreError;
 
-/// The execution a snapshot is about: `<execution>`, or `execution/<execution>/<name>`. It goes
-/// with that execution and is kept where its log is.
+/// Returns the execution of a snapshot with aggregate ID `<execution>` or
+/// `execution/<execution>/<name>`. The snapshot is stored with that execution's log and purged with
+/// it.
 pub(crate) fn execution_of(aggregate: &str) -> Option<ExecutionId> {
     let id = match aggregate.strip_prefix("execution/") {
         Some(rest) => rest.split_once('/')?.0,
@@ -19,45 +20,45 @@ pub(crate) fn execution_of(aggregate: &str) -> Option<ExecutionId> {
     id.parse().ok()
 }
 
-/// The folded state of one aggregate.
+/// Serialized state of one aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// How far it was folded: larger means later.
+    /// Version of the state; larger means later.
     pub version: i64,
-    /// The state as JSON text. It is kept to the byte.
+    /// State as JSON text, stored byte for byte.
     pub body: String,
     /// [`checksum`] of the body.
     pub checksum: String,
-    /// What helps to use it.
+    /// Metadata of the snapshot.
     pub meta: Value,
 }
 
 impl Snapshot {
-    /// A snapshot with the checksum of its body.
+    /// Creates a snapshot with the checksum of its body.
     pub fn new(version: i64, body: String, meta: Value) -> Self {
         Self { version, checksum: checksum(&body), body, meta }
     }
 
-    /// The snapshot when it is whole; every store asks on every read.
+    /// Returns the snapshot if its checksum matches. Every store calls this on every read.
     pub fn whole(self, aggregate_type: &str, aggregate_id: &str) -> Option<Self> {
         if self.checksum == checksum(&self.body) {
             return Some(self);
         }
         let version = self.version;
-        tracing::warn!(aggregate_type, aggregate_id, version, "a damaged snapshot is passed over");
+        tracing::warn!(aggregate_type, aggregate_id, version, "ignoring damaged snapshot");
         None
     }
 }
 
-/// SHA-256 of a snapshot's body, in lower-case hexadecimal digits.
+/// Returns the SHA-256 digest of a snapshot's body, in lower-case hexadecimal digits.
 pub fn checksum(body: &str) -> String {
     Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Snapshots by tenant, type and id of what they are of.
+/// Snapshots by tenant, aggregate type, and aggregate ID.
 #[async_trait]
 pub trait Snapshots: Send + Sync {
-    /// The snapshot of this aggregate; none when its body does not match its checksum.
+    /// Returns the snapshot of this aggregate, or `None` if its body does not match its checksum.
     async fn snapshot(
         &self,
         tenant: &Tenant,
@@ -65,7 +66,8 @@ pub trait Snapshots: Send + Sync {
         aggregate_id: &str,
     ) -> Result<Option<Snapshot>, StoreError>;
 
-    /// Keeps a snapshot unless there is one as new or newer. Whether it was kept.
+    /// Stores a snapshot unless one of the same or a newer version exists. Returns `true` if it was
+    /// stored.
     async fn save(
         &self,
         tenant: &Tenant,
@@ -74,7 +76,7 @@ pub trait Snapshots: Send + Sync {
         snapshot: Snapshot,
     ) -> Result<bool, StoreError>;
 
-    /// Drops the snapshot of this aggregate, whole or not. Whether there was one.
+    /// Removes the snapshot of this aggregate, intact or not. Returns `true` if it existed.
     async fn forget(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! Content in a file, on its way to a place.
+//! Blob content in a file, to be stored.
 
 use std::fs::File;
 use std::io;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::{BlobError, BlobRef, StoreError};
 
-/// Bytes read from the file at a time.
+/// Number of bytes read from the file at a time.
 pub const PIECE_BYTES: usize = 256 << 10;
 
-/// Content in a file, so that none of it has to be in memory. Whoever made it has compared it with
-/// its digest.
+/// Blob content in a file, so that it need not be in memory. The creator has checked it against its
+/// digest.
 #[derive(Debug)]
 pub struct Spooled {
     blob: BlobRef,
@@ -19,7 +19,7 @@ pub struct Spooled {
 }
 
 impl Spooled {
-    /// The content of this file, from its beginning.
+    /// Wraps a file that contains the blob from offset 0.
     pub const fn new(blob: BlobRef, file: File) -> Self {
         Self { blob, file }
     }
@@ -28,7 +28,7 @@ impl Spooled {
         &self.blob
     }
 
-    /// The piece that begins at this place; empty at the end. Blocks.
+    /// Returns the piece that starts at this offset; empty at the end. Blocks the thread.
     pub fn piece(&self, from: u64) -> io::Result<Vec<u8>> {
         let left = self.blob.bytes.saturating_sub(from);
         let size = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
@@ -37,7 +37,7 @@ impl Spooled {
         Ok(piece)
     }
 
-    /// The same for callers that must not block.
+    /// Returns the piece that starts at this offset, without blocking the thread.
     pub async fn read_piece(self: &Arc<Self>, from: u64) -> Result<Vec<u8>, BlobError> {
         let own = self.clone();
         let read = tokio::task::spawn_blocking(move || own.piece(from)).await;
@@ -45,7 +45,7 @@ impl Spooled {
         Ok(read.map_err(|error| StoreError::backend(ACTION, error))?)
     }
 
-    /// All of it, for places that take content whole.
+    /// Returns the whole content, for stores that cannot copy it piece by piece.
     pub async fn read_all(self: &Arc<Self>) -> Result<Vec<u8>, BlobError> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.blob.bytes).unwrap_or(0));
         loop {

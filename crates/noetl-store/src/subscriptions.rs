@@ -1,10 +1,9 @@
-//! Subscriptions: one row each with its current state, a log of its life, and the messages they have
-//! seen.
+//! Subscriptions: a row with the current state, a log of state changes, and dedup keys of messages.
 //!
-//! Which states there are and what leads where is decided here and nowhere else: a store moves a
-//! row only as [`SubscriptionAction`] says. Every move writes its event in the same transaction,
-//! under the subscription's id in the place of an execution's: [`crate::EventLog::read`] reads it.
-//! No execution has that id, and nothing folds such a log.
+//! This module defines the states and transitions: a store changes a row only as
+//! [`SubscriptionAction`] allows. Every transition writes its event in the same transaction, to a
+//! log whose ID is the subscription's, in place of an execution's; [`crate::EventLog::read`] reads
+//! it. No execution has that ID, and no fold reads such a log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,27 +16,27 @@ use noetl_model::{
 
 use crate::StoreError;
 
-/// Where a subscription stands.
+/// State of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionState {
-    /// Known, not yet listening.
+    /// Registered, not yet consuming messages.
     Registered,
-    /// Listening.
+    /// Active: it consumes messages.
     Active,
-    /// Not listening for now.
+    /// Paused: not consuming messages for now.
     Paused,
-    /// Ends what it has and takes nothing new.
+    /// Finishes messages in flight and accepts no new ones.
     Draining,
-    /// Over. It can be activated again unless its path has another subscription by then.
+    /// Ended. Can be activated again unless its path has another subscription by then.
     Deactivated,
 }
 
 impl SubscriptionState {
-    /// Every state.
+    /// All states of a subscription.
     pub const ALL: [Self; 5] =
         [Self::Registered, Self::Active, Self::Paused, Self::Draining, Self::Deactivated];
 
-    /// The stored and wire text.
+    /// Returns the text stored and sent on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Registered => "REGISTERED",
@@ -48,33 +47,33 @@ impl SubscriptionState {
         }
     }
 
-    /// The state of this stored text.
+    /// Returns the state with this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// What can be asked of a subscription.
+/// Action on a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionAction {
-    /// Listen.
+    /// Starts to consume messages.
     Activate,
-    /// Stop for now.
+    /// Stops consuming messages for now.
     Pause,
-    /// Go on.
+    /// Continues after a pause.
     Resume,
-    /// Take nothing new.
+    /// Stops accepting new messages.
     Drain,
-    /// End.
+    /// Ends the subscription for good.
     Deactivate,
 }
 
 impl SubscriptionAction {
-    /// Every action.
+    /// All actions on a subscription.
     pub const ALL: [Self; 5] =
         [Self::Activate, Self::Pause, Self::Resume, Self::Drain, Self::Deactivate];
 
-    /// The action of this text, as it stands in a path.
+    /// Returns the action with this text, as used in a URL path.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == text)
     }
@@ -89,7 +88,7 @@ impl SubscriptionAction {
         }
     }
 
-    /// The state it leads to.
+    /// Returns the state that the action leads to.
     pub const fn to(self) -> SubscriptionState {
         match self {
             Self::Activate | Self::Resume => SubscriptionState::Active,
@@ -99,7 +98,7 @@ impl SubscriptionAction {
         }
     }
 
-    /// The states it is allowed from. A repeat is.
+    /// Returns the states from which the action is allowed. Repeating an action is allowed.
     pub const fn from(self) -> &'static [SubscriptionState] {
         use SubscriptionState::{Active, Deactivated, Draining, Paused, Registered};
         match self {
@@ -111,7 +110,7 @@ impl SubscriptionAction {
         }
     }
 
-    /// What happens to a subscription by it.
+    /// Returns the lifecycle change that the action causes.
     pub const fn lifecycle(self) -> Lifecycle {
         match self {
             Self::Activate => Lifecycle::Activated,
@@ -122,62 +121,62 @@ impl SubscriptionAction {
         }
     }
 
-    /// The type of the event that tells of it.
+    /// Returns the type of the event that records the action.
     pub const fn event_type(self) -> &'static str {
         self.lifecycle().event_type()
     }
 }
 
-/// The type of the event that tells of a registration.
+/// Type of the event that records a registration.
 pub const REGISTERED_EVENT: &str = Lifecycle::Registered.event_type();
 
-/// Which event tells of a change, and when it was asked for. Both are the caller's.
+/// ID and time of the event that records a change, both chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub event: EventId,
-    /// Its time, and the row's.
+    /// Time of the event and of the row's change.
     pub at: Timestamp,
 }
 
 /// A subscription to register.
 #[derive(Debug, Clone)]
 pub struct NewSubscription {
-    /// Its id when it is new; a path that has one keeps it.
+    /// Subscription ID if the subscription is new; a path that has a subscription retains its ID.
     pub id: SubscriptionId,
-    /// The path of its document.
+    /// Path of the document.
     pub path: String,
-    /// The version of that document.
+    /// Catalog entry of the document's version.
     pub catalog: CatalogId,
-    /// The event of its registration, if it is new.
+    /// Event that records the registration, if the subscription is new.
     pub stamp: Stamp,
 }
 
-/// Something a runtime says about its subscription.
+/// A report of a runtime about its subscription.
 #[derive(Debug, Clone)]
 pub struct NewNote {
     pub stamp: Stamp,
-    /// What was said. With a key, that is the id it came with.
+    /// Reported event. If it has a key, the key is the ID it was sent with.
     pub said: Reported,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionRow {
     pub id: SubscriptionId,
-    /// The path of its document.
+    /// Path of the document.
     pub path: String,
-    /// The document's version at its registration.
+    /// Catalog entry of the document's version at registration.
     pub catalog: CatalogId,
     pub state: SubscriptionState,
-    /// The type of the event that brought it there.
+    /// Type of the event that led to the current state.
     pub last_event: String,
-    /// When it was registered: the time of its first event.
+    /// Time of registration: that of the first event.
     pub created_at: Timestamp,
-    /// When it last moved, a repeat included: the time of that event.
+    /// Time of the last transition, including repeated ones: that of its event.
     pub updated_at: Timestamp,
 }
 
 impl SubscriptionRow {
-    /// The event at this place of its log that says `to` happened to it.
+    /// Returns the event that records the change `to`, with this sequence number.
     pub fn moved(&self, to: Lifecycle, stamp: Stamp, seq: Seq) -> Event {
         let moved =
             SubscriptionMoved { to, path: self.path.as_str().into(), catalog: self.catalog };
@@ -186,12 +185,12 @@ impl SubscriptionRow {
 }
 
 impl NewNote {
-    /// The id it came with, by which a repeat is known.
+    /// Returns the ID the report was sent with, which deduplicates repeats.
     pub fn asked(&self) -> EventId {
         self.said.key.map_or(self.stamp.event, EventId::new)
     }
 
-    /// The event at this place of a subscription's log.
+    /// Returns the event of a subscription's log with this sequence number.
     pub fn event(self, of: SubscriptionId, seq: Seq) -> Event {
         event_of(of, self.stamp, seq, Fact::Reported(Box::new(self.said)))
     }
@@ -201,66 +200,67 @@ fn event_of(of: SubscriptionId, stamp: Stamp, seq: Seq, fact: Fact) -> Event {
     Event { execution: of.log(), id: stamp.event, seq, at: stamp.at, fact, actor: None }
 }
 
-/// What became of a note.
+/// Outcome of recording a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// It is in the log.
+    /// The report was recorded.
     Kept,
-    /// It was there already.
+    /// The log already contained the report.
     Repeated,
 }
 
-/// Whether a message was seen before.
+/// Outcome of reserving a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserved {
-    /// It was not: it is the caller's execution's now.
+    /// The message is new and now reserved for the caller's execution.
     New,
-    /// It is this execution's. The caller's own means that the call was repeated.
+    /// The message is reserved for this execution. If that is the caller's own, the call was a
+    /// repeat.
     Known(ExecutionId),
 }
 
-/// Subscriptions by tenant and path, their logs, and the messages they have seen.
+/// Subscriptions by tenant and path, their logs, and the dedup keys of their messages.
 ///
-/// A path has at most one subscription that is not deactivated. What is written to a subscription's
-/// log is written in its order, one writer after the other, with a row of the outbox when that is
-/// on, and in the order of commits that readers of the whole log follow.
+/// A path has at most one subscription that is not deactivated. Writes to a subscription's log are
+/// serialized; each adds a row to the outbox if that is enabled, and gets a position in a commit
+/// lane.
 #[async_trait]
 pub trait Subscriptions: Send + Sync {
-    /// The path's subscription unless it is deactivated, as it is; else a new one, whose log begins
-    /// with the event of its registration. Callers at once get the same. An id that is taken is a
-    /// bug of the caller, and an error.
+    /// Returns the path's subscription unless it is deactivated, or else registers a new one, whose
+    /// log starts with the event of its registration. Concurrent callers get the same one. An ID
+    /// that is already in use is a bug of the caller, and an error.
     async fn register_subscription(
         &self,
         tenant: &Tenant,
         new: NewSubscription,
     ) -> Result<SubscriptionRow, StoreError>;
 
-    /// One subscription; none for another tenant's.
+    /// Returns a subscription, or `None` if it belongs to another tenant.
     async fn subscription(
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
     ) -> Result<Option<SubscriptionRow>, StoreError>;
 
-    /// Every subscription of a tenant, deactivated ones too, in id order.
+    /// Returns all subscriptions of a tenant, including deactivated ones, in ID order.
     async fn subscriptions(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, StoreError>;
 
-    /// Of these logs, those of subscriptions of any tenant, whatever state they are in.
+    /// Returns those of these IDs that are logs of subscriptions, of any tenant and in any state.
     async fn logs_of_subscriptions(
         &self,
         logs: &[ExecutionId],
     ) -> Result<HashSet<ExecutionId>, StoreError>;
 
-    /// How many subscriptions there are in each state, of every tenant. A state that none is in
-    /// is left out.
+    /// Returns the number of subscriptions by state, for all tenants. Omits states without any.
     async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError>;
 
-    /// Does `action` to a subscription that is in state `from`, and returns it as it then is.
+    /// Performs `action` on a subscription in state `from` and returns the updated row.
     ///
-    /// None, and no change, when it is unknown or not in that state, when the action is not allowed
-    /// from there, or when it was deactivated and its path has another by now. Of several callers
-    /// that saw one state, one moves it, unless it stays in that state. A move adds its event to
-    /// the log, also one that changes nothing else.
+    /// Returns `None` without effect if the subscription is unknown or in another state, if the
+    /// action is not allowed from there, or if it was deactivated and its path now has another. Of
+    /// several callers that saw the same state, one succeeds, unless the action leaves the state
+    /// unchanged. Every transition adds its event to the log, even one that leaves the state
+    /// unchanged.
     async fn transition(
         &self,
         tenant: &Tenant,
@@ -270,9 +270,9 @@ pub trait Subscriptions: Send + Sync {
         stamp: Stamp,
     ) -> Result<Option<SubscriptionRow>, StoreError>;
 
-    /// Adds what a runtime says to a subscription's log, and changes nothing of the subscription.
-    /// A repeat is known by the id it came with, as [`crate::EventLog::find_event`] looks for it,
-    /// and is not written. None for an unknown subscription.
+    /// Adds a report of a runtime to a subscription's log without changing the subscription. A
+    /// repeat is recognized by the ID it was sent with, as in [`crate::EventLog::find_event`], and
+    /// not recorded again. Returns `None` if the subscription is unknown.
     async fn note_subscription(
         &self,
         tenant: &Tenant,
@@ -280,9 +280,8 @@ pub trait Subscriptions: Send + Sync {
         note: NewNote,
     ) -> Result<Option<Noted>, StoreError>;
 
-    /// Claims a message, by its key, for an execution that is about to start. A claim older than
-    /// `window` does not count, and is taken over. Of several callers at once one hears
-    /// [`Reserved::New`].
+    /// Reserves a message, by its dedup key, for an execution that is about to start. A reservation
+    /// older than `window` is replaced. Of several concurrent callers, one gets [`Reserved::New`].
     async fn reserve(
         &self,
         tenant: &Tenant,
@@ -292,8 +291,8 @@ pub trait Subscriptions: Send + Sync {
         window: Duration,
     ) -> Result<Reserved, StoreError>;
 
-    /// Gives a message back because that execution did not start, so that the next try is not
-    /// taken for a repeat. False when it is not that execution's.
+    /// Releases a message because its execution did not start, so that the next attempt does not
+    /// count as a repeat. Returns `false` if the message is not reserved for that execution.
     async fn unreserve(
         &self,
         tenant: &Tenant,
@@ -302,7 +301,8 @@ pub trait Subscriptions: Send + Sync {
         execution: ExecutionId,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets messages claimed `older_than` ago or earlier, of every tenant. How many.
+    /// Removes reservations made at least `older_than` ago, of all tenants, and returns their
+    /// number.
     async fn prune_reserved(&self, older_than: Duration) -> Result<usize, StoreError>;
 }
 

@@ -1,13 +1,13 @@
-//! How large what is stored is.
+//! Sizes of stored tables.
 
 use serde::Serialize;
 
-/// A table of a store.
+/// Size of a table in a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableSize {
     pub name: String,
-    /// How many rows it has.
+    /// Number of rows in the table.
     pub rows: u64,
-    /// How many bytes it takes, its indexes included.
+    /// Size in bytes, including indexes.
     pub bytes: u64,
 }

@@ -1,8 +1,8 @@
-//! The log of a database in the order it was committed, for whoever follows it.
+//! Event rows of a database in commit order, for consumers that follow the log.
 //!
-//! Positions are given by lane. Within a lane a row is seen only when every row with a smaller
-//! position is, so a reader that goes on from the last position it saw misses nothing, whatever ids
-//! and times the rows have. Positions are never given twice; rows may go, which leaves gaps.
+//! Positions are assigned per commit lane. Within a lane, a row becomes visible only after every
+//! row with a smaller position, so a consumer that continues from its last position misses nothing,
+//! whatever IDs and times the rows have. Positions are never reused; purged rows leave gaps.
 
 mod body;
 
@@ -14,45 +14,46 @@ use crate::StoreError;
 
 pub use body::{by_reference, message_id};
 
-/// Bytes of the JSON columns after which a page ends: room for hundreds of usual rows, and few of the
-/// largest.
+/// Size of the JSON columns, in bytes, after which a page ends: room for hundreds of typical rows,
+/// or a few of the largest.
 pub const PAGE_BYTES: usize = 8 << 20;
 
-/// One order of commits.
+/// A commit lane: one of the independent commit orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane {
-    /// Which one it is.
+    /// Number of the lane.
     pub number: u16,
-    /// The last position that was given in it; 0 when there is none.
+    /// Last assigned position; 0 if there is none.
     pub newest: i64,
 }
 
-/// A row of the log with what belongs to it elsewhere.
+/// A row of the log with data of its execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TailRow {
-    /// Its place in its lane; the event's id for a row that has no place.
+    /// Position in the lane; the event's ID for a row without a position.
     pub position: i64,
     pub tenant: Tenant,
-    /// The catalog entry of its execution, where that is known.
+    /// Catalog entry of the execution, if known.
     pub catalog: Option<CatalogId>,
-    /// The event before it in its execution's log, if that is still there.
+    /// Previous event in the execution's log, if it still exists.
     pub previous: Option<EventId>,
-    /// The row. Its `seq` is 0 when it has no place in its log yet.
+    /// Event row. Its `seq` is 0 if it has no sequence number yet.
     pub row: EventRow,
 }
 
 /// The log by position. Each database has its own.
 #[async_trait]
 pub trait Tail: Send + Sync {
-    /// Every lane, with its newest position. A row at or before it is there or gone for good.
+    /// Returns every lane with its newest position. A row at or before that position is visible or
+    /// purged.
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError>;
 
-    /// Rows of a lane after a position, in the order of their positions: up to `limit`, fewer where
-    /// they are more than [`PAGE_BYTES`], and at least one if there is any.
+    /// Returns up to `limit` rows of a lane after a position, in order of positions. Returns fewer
+    /// if they exceed [`PAGE_BYTES`], and at least one if any exists.
     async fn tail(&self, lane: u16, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError>;
 
-    /// Rows that have no position, because another program wrote them before this database was
-    /// ours: those with an event id above `after`, in the order of those ids, up to about `limit`,
-    /// fewer where they are more than [`PAGE_BYTES`]. Rows with one id come together.
+    /// Returns rows without a position, which another program wrote before this server adopted the
+    /// database: those with an event ID above `after`, in order of IDs, up to about `limit`.
+    /// Returns fewer if they exceed [`PAGE_BYTES`]. Rows with the same ID are returned together.
     async fn tail_adopted(&self, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError>;
 }

@@ -1,57 +1,58 @@
-//! Tokens that callers show, by the hash of their secret part.
+//! Access tokens, by the hash of their secret part.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Timestamp};
 
 use crate::{Digest, StoreError};
 
-/// A token to keep. What its holder shows is not in it.
+/// An access token to store. Does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// The part of the token that is no secret; unique.
+    /// Public part of the token; unique.
     pub id: String,
-    /// The hash of the part that is.
+    /// Hash of the secret part.
     pub hash: Digest,
-    /// What it is for.
+    /// Name that describes the token's purpose.
     pub name: String,
-    /// What its holder may do, as `operator`.
+    /// Role of the holder, such as `operator`.
     pub role: String,
-    /// Until when it counts; for ever without.
+    /// Expiration time; never expires if `None`.
     pub expires_at: Option<Timestamp>,
-    /// Pool whose commands the holder may run; any pool when `None`. For role `worker` only.
+    /// Pool whose commands the holder may run; any pool if `None`. For role `worker` only.
     pub pool: Option<String>,
 }
 
-/// A token as kept.
+/// An access token as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Whose rows its holder sees.
+    /// Tenant whose rows the holder may access.
     pub tenant: Tenant,
     pub kept: NewToken,
     pub created_at: Timestamp,
-    /// Since when it does not count any more.
+    /// Time of revocation; `None` if the token is not revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Tokens of all tenants. Each call is atomic.
+/// Access tokens of all tenants. Each call is atomic.
 #[async_trait]
 pub trait Tokens: Send + Sync {
-    /// Keeps a token. An id that another has is a bug of the caller, and an error.
+    /// Stores a token. An ID that another token has is a bug of the caller, and an error.
     async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError>;
 
-    /// Keeps a token if no tenant has one. Of several calls at a time one does.
+    /// Stores a token if no tenant has one. Of several concurrent calls, one succeeds.
     async fn put_first_token(
         &self,
         tenant: &Tenant,
         new: NewToken,
     ) -> Result<Option<Token>, StoreError>;
 
-    /// The token with this id, whoever's it is and whether it counts or not.
+    /// Returns the token with this ID, of any tenant, valid or not.
     async fn token(&self, id: &str) -> Result<Option<Token>, StoreError>;
 
-    /// A tenant's tokens, oldest first, at equal times by id.
+    /// Returns a tenant's tokens by ascending creation time, then by ID.
     async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError>;
 
-    /// Ends a tenant's token. Whether there is one; that it was ended before is kept as it was.
+    /// Revokes a tenant's token. Returns `true` if the token exists. An earlier revocation time is
+    /// unchanged.
     async fn revoke_token(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError>;
 }

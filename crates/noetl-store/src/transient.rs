@@ -1,24 +1,24 @@
-//! Variables of an execution that outsiders set and read.
+//! Variables of an execution that clients set and read.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// What a variable is.
+/// Origin of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableKind {
-    /// Somebody set it.
+    /// Set by a client.
     UserDefined,
-    /// It is a step's result.
+    /// Result of a step.
     StepResult,
     Computed,
-    /// It says how far a loop is.
+    /// Progress of a loop.
     IteratorState,
 }
 
 impl VariableKind {
-    /// Every kind.
+    /// All kinds of variables.
     pub const ALL: [Self; 4] =
         [Self::UserDefined, Self::StepResult, Self::Computed, Self::IteratorState];
 
@@ -31,45 +31,45 @@ impl VariableKind {
         }
     }
 
-    /// From its stored text.
+    /// Returns the kind with this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// A variable to keep.
+/// A variable to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewVariable {
-    /// Its name, unique for its execution.
+    /// Name, unique within the execution.
     pub name: String,
     pub kind: VariableKind,
     pub value: Value,
-    /// The step it comes from.
+    /// Step that produced the variable.
     pub source_step: Option<String>,
-    /// Who it is meant for.
+    /// Intended audience, as text chosen by the caller; the store does not interpret it.
     pub scope: Option<String>,
-    /// When it ends to exist; never when absent.
+    /// Expiration time; never expires if `None`.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A variable as kept.
+/// A variable as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
     pub kept: NewVariable,
-    /// When it was put.
+    /// Time of the put.
     pub created_at: Timestamp,
-    /// When it was last read by name.
+    /// Time of the last read by name.
     pub accessed_at: Option<Timestamp>,
-    /// How often it was read by name since it was put.
+    /// Number of reads by name since the put.
     pub access_count: u64,
 }
 
-/// Variables of executions. Each call is atomic. Another tenant's do not exist, and neither does
-/// one from the instant it expires on, by the store's clock, whether it was purged or not.
+/// Variables of executions. Each call is atomic. Other tenants' variables are invisible, and so is
+/// a variable from its expiration time on, by the store's clock, whether it was purged or not.
 #[async_trait]
 pub trait Transient: Send + Sync {
-    /// Keeps all of these or none, each in the place of any with its name. Reads count from zero.
-    /// Of several with one name the last stays.
+    /// Stores all of these variables or none, replacing those with the same names, and resets their
+    /// read counts. Of several with one name, the last is stored.
     async fn put_variables(
         &self,
         tenant: &Tenant,
@@ -77,7 +77,7 @@ pub trait Transient: Send + Sync {
         new: Vec<NewVariable>,
     ) -> Result<(), StoreError>;
 
-    /// One variable: counts the read and answers as it is after it.
+    /// Returns a variable: counts the read and returns the variable after it.
     async fn read_variable(
         &self,
         tenant: &Tenant,
@@ -85,14 +85,14 @@ pub trait Transient: Send + Sync {
         name: &str,
     ) -> Result<Option<Variable>, StoreError>;
 
-    /// All variables of an execution, ordered by the bytes of their names; counts nothing.
+    /// Returns all variables of an execution in byte order of their names, without counting reads.
     async fn variables(
         &self,
         tenant: &Tenant,
         execution: ExecutionId,
     ) -> Result<Vec<Variable>, StoreError>;
 
-    /// Removes a variable. Whether there was one.
+    /// Removes a variable. Returns `true` if it existed.
     async fn delete_variable(
         &self,
         tenant: &Tenant,
@@ -100,14 +100,14 @@ pub trait Transient: Send + Sync {
         name: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes all variables of an execution and says how many there were.
+    /// Removes all variables of an execution and returns their number.
     async fn delete_variables(
         &self,
         tenant: &Tenant,
         execution: ExecutionId,
     ) -> Result<usize, StoreError>;
 
-    /// Removes up to `limit` expired variables of all tenants, and says how many; fewer than
+    /// Removes up to `limit` expired variables of all tenants and returns their number. Fewer than
     /// `limit` means that none are left.
     async fn purge_variables(&self, limit: usize) -> Result<usize, StoreError>;
 }

@@ -1,7 +1,7 @@
-//! Reads and keeps results that are too large to travel in the log.
+//! Tool `artifact`: reads and stores results that are too large for the event log.
 //!
-//! `action: get` gives the value a reference stands for, `action: put` keeps one and answers with
-//! its reference. What references look like and where values lie is the worker's affair.
+//! `action: get` returns the value of a reference. `action: put` stores a value and returns its
+//! reference. The worker defines the form of references and the location of values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,15 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use crate::config::{self, type_name, wrong};
 use crate::{Artifacts, Call, Tool};
 
-/// How long a transfer may take when nobody says otherwise: enough for the largest results over a
-/// slow line.
+/// Default timeout of a transfer: enough for the largest results over a slow connection.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 
-/// Where a reference may stand, in the input or in the settings.
+/// Keys that may contain the reference, in the input or in the settings.
 const REFERENCE_KEYS: [&str; 5] = ["result_ref", "ref", "_ref", "reference", "uri"];
 
-/// Where a value to keep may stand, in the input or in the settings.
+/// Keys that may contain the value to store, in the input or in the settings.
 const VALUE_KEYS: [&str; 3] = ["value", "data", "body"];
 
-/// The `artifact` tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Artifact;
 
@@ -59,12 +57,12 @@ fn given<'a>(call: &'a Call, keys: &[&'a str]) -> Option<&'a Value> {
     found.map(|(_, value)| value)
 }
 
-/// Without a value of its own, the whole input is what to keep.
+/// Returns the whole input, which is stored if no key names a value. `None` if it is empty.
 fn rest(input: &Map) -> Option<Value> {
     (!input.is_empty()).then(|| Value::Object(input.clone()))
 }
 
-/// The reference's text; a reference object has it in one of its fields.
+/// Returns the text of the reference, which may be a field of a reference object.
 fn reference(call: &Call) -> Result<String, Failure> {
     let Some(mut found) = given(call, &REFERENCE_KEYS) else {
         return Err(wrong("an artifact get needs `input.result_ref`, such as `{{ step._ref }}`"));

@@ -1,9 +1,9 @@
-//! Turns `auth` into the settings a tool understands.
+//! Resolves `auth` into the settings of a tool.
 //!
-//! `auth` (or `credential`) is the alias of a stored credential, a map `{type, credential | key, …}`
-//! that names one, a map `{type, …}` that spells one out, or a map of several of those by names of
-//! the author's choice. Each is laid *under* the tool's own settings: what the step says itself
-//! wins. Tools see plain settings and never a credential.
+//! `auth` (or `credential`) is the alias of a stored credential, a map `{type, credential | key,
+//! …}` that names one, a map `{type, …}` that contains one, or a map of several of those under
+//! arbitrary names. The fields of a credential become defaults: settings of the step itself take
+//! precedence. Tools receive plain settings and never a credential.
 
 mod place;
 
@@ -12,18 +12,18 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use crate::config::{self, type_name, wrong};
 use crate::{Call, Credential};
 
-/// The settings that ask for a credential.
+/// Settings that request a credential.
 const KEYS: [&str; 2] = ["auth", "credential"];
 
-/// The keys that name a stored credential inside an `auth` map.
+/// Keys that name a stored credential in an `auth` map.
 const ALIAS_KEYS: [&str; 2] = ["credential", "key"];
 
-/// Lays `credential` under the settings of a tool of `kind`.
+/// Adds the fields of `credential` as defaults to the settings of a tool of `kind`.
 ///
 /// # Errors
 ///
-/// A `config` failure when a tool of this kind cannot use a credential of this type, or when the
-/// credential lacks a field that it needs.
+/// Returns a `config` failure if a tool of this kind cannot use a credential of this type, or if
+/// the credential lacks a required field.
 pub fn inject(kind: &str, config: &mut Map, credential: &Credential) -> Result<(), Failure> {
     let credential_kind = credential.kind.to_ascii_lowercase().replace('-', "_");
     match (kind, credential_kind.as_str()) {
@@ -53,10 +53,10 @@ pub fn inject(kind: &str, config: &mut Map, credential: &Credential) -> Result<(
     }
 }
 
-/// Resolves the credentials a call asks for and lays them under its settings.
+/// Resolves the credentials of a call and adds their fields to its settings.
 pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> {
     match kind {
-        // Asks for the credential itself.
+        // The `secrets` tool reads the credential itself.
         "secrets" => Ok(()),
         "transfer" => {
             for side in ["source", "target"] {
@@ -82,13 +82,13 @@ pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> 
     }
 }
 
-/// Lays the credentials that `settings` ask for under them, as those of a tool of `kind`.
+/// Resolves the credentials that `settings` request and adds their fields, as for a tool of `kind`.
 pub(crate) async fn resolve_in(kind: &str, settings: &mut Map, call: &Call) -> Result<(), Failure> {
     for key in KEYS {
         match settings.get(key) {
             None => continue,
             Some(Value::Null) => {}
-            // A tool of a kind that is none of ours reads its `auth` itself.
+            // An unknown kind of tool reads its `auth` itself.
             Some(_) if !is_ours(kind) => continue,
             Some(auth) => {
                 for credential in credentials(key, &auth.clone(), call).await? {
@@ -101,7 +101,7 @@ pub(crate) async fn resolve_in(kind: &str, settings: &mut Map, call: &Call) -> R
     Ok(())
 }
 
-/// The credentials that a setting asks for, in its order.
+/// Returns the credentials that a setting requests, in its order.
 async fn credentials(key: &str, auth: &Value, call: &Call) -> Result<Vec<Credential>, Failure> {
     match auth {
         Value::String(alias) => Ok(vec![stored(key, alias, call).await?]),
@@ -122,13 +122,14 @@ async fn credentials(key: &str, auth: &Value, call: &Call) -> Result<Vec<Credent
     }
 }
 
-/// Whether a map describes one credential rather than several by name.
+/// Returns `true` if a map describes one credential rather than several by name.
 fn is_single(spec: &Map) -> bool {
     let is_text = |key: &&str| spec.get(*key).is_some_and(Value::is_string);
     ["type", "credential", "key"].iter().any(is_text)
 }
 
-/// One credential: stored and refined by the map's other keys, or spelled out by them.
+/// Returns one credential: a stored one with the map's other keys as overrides, or one built from
+/// these keys.
 async fn single(key: &str, spec: &Map, call: &Call) -> Result<Credential, Failure> {
     let kind = config::text(spec, "type")?;
     let fields = spec.iter().filter(|(name, value)| {

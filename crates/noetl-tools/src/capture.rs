@@ -1,28 +1,29 @@
-//! Reads a program's output stream in bounded memory, passing lines on while they come.
+//! Captures a program's output stream in bounded memory, and forwards lines while they arrive.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::{LogSink, Stream};
 
-/// One read of a pipe: what a Linux pipe holds at most by default, so one read empties it.
+/// Bytes per read of a pipe: the default capacity of a Linux pipe, so one read empties it.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The first and the last half of what a stream said, and how much was between.
+/// The first and last half of a stream's output, and the number of bytes in between.
 ///
-/// Lines go to the sink as they arrive until the first half is full; the gap and the last half
-/// follow in [`Capture::finish`]. A reader therefore sees at most `limit` bytes plus one line.
+/// Lines are sent to the sink as they arrive until the first half is full. [`Capture::finish`]
+/// sends the gap and the last half. The sink therefore receives at most `limit` bytes plus one
+/// line.
 #[derive(Debug)]
 pub(crate) struct Capture {
     stream: Stream,
     sink: LogSink,
     limit: usize,
     head: Vec<u8>,
-    /// The end, and up to as much again before it: dropping the surplus in one go, now and then,
-    /// keeps a gigabyte as cheap as copying it.
+    /// The last half, preceded by up to as many surplus bytes. Removing the surplus in batches
+    /// makes a gigabyte of output as cheap as copying it.
     tail: Vec<u8>,
-    /// Bytes that were read, in total.
+    /// Total number of bytes read.
     total: u64,
-    /// How much of `head` the sink has had.
+    /// Number of bytes of `head` that were sent to the sink.
     sent: usize,
 }
 
@@ -31,7 +32,7 @@ impl Capture {
         Self { stream, sink, limit, head: Vec::new(), tail: Vec::new(), total: 0, sent: 0 }
     }
 
-    /// Reads to the end, keeping the first and the last half of the limit.
+    /// Reads to the end, and stores the first and last half of the limit.
     pub(crate) async fn read_all(&mut self, mut source: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; READ_BYTES];
         while let Ok(count @ 1..) = source.read(&mut buffer).await {
@@ -39,7 +40,7 @@ impl Capture {
         }
     }
 
-    /// Reads to the end, or until there is more than the limit: then stops and names the stream.
+    /// Reads to the end. Stops with the stream as the error if the output exceeds the limit.
     pub(crate) async fn read_within(
         &mut self,
         mut source: impl AsyncRead + Unpin,
@@ -54,7 +55,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Sends what the sink has not had: the gap and the end.
+    /// Sends the rest to the sink: the gap and the end.
     pub(crate) fn finish(&mut self) {
         if !self.sink.is_open() {
             return;
@@ -66,10 +67,10 @@ impl Capture {
         }
     }
 
-    /// Everything that was kept, as text, with the gap named where it is.
+    /// Returns the captured output as text, with a marker for the gap.
     pub(crate) fn text(&self) -> String {
         if self.gap() == 0 {
-            // As one piece: a character may sit on the seam.
+            // Converted as one slice, because a character may span both parts.
             let whole = [self.head.as_slice(), self.tail()].concat();
             return String::from_utf8_lossy(&whole).into_owned();
         }
@@ -78,7 +79,7 @@ impl Capture {
         text
     }
 
-    /// The last `bytes` or so of what was kept, as text.
+    /// Returns about the last `bytes` bytes of the captured output, as text.
     pub(crate) fn end(&self, bytes: usize) -> String {
         let text = self.text();
         let mut start = text.len().saturating_sub(bytes);
@@ -88,7 +89,7 @@ impl Capture {
         text[start..].to_owned()
     }
 
-    /// The last line that is not blank, shortened to fit in a message.
+    /// Returns the last line that is not blank, truncated to fit into a message.
     pub(crate) fn last_line(&self) -> Option<String> {
         const CHARS_MAX: usize = 300;
         let end = self.end(4096);

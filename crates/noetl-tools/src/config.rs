@@ -1,4 +1,4 @@
-//! Reads a tool's settings out of loose JSON, and says which key is wrong and what would be right.
+//! Parses a tool's settings from JSON. Errors name the invalid key and the expected value.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 
 use crate::Call;
 
-/// The longest timeout taken from a playbook; more is a mistyped unit, and would overflow clocks.
+/// Maximum timeout of a playbook. A longer one is likely a mistyped unit, and would overflow
+/// clocks.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Call {
-    /// How long this call may take: the caller's word, else its own `timeout` setting.
+    /// Returns the timeout of this call: the caller's, or else its own `timeout` setting.
     pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Failure> {
         if self.timeout.is_some() {
             return Ok(self.timeout);
@@ -21,8 +22,8 @@ impl Call {
         }
     }
 
-    /// Does the work of this call, unless it is told to stop or its time is over first; `default` is
-    /// its time when nobody says. What is dropped must be stopped by that.
+    /// Runs the work of this call until it completes, is cancelled, or times out. `default` applies
+    /// if no timeout is set. Dropping the future of `work` must stop the work.
     pub(crate) async fn within<T>(
         &self,
         default: Duration,
@@ -36,12 +37,12 @@ impl Call {
         }
     }
 
-    /// The failure of a call that was told to stop.
+    /// Creates the failure of a cancelled call.
     pub(crate) fn cancelled(&self) -> Failure {
         Failure::new(FailureKind::Cancelled, format!("step '{}' was cancelled", self.step))
     }
 
-    /// The failure of a call that outlived its `limit`.
+    /// Creates the failure of a call that exceeded `limit`.
     pub(crate) fn timed_out(&self, limit: Duration) -> Failure {
         Failure::new(
             FailureKind::Timeout,
@@ -50,7 +51,7 @@ impl Call {
     }
 }
 
-/// Fires when `limit` has passed; never without one.
+/// Waits for `limit`, or forever without one.
 pub(crate) async fn expiry(limit: Option<Duration>) {
     match limit {
         Some(limit) => tokio::time::sleep(limit).await,
@@ -58,12 +59,12 @@ pub(crate) async fn expiry(limit: Option<Duration>) {
     }
 }
 
-/// A failure that blames the settings.
+/// Creates a `config` failure.
 pub(crate) fn wrong(message: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Config, message)
 }
 
-/// The first of `keys` that is given and not null, with its value.
+/// Returns the first of `keys` whose value is not null, with its value.
 pub(crate) fn first<'a>(config: &'a Map, keys: &[&'a str]) -> Option<(&'a str, &'a Value)> {
     keys.iter().find_map(|key| match config.get(*key) {
         None | Some(Value::Null) => None,
@@ -71,7 +72,7 @@ pub(crate) fn first<'a>(config: &'a Map, keys: &[&'a str]) -> Option<(&'a str, &
     })
 }
 
-/// A map setting; absent and null are empty.
+/// Returns a map setting. Absent and null are `None`.
 pub(crate) fn map<'a>(config: &'a Map, key: &str) -> Result<Option<&'a Map>, Failure> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -80,7 +81,7 @@ pub(crate) fn map<'a>(config: &'a Map, key: &str) -> Result<Option<&'a Map>, Fai
     }
 }
 
-/// A text setting; absent and null are `None`.
+/// Returns a text setting. Absent and null are `None`.
 pub(crate) fn text<'a>(config: &'a Map, key: &str) -> Result<Option<&'a str>, Failure> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -89,7 +90,7 @@ pub(crate) fn text<'a>(config: &'a Map, key: &str) -> Result<Option<&'a str>, Fa
     }
 }
 
-/// A map whose values become environment variables; null leaves a variable out.
+/// Returns the environment variables in `env`. A null value omits its variable.
 pub(crate) fn environment(config: &Map) -> Result<Vec<(&str, String)>, Failure> {
     let mut variables = Vec::new();
     for (name, value) in map(config, "env")?.into_iter().flatten() {
@@ -107,7 +108,7 @@ pub(crate) fn environment(config: &Map) -> Result<Vec<(&str, String)>, Failure> 
     Ok(variables)
 }
 
-/// A value as bare text: strings as they are, everything else as JSON.
+/// Returns a value as plain text: strings unchanged, other values as JSON.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -115,7 +116,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// What a value is, in words for a message.
+/// Returns the type of a value, for messages.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -127,7 +128,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Seconds as a number or a text, or a text with one of the units `ms`, `s`, `m`, `h`.
+/// Parses a duration: seconds as a number or text, or a text with the unit `ms`, `s`, `m`, or `h`.
 fn duration(key: &str, value: &Value) -> Result<Duration, Failure> {
     let refused = || {
         wrong(format!(

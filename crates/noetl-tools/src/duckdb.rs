@@ -1,9 +1,9 @@
-//! Runs SQL on a DuckDB file, or in memory.
+//! Tool `duckdb`: runs SQL on a DuckDB file, or in memory.
 //!
-//! The database is part of the program only when it was built with the feature `duckdb`; without
-//! it every call says how to get such a program. Each call opens the database for itself and
-//! closes it at its end. Timeout, cancel and a dropped call interrupt the running statement, and
-//! an unfinished transaction is rolled back.
+//! The database is included only in programs built with the feature `duckdb`; otherwise every call
+//! fails with instructions for such a build. Each call opens the database and closes it at its end.
+//! A timeout, a cancellation, and a dropped call interrupt the running statement, and an unfinished
+//! transaction is rolled back.
 
 #[cfg(feature = "duckdb")]
 mod execute;
@@ -28,7 +28,6 @@ pub(crate) use {
     values::{cells, stored_cell},
 };
 
-/// The `duckdb` tool.
 #[derive(Debug, Clone)]
 pub struct DuckDb {
     #[cfg_attr(not(feature = "duckdb"), expect(dead_code, reason = "nothing runs without it"))]
@@ -36,7 +35,7 @@ pub struct DuckDb {
 }
 
 impl DuckDb {
-    /// A DuckDB tool with these settings.
+    /// Creates a DuckDB tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::within(Arc::new(Sandbox::new(options)))
     }
@@ -46,7 +45,7 @@ impl DuckDb {
     }
 }
 
-/// The failure of a program that was built without DuckDB.
+/// Creates the failure of a program that was built without DuckDB.
 #[cfg(not(feature = "duckdb"))]
 pub(crate) fn absent() -> Failure {
     Failure::new(

@@ -1,10 +1,10 @@
-//! Calls an HTTP endpoint.
+//! Tool `http`: sends an HTTP request.
 //!
-//! A 2xx answer, or a redirect that was asked not to be followed, is the step's result
-//! `{status_code, headers, data, body}` with the decoded body under both of its names. Anything
-//! else is a failure whose kind says what a policy can do about it, with the same answer in its
-//! details. Credentials are headers or parameters by the time it runs. Cancel and timeout drop the
-//! request, which closes its connection.
+//! A 2xx response, or a redirect with `follow_redirects: false`, is the step's result
+//! `{status_code, headers, data, body}`, with the decoded body under both names. Other responses
+//! are failures: the kind tells policies how to react, and the details contain the same fields as a
+//! result. Credentials are resolved into headers or parameters before the tool runs. Cancellation
+//! and timeout drop the request, which closes its connection.
 
 mod redirect;
 mod request;
@@ -21,23 +21,22 @@ use reqwest::redirect::Policy;
 
 use crate::{Call, Options, Tool};
 
-/// How long a request may take when nobody says otherwise: far beyond a healthy endpoint's
-/// answer, well below the time a worker's slot should be held by a dead one.
+/// Default timeout of a request: far beyond the response time of a healthy endpoint, and well below
+/// the time for which a dead one should occupy a worker's slot.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// How long a connection may take to open. Three lost SYN packets take seven seconds.
+/// Connect timeout. Three lost SYN packets take 7 seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The `http` tool.
 #[derive(Debug, Clone)]
 pub struct Http {
     options: Arc<Options>,
-    /// Made at first use, because loading the certificate store takes a while and may fail.
+    /// Created on first use, because loading the certificate store is slow and may fail.
     client: Arc<OnceLock<Client>>,
 }
 
 impl Http {
-    /// An HTTP tool with these settings.
+    /// Creates an HTTP tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self { options, client: Arc::default() }
     }
@@ -88,9 +87,9 @@ impl Tool for Http {
     }
 }
 
-/// Returns a client that follows no redirects: [`redirect`] does, with fewer headers.
+/// Returns a client that follows no redirects: [`redirect`] follows them, with fewer headers.
 fn client(fence: &Fence) -> reqwest::Result<Client> {
-    // Fails only when another part of the program chose a provider before, which is as good.
+    // Fails only if another part of the program installed a provider before, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
@@ -99,9 +98,9 @@ fn client(fence: &Fence) -> reqwest::Result<Client> {
     fence.around(client).build()
 }
 
-/// The failure of a request that got no whole answer.
+/// Creates the failure of a request without a complete response.
 ///
-/// The message names the host only: paths and queries may carry tokens.
+/// The message names only the host, because paths and queries may contain tokens.
 fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
     if let Some(error) = noetl_fence::refusal(error) {
         return fenced(error);
@@ -117,13 +116,13 @@ fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
     Failure::new(FailureKind::Connection, format!("{host} {what}: {cause}"))
 }
 
-/// The failure of a request that may not be sent from here.
+/// Creates the failure of a request that the egress policy denies.
 fn fenced(error: &Fenced) -> Failure {
     let message = format!("{error}; its operator says what may be reached (NOETL_HTTP_FENCE)");
     Failure::new(FailureKind::Config, message)
 }
 
-/// The innermost cause, which is the one that says what happened ("Connection refused").
+/// Returns the innermost source of an error, which is the specific one ("Connection refused").
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -1,8 +1,8 @@
 //! Isolation of steps from the machine, from the program, and from each other.
 //!
 //! Steps run in hosts ([`crate::step_host`]) that are confined to a [`Level`]. Before the first
-//! step, the worker starts a host to find out what the machine allows. A requested setting that the
-//! machine doesn't allow is an error, never skipped.
+//! step, the worker starts a host to probe the machine's support. A requested setting that the
+//! machine doesn't support is an error, never skipped.
 
 mod level;
 mod tenants;
@@ -15,57 +15,58 @@ pub use level::Level;
 pub(crate) use tenants::TenantUsers;
 pub use tenants::{TenantRules, UserRange};
 
-/// Settings of the isolation. Default: none.
+/// Isolation settings. Default: no isolation.
 ///
-/// From level 1 on, no program of a step can gain powers by running another (`no_new_privs`), and none
-/// has the capabilities of a privileged user.
+/// From level 1 on, a step's programs cannot gain privileges by executing another program
+/// (`no_new_privs`), and they have no capabilities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
     /// Isolation level of all steps.
     pub level: Level,
-    /// User that steps of every tenant run as; only a worker that is root can give them another.
+    /// User that steps of all tenants run as. Requires a worker that runs as root.
     pub user: Option<User>,
-    /// Users that tenants are given, one each; only for a worker that is root.
+    /// Range of users, one per tenant. Requires a worker that runs as root.
     pub users: Option<UserRange>,
-    /// Whether they are without a network: not even their own loopback is up. From level 2.
+    /// Whether steps have no network, not even loopback. Requires level 2.
     pub no_network: bool,
-    /// Whether `/tmp`, `/var/tmp`, `/dev/shm` and the directory that steps have theirs in are empty but
-    /// for the step's own directory, in memory, and gone with the step. From level 2.
+    /// Whether `/tmp`, `/var/tmp`, `/dev/shm`, and the parent of the steps' directories are empty
+    /// in-memory file systems that contain only the step's own directory and are removed with the
+    /// step. Requires level 2.
     pub private_tmp: bool,
-    /// The address space of each process, in bytes.
+    /// Maximum address space of each process, in bytes.
     pub memory_max: Option<u64>,
-    /// The CPU time of each process, in seconds.
+    /// Maximum CPU time of each process, in seconds.
     pub cpu_seconds_max: Option<u64>,
-    /// The processes that the steps' user may have in all.
+    /// Maximum number of processes of the steps' user.
     pub processes_max: Option<u64>,
-    /// A control group (version 2) that step hosts enter with the worker's rights; its limits hold for
-    /// all hosts and steps together.
+    /// Control group (version 2) that step hosts join with the worker's permissions. Its limits
+    /// apply to all hosts and steps together.
     pub cgroup: Option<PathBuf>,
 }
 
-/// A user by number.
+/// User and group, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub uid: u32,
     pub gid: u32,
 }
 
-/// Why steps cannot be isolated as asked.
+/// Error of an unavailable isolation setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationError {
-    /// Requested level or setting that is not available, and the reason.
+    /// Unavailable level or setting, and the reason.
     pub message: String,
-    /// Advice for the operator, if there is any.
+    /// Advice for the operator, if available.
     pub hint: Option<&'static str>,
 }
 
 impl Isolation {
-    /// Returns `true` if steps run as if there were no isolation.
+    /// Returns `true` if steps run without isolation.
     pub fn is_off(&self) -> bool {
         self.level == Level::None
     }
 
-    /// Returns the words that start `program` within the limits.
+    /// Returns the command line that starts `program` with the resource limits.
     pub(crate) fn limited(&self, program: Vec<String>) -> Vec<String> {
         let mut words = Vec::new();
         let limits =
@@ -80,13 +81,13 @@ impl Isolation {
         words
     }
 
-    /// Returns `true` if a step's home and temporary files are in its own directory, because the
-    /// worker's are not for it.
+    /// Returns `true` if a step's home and temporary files are in its own directory, because it
+    /// cannot use the worker's.
     pub(crate) fn moves_home(&self) -> bool {
         self.user.is_some() || self.users.is_some() || self.private_tmp
     }
 
-    /// Refuses settings that make no sense, whatever the machine.
+    /// Rejects settings that are invalid on every machine.
     pub(crate) fn check(&self) -> Result<(), IsolationError> {
         let refused = |message: String, hint| Err(IsolationError { message, hint });
         let is_root = rustix::process::geteuid().is_root();
@@ -131,7 +132,7 @@ impl Isolation {
     }
 }
 
-/// Returns `true` if a control group of version 2 is there.
+/// Returns `true` if `path` is a control group of version 2.
 fn is_cgroup(path: &Path) -> bool {
     path.join("cgroup.procs").exists()
 }

@@ -1,12 +1,11 @@
-//! The tools a step can run, one file each, behind one trait.
+//! Tools that steps can run, one module each, behind the [`Tool`] trait.
 //!
-//! A tool gets a rendered [`Call`] and answers with a value or a [`Failure`] a policy can match
-//! on. Whatever it starts has ended by the time it answers: processes are killed as a group on
-//! timeout, on cancel and when the call is dropped. What a tool reads is bounded by
-//! [`Limits`], so no step can fill the worker's memory or disk by printing. Tools know nothing of
-//! playbooks and templates. Credentials are laid under a call's settings before its tool sees it
-//! ([`auth`]), and what a tool asks of the worker goes through [`Artifacts`] and
-//! [`CredentialSource`].
+//! A tool receives a rendered [`Call`] and returns a value or a [`Failure`] that policies match on.
+//! All processes that a tool starts have ended when it returns: they are killed as a group on
+//! timeout, on cancellation, and when the call is dropped. [`Limits`] bounds the output that a tool
+//! reads, so no step can fill the worker's memory or disk. Tools don't depend on playbooks or
+//! templates. Credentials are resolved into a call's settings before its tool runs ([`auth`]).
+//! Tools access the worker through [`Artifacts`] and [`CredentialSource`].
 
 mod artifact;
 pub mod auth;
@@ -64,62 +63,63 @@ pub use shell::Shell;
 pub use sqlite::Sqlite;
 pub use transfer::Transfer;
 
-/// One call of a tool: everything is rendered, nothing is a template.
+/// A call of a tool, with all templates rendered.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The execution it is for.
+    /// Execution that the step belongs to.
     pub execution: ExecutionId,
-    /// The command it is for; with `attempt` a key for idempotent calls.
+    /// Command of the call. Together with `attempt`, a key for idempotent calls.
     pub command: CommandId,
     /// Tenant of the execution. Steps of two tenants never share a sandbox.
     pub tenant: Tenant,
-    /// The step it is for.
+    /// Name of the step.
     pub step: Arc<str>,
-    /// Which try it is, from 1.
+    /// Attempt number, from 1.
     pub attempt: u32,
     pub config: Map,
-    /// The tool's named arguments.
+    /// Named arguments of the tool.
     pub input: Map,
-    /// How long it may take; the tool's own default when `None`.
+    /// Timeout. `None` for the default of the tool.
     pub timeout: Option<Duration>,
-    /// Fires when the call is not wanted any more.
+    /// Cancelled when the result is no longer needed.
     pub cancel: CancellationToken,
-    /// Where what it prints goes while it runs; by default nowhere.
+    /// Receives the output while the call runs. Default: discards it.
     pub logs: LogSink,
-    /// What the tool may know of the execution beyond its input; Python code sees it as `context`.
+    /// Data about the execution beyond the input. Python code sees it as `context`.
     pub context: Map,
-    /// Results kept outside the log; `None` when the worker has no access to them.
+    /// Results stored outside the event log. `None` if the worker has no access to them.
     pub artifacts: Option<Arc<dyn Artifacts>>,
-    /// Stored credentials; `None` when the worker has no access to them.
+    /// Stored credentials. `None` if the worker has no access to them.
     pub credentials: Option<Arc<dyn CredentialSource>>,
-    /// The span that what it calls is below.
+    /// Trace context of the call, whose span is the parent of requests that the tool sends.
     pub trace: Option<TraceContext>,
 }
 
-/// Something a step can run.
+/// A tool that steps can run.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The `kind` playbooks name it by.
+    /// Returns the `kind` that playbooks use.
     fn kind(&self) -> &'static str;
 
-    /// Runs one call to its end, within its timeout, and stops what it started when cancelled.
+    /// Runs one call within its timeout, and stops everything it started when the call is
+    /// cancelled.
     async fn run(&self, call: Call) -> Result<Value, Failure>;
 }
 
-/// The tools of one worker, by kind.
+/// Tools of a worker, by kind.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: HashMap<&'static str, Arc<dyn Tool>>,
-    /// Kinds of tools that tenants may use; all when nothing is said.
+    /// Kinds of tools that each tenant may use. All kinds if there is no rule.
     allowed: TenantRules<String>,
     isolation: Level,
 }
 
 impl Registry {
-    /// The tools every worker has.
+    /// Creates the registry of the standard tools.
     ///
-    /// Nothing is started or loaded before a step asks for it, so a missing interpreter or
-    /// certificate store fails only the steps that need it.
+    /// Nothing is started or loaded before a step needs it, so a missing interpreter or certificate
+    /// store fails only the steps that need it.
     pub fn standard(options: Options) -> Self {
         let options = Arc::new(options);
         let sandbox = Arc::new(Sandbox::new(Arc::clone(&options)));
@@ -144,28 +144,28 @@ impl Registry {
             .with(postgres)
     }
 
-    /// Returns how far steps are kept apart.
+    /// Returns the isolation level of steps.
     pub fn isolation(&self) -> Level {
         self.isolation
     }
 
-    /// The kinds of tools there are, in alphabetical order.
+    /// Returns the kinds of tools, in alphabetical order.
     pub fn kinds(&self) -> Vec<&'static str> {
         let mut kinds: Vec<_> = self.tools.keys().copied().collect();
         kinds.sort_unstable();
         kinds
     }
 
-    /// Adds a tool, in place of an earlier one of its kind.
+    /// Adds a tool, replacing an earlier one of the same kind.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.insert(tool.kind(), Arc::new(tool));
         self
     }
 
-    /// Runs one call with the tool of this kind.
+    /// Runs a call with the tool of this kind, after resolving the credentials in its `auth`.
     ///
-    /// The credentials that its `auth` asks for are part of its settings by then.
+    /// Fails if the tenant may not use the tool, or if the result nests too deeply.
     pub async fn run(&self, kind: &str, mut call: Call) -> Result<Value, Failure> {
         let Some(tool) = self.tools.get(kind) else {
             return Err(Failure::new(

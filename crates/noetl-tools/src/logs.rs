@@ -1,19 +1,17 @@
-//! Where a tool's printed lines go while it runs.
+//! Sink for the output of a tool while it runs.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Which of a program's two output streams a text came from.
+/// Output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
-    /// What it answers with.
     Stdout,
-    /// What it complains with.
     Stderr,
 }
 
 impl Stream {
-    /// The stream's usual name.
+    /// Returns the conventional name of the stream.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -28,23 +26,24 @@ impl fmt::Display for Stream {
     }
 }
 
-/// Receives what a tool prints, as `(stream, text)`, in order per stream.
+/// Receives the output of a tool as `(stream, text)`, in order per stream.
 ///
-/// A text is one or more whole lines, or the unfinished last one. It is called from the task that
-/// reads the program's pipe, so it must not block: hand the text to a bounded queue and drop when
-/// that is full. Cloning is one reference count; the default discards.
+/// A text is one or more whole lines, or the unfinished last one. The function is called from the
+/// task that reads the program's pipe, so it must not block: send the text to a bounded queue, and
+/// drop the text if the queue is full. A clone only increments a reference count. The default
+/// discards output.
 #[derive(Clone, Default)]
 pub struct LogSink(Option<Arc<Receive>>);
 
 type Receive = dyn Fn(Stream, &str) + Send + Sync;
 
 impl LogSink {
-    /// A sink that calls `receive` for every text.
+    /// Creates a sink that calls `receive` for every text.
     pub fn new(receive: impl Fn(Stream, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(receive)))
     }
 
-    /// Whether anybody listens; lets a tool skip making texts for nobody.
+    /// Returns `true` if the sink has a receiver. Tools skip creating texts otherwise.
     pub fn is_open(&self) -> bool {
         self.0.is_some()
     }

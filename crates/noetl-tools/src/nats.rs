@@ -1,8 +1,8 @@
-//! Publishes to NATS, asks, and reads and writes its key-value and object stores.
+//! Tool `nats`: publishes messages, sends requests, and accesses key-value and object stores.
 //!
-//! A message to a subject that a stream listens to counts as published only when the stream has
-//! acknowledged it; otherwise when the server has taken it. Clients are kept for a while after a
-//! call and shared by calls with the same settings.
+//! A message to a subject of a stream counts as published once the stream has acknowledged it, and
+//! any other message once the server has received it. Clients are cached for a while after a call
+//! and shared by calls with the same settings.
 
 mod clients;
 mod message;
@@ -19,13 +19,12 @@ use crate::{Call, Options, Tool};
 
 use clients::{Clients, Settings};
 
-/// How long an operation may take when nobody says otherwise; the server answers in milliseconds.
+/// Default timeout of an operation. The server usually responds within milliseconds.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 const OPERATIONS: &str = "publish, request, kv_get, kv_put, kv_delete, kv_keys, object_get, \
                           object_put, object_delete or object_list";
 
-/// The `nats` tool.
 #[derive(Debug, Clone)]
 pub struct Nats {
     options: Arc<Options>,
@@ -33,7 +32,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// A NATS tool with these settings; it connects when a step asks for it.
+    /// Creates a NATS tool. It connects when a step needs it.
     pub fn new(options: Arc<Options>) -> Self {
         Self { options, clients: Clients::default() }
     }
@@ -75,7 +74,7 @@ impl Tool for Nats {
             done = self.perform(&call, &settings) => done,
             () = call.cancel.cancelled() => Err(call.cancelled()),
             () = expiry(Some(limit)) => {
-                // It may be the connection that hangs; the next call gets another.
+                // The connection itself may hang, so the next call opens a new one.
                 self.clients.forget(&settings);
                 Err(call.timed_out(limit))
             }

@@ -1,4 +1,4 @@
-//! Does nothing and says so: a place for routing, and the cheapest step there is.
+//! Tool `noop`: does nothing. For routing steps, and the cheapest tool.
 
 use async_trait::async_trait;
 use noetl_model::{Failure, Value};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{Call, Tool};
 
-/// The `noop` tool: answers with its `result` setting, or that all is well.
+/// Tool that returns its `result` setting, or status `ok` with a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Noop;
 

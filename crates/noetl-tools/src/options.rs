@@ -1,4 +1,4 @@
-//! What the standard tools need to know about the worker they run in.
+//! Settings of the standard tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,30 +13,29 @@ const MIB: usize = 1024 * 1024;
 /// Settings of the standard tools.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The Python program: a path, or a name looked up in `PATH`. Default `python3`.
+    /// Python interpreter: a path, or a name looked up in `PATH`. Default: `python3`.
     pub python: PathBuf,
-    /// Where steps get their fresh working directories. Default: the system's temporary directory.
+    /// Parent of the steps' working directories. Default: the system's temporary directory.
     pub work_dir: PathBuf,
-    /// The environment that programs started by steps see.
+    /// Environment of programs that steps start.
     pub environment: Environment,
     /// Isolation of steps from the machine and from each other. Default: none (level 0).
     pub isolation: Isolation,
-    /// The program that hosts sandboxed steps with its hidden command `step-host`: this one, as
-    /// `/proc/self/exe`. Without it only isolation level 0 can be had. Default: none.
+    /// Program that hosts sandboxed steps with its hidden command `step-host`, usually
+    /// `/proc/self/exe`. Without it, only isolation level 0 is available. Default: none.
     pub host: Option<PathBuf>,
-    /// Files of the program itself, which steps never use. Default: none.
+    /// Files of the program itself, which steps must never access. Default: none.
     pub own: OwnFiles,
-    /// Directories that steps may use beside those of the system, by tenant. Default: all.
+    /// Directories that steps may use besides those of the system, by tenant. Default: all.
     pub paths: TenantRules<Root>,
     /// Kinds of tools that steps may use, by tenant. Default: all.
     pub tools: TenantRules<String>,
-    /// Whether steps of several tenants may run here where nothing keeps them apart. Default: yes;
-    /// programs that serve tenants say no.
+    /// Whether steps of several tenants may run on this worker without isolation between them.
+    /// Default: `true`; programs that serve several tenants set `false`.
     pub share_tenants: bool,
-    /// How much output a step may make.
+    /// Output limits of steps.
     pub limits: Limits,
-    /// Which addresses `http` may reach. Default: all but those where a cloud tells its machines
-    /// who they are.
+    /// Egress policy of `http`. Default: all addresses except cloud metadata services.
     pub fence: Fence,
 }
 
@@ -58,27 +57,30 @@ impl Default for Options {
     }
 }
 
-/// How much output a step may make, in bytes where nothing else is said.
+/// Output limits of a step, in bytes unless stated otherwise.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Each of a shell step's two streams; more fails the step, because they are its result.
-    /// Default 1 MiB.
+    /// Maximum size of each of a shell step's two streams. The step fails beyond it, because the
+    /// streams are its result. Default: 1 MiB.
     pub shell_output: usize,
-    /// Each of a Python step's two streams; more keeps the first and the last half and counts the
-    /// gap, because they are only its log. Default 1 MiB.
+    /// Maximum size of each of a Python step's two streams. Beyond it, only the first and last half
+    /// are stored and the gap is counted, because the streams are only logs. Default: 1 MiB.
     pub python_output: usize,
-    /// A Python step's result as JSON; more fails the step. Default 2 MiB.
+    /// Maximum size of a Python step's result as JSON. The step fails beyond it. Default: 2 MiB.
     pub python_result: usize,
-    /// An HTTP response's body after decompression; more fails the step. Default 16 MiB.
+    /// Maximum size of an HTTP response's body after decompression. The step fails beyond it.
+    /// Default: 16 MiB.
     pub http_response: usize,
-    /// The rows of all of a database step's statements together; more fails the step. Default
-    /// 100 000.
+    /// Maximum rows of all statements of a database step together. The step fails beyond it.
+    /// Default: 100,000.
     pub sql_rows: usize,
-    /// The same in bytes of JSON; more fails the step. Default 16 MiB.
+    /// Maximum size of the rows of all statements of a database step as JSON. The step fails beyond
+    /// it. Default: 16 MiB.
     pub sql_result: usize,
-    /// A message or an object that a `nats` step gets; more fails the step. Default 16 MiB.
+    /// Maximum size of a message or object that a `nats` step reads. The step fails beyond it.
+    /// Default: 16 MiB.
     pub nats_payload: usize,
-    /// A program that a Python step gets from a file or an address. Default 1 MiB.
+    /// Maximum size of a program that a Python step loads from a file or URL. Default: 1 MiB.
     pub python_script: usize,
 }
 
@@ -97,22 +99,23 @@ impl Default for Limits {
     }
 }
 
-/// The environment of the programs that steps start.
+/// Environment of programs that steps start.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// Which of the worker's own variables are handed down.
+    /// Variables inherited from the worker.
     pub inherit: Inherit,
-    /// Variables set on top, by name.
+    /// Additional variables, by name. They override inherited ones.
     pub set: BTreeMap<String, String>,
 }
 
-/// Which of the worker's own variables its steps see.
+/// Variables of the worker that its steps inherit.
 #[derive(Debug, Clone)]
 pub enum Inherit {
-    /// These only. The worker's variables hold its database and bus credentials, so the default
-    /// is the few that programs need to find their files: `PATH`, `HOME`, `LANG`, `TMPDIR`.
+    /// Only these. The worker's environment contains its database and bus credentials, so the
+    /// default is the few variables that programs need to find their files: `PATH`, `HOME`, `LANG`,
+    /// `TMPDIR`.
     Only(Vec<String>),
-    /// All of them, for a worker whose operator trusts every playbook.
+    /// All variables, for a worker whose operator trusts every playbook.
     Everything,
 }
 
@@ -123,12 +126,12 @@ impl Default for Inherit {
 }
 
 impl Environment {
-    /// Gives `command` this environment and nothing else.
+    /// Sets the environment of `command`.
     pub(crate) fn apply(&self, command: &mut Command) {
         if let Inherit::Only(names) = &self.inherit {
             command.env_clear();
             for name in names {
-                // Handed down unread: this is no setting of the worker's.
+                // Passed on without interpretation: it is not a setting of the worker.
                 if let Some(value) = std::env::var_os(name) {
                     command.env(name, value);
                 }

@@ -1,8 +1,8 @@
 //! Checks the paths in a step's settings.
 //!
 //! The program's own files (database, keys, tokens, configuration) are rejected by device and
-//! inode, so that no spelling, link, or descriptor path leads to them. Where roots are set,
-//! everything outside of them is rejected as well.
+//! inode, so that no spelling, link, or descriptor path reaches them. If root directories are
+//! configured, everything outside of them is rejected as well.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,24 +15,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Root;
 
-/// Files that SQLite opens beside a database of this name.
+/// Suffixes of the files that SQLite opens next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Symbolic links that are followed in one path. Linux has the same limit.
+/// Maximum symbolic links followed in one path. Linux has the same limit.
 const LINKS_MAX: usize = 40;
 
-/// Files and directories of the program itself. Steps never use them, at any level of isolation.
+/// Files and directories of the program itself. Steps must never access them, at any isolation
+/// level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnFiles(Vec<PathBuf>);
 
 impl OwnFiles {
-    /// Adds a file, or a directory with all that is below it.
+    /// Adds a file, or a directory with everything below it.
     pub fn add(&mut self, path: impl Into<PathBuf>) {
         let path = path.into();
         self.0.push(std::path::absolute(&path).unwrap_or(path));
     }
 
-    /// Adds a SQLite database with the files beside it.
+    /// Adds a SQLite database and the files next to it.
     pub fn add_database(&mut self, path: &Path) {
         self.add(path);
         for suffix in COMPANIONS {
@@ -40,7 +41,7 @@ impl OwnFiles {
         }
     }
 
-    /// Returns those that exist, without symbolic links, each with its identity.
+    /// Returns the existing files by canonical path, each with its identity.
     pub(crate) fn existing(&self) -> Vec<(PathBuf, FileId)> {
         let found = self.0.iter().filter_map(|path| {
             let path = path.canonicalize().ok()?;
@@ -69,12 +70,12 @@ pub(crate) struct FileGuard {
 }
 
 impl FileGuard {
-    /// Looks up the identities of the program's files as they are now.
+    /// Reads the current identities of the program's files.
     pub(crate) fn new(own: &OwnFiles, roots: Option<&[Root]>) -> Self {
         let mut ids = Vec::new();
         for (path, id) in own.existing() {
             ids.push(id);
-            // A hard link outside of the directory is the same file.
+            // A hard link outside of the directory refers to the same file.
             for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
                 ids.extend(entry.metadata().ok().map(|metadata| FileId::new(&metadata)));
             }
@@ -82,18 +83,19 @@ impl FileGuard {
         Self { own: ids, roots: roots.map(<[Root]>::to_vec) }
     }
 
-    /// Returns whether an open file is one of the program's.
+    /// Returns `true` if an open file is one of the program's.
     pub(crate) fn is_own(&self, metadata: &fs::Metadata) -> bool {
         self.own.contains(&FileId::new(metadata))
     }
 
-    /// Refuses a path that leads to a file of the program, or out of the roots.
+    /// Rejects a path that leads to a file of the program, or out of the root directories.
     pub(crate) fn check(&self, path: &Path, writes: bool) -> Result<(), Failure> {
         let resolved = resolve(path).map_err(|error| {
             let message = format!("'{}' cannot be looked up: {error}", path.display());
             Failure::new(FailureKind::Config, message)
         })?;
-        // Directories on the way count: everything below one of the program's is its own.
+        // Checks the parent directories too: everything below a directory of the program is its
+        // own.
         for place in resolved.ancestors() {
             if fs::metadata(place).is_ok_and(|metadata| self.is_own(&metadata)) {
                 return Err(own_file(path));
@@ -115,14 +117,14 @@ impl FileGuard {
         Err(Failure::new(FailureKind::Config, message))
     }
 
-    /// Like [`check`](Self::check), for a SQLite database and the files beside it.
+    /// Like [`check`](Self::check), for a SQLite database and the files next to it.
     pub(crate) fn check_database(&self, path: &Path, writes: bool) -> Result<(), Failure> {
         self.check(path, writes)?;
         COMPANIONS.iter().try_for_each(|suffix| self.check(&beside(path, suffix), writes))
     }
 }
 
-/// The failure of a step that names a file of the program.
+/// Creates the failure of a step that names a file of the program.
 pub(crate) fn own_file(path: &Path) -> Failure {
     let message =
         format!("'{}' is a file of noetl itself, which steps may not use", path.display());
@@ -135,7 +137,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Follows every symbolic link of a path, whether or not it ends at a file.
+/// Resolves all symbolic links of a path, even if the file doesn't exist.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     if let Ok(found) = path.canonicalize() {
         return Ok(found);

@@ -1,10 +1,10 @@
-//! Runs SQL on a Postgres server.
+//! Tool `postgres`: runs SQL on a Postgres server.
 //!
-//! Statements go over the extended protocol one after the other, so the server itself says which
-//! of them return rows and of what types; parameters travel as values and are never part of the
-//! text. Several statements take effect together or not at all. On timeout, on cancel and when the
-//! call is dropped the running statement is cancelled on the server. Connections are kept for a
-//! while after a call, cleaned of everything the call left in the session.
+//! Statements use the extended protocol one after the other, so the server reports which of them
+//! return rows and of which types. Parameters are sent as values and are never part of the text.
+//! Several statements run in one transaction. On timeout, on cancellation, and when the call is
+//! dropped, the running statement is cancelled on the server. Connections are cached for a while
+//! after a call, after a reset of the session state.
 
 mod alone;
 mod decode;
@@ -34,7 +34,6 @@ pub(crate) use pool::{Pool, Session, Stopper};
 pub use sessions::{GatewaySession, GatewaySessions};
 pub(crate) use settings::Settings;
 
-/// The `postgres` tool.
 #[derive(Debug, Clone)]
 pub struct Postgres {
     options: Arc<Options>,
@@ -42,7 +41,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A Postgres tool with these settings; it connects when a step asks for it.
+    /// Creates a Postgres tool. It connects when a step needs it.
     pub fn new(options: Arc<Options>) -> Self {
         Self { options, pool: Pool::default() }
     }

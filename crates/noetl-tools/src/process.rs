@@ -1,4 +1,4 @@
-//! Process groups: a step's program and all it started, stopped together.
+//! Process groups: a step's program and its descendants, which are stopped together.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// How long a stopped program may take to clean up before it is killed. Long enough to close a
-/// connection or remove a lock file, short enough not to hold a worker's slot.
+/// Time between SIGTERM and SIGKILL. Long enough to close a connection or remove a lock file, and
+/// short enough not to occupy a worker's slot.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A program and its descendants, as long as those stay in its group.
+/// A program and its descendants, as long as they stay in its process group.
 ///
-/// Dropping it kills them all, so a call that is dropped half way leaves nothing running; the
-/// runtime reaps the leader then.
+/// Dropping the group kills all its processes, so a dropped call leaves nothing running. The
+/// runtime then reaps the leader.
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
@@ -23,7 +23,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts `command` as the leader of a group of its own.
+    /// Starts `command` as the leader of a new process group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -34,7 +34,7 @@ impl Group {
         &mut self.child
     }
 
-    /// Waits for the leader, then kills whatever it left in the background.
+    /// Waits for the leader, then kills the processes it left in the background.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
         self.kill();
@@ -42,18 +42,19 @@ impl Group {
         status
     }
 
-    /// Kills the group without further ado.
+    /// Kills the group with SIGKILL.
     ///
-    /// A group's number stays taken while it has a member, and numbers are handed out in turn, so
-    /// right after the leader was reaped the number is still this group's or nobody's.
+    /// The kernel doesn't reuse a group ID while the group has a member, and it assigns IDs in
+    /// sequence. Right after the leader was reaped, the ID therefore belongs to this group or to
+    /// none.
     pub(crate) fn kill(&self) {
         if let Some(id) = self.id {
-            // The only error left is that nobody is in the group any more.
+            // The only possible error is that the group is empty.
             let _ = kill_process_group(id, Signal::KILL);
         }
     }
 
-    /// Asks the group to end, kills it when it does not, and reaps the leader.
+    /// Sends SIGTERM to the group, kills it after [`GRACE`], and reaps the leader.
     pub(crate) async fn stop(&mut self) {
         if let Some(id) = self.id {
             let _ = kill_process_group(id, Signal::TERM);
@@ -71,7 +72,7 @@ impl Drop for Group {
     }
 }
 
-/// How a program ended, as a sentence's second half.
+/// Describes the exit status of a program, as the predicate of a sentence.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -83,7 +84,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The exit code as a shell would report it: 128 and the signal's number for a killed program.
+/// Returns the exit code as a shell reports it: 128 plus the signal number for a killed program.
 pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

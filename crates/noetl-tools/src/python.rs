@@ -1,12 +1,12 @@
-//! Runs Python code in processes forked from one warm interpreter.
+//! Tool `python`: runs Python code in processes forked from a warm interpreter.
 //!
-//! The first step starts the template; every step is a fork of it, so it pays milliseconds rather
-//! than an interpreter's start, and sees nothing of the steps before it. A step has its own
-//! session, directory, standard streams and limits; it is killed with all its descendants on
-//! timeout, on cancel and when the worker dies. A template that is lost fails the steps it was
-//! running, as worth another try, and the next step starts a new one. From isolation level 1 on, an
-//! interpreter is warm within a sandbox of one tenant and runs one step at a time; what a step leaves
-//! running is ended before the next one begins.
+//! The first step starts the template process. Every step is a fork of it, so it takes milliseconds
+//! instead of an interpreter start, and shares no state with earlier steps. A step has its own
+//! session, directory, standard streams, and limits. It is killed with all its descendants on
+//! timeout, on cancellation, and when the worker dies. If the template process is lost, its running
+//! steps fail as retryable, and the next step starts a new template. From isolation level 1 on, an
+//! interpreter runs in a sandbox of one tenant, one step at a time; processes that a step leaves
+//! behind are ended before the next step starts.
 
 mod answer;
 mod script;
@@ -29,26 +29,25 @@ pub(crate) use script::read_file;
 use settings::Settings;
 use template::Template;
 
-/// A sandbox with the interpreter that is warm in it. Dropping it ends both.
+/// A sandbox with a warm interpreter. Dropping it ends both.
 struct Warm {
-    // Before the host: what it runs is lost without it.
+    // Dropped before the host, because the host runs the interpreter.
     template: Arc<Template>,
     host: Host,
 }
 
-/// The `python` tool.
 pub struct Python {
     sandbox: Arc<Sandbox>,
-    /// Sandboxes with a warm interpreter that no step runs in.
+    /// Idle sandboxes with a warm interpreter.
     idle: Pool<Warm>,
-    /// For programs that lie at an address.
+    /// Loads programs from a URL.
     http: Http,
-    /// The template new steps are forked from. Held while one starts, so that only one does.
+    /// Template process of new steps. Locked while a template starts, so that only one does.
     template: Mutex<Option<Arc<Template>>>,
 }
 
 impl Python {
-    /// A Python tool with these settings; nothing starts before the first call.
+    /// Creates a Python tool. Nothing is started before the first call.
     pub fn new(options: Arc<Options>) -> Self {
         Self::within(Arc::new(Sandbox::new(options)))
     }
@@ -70,7 +69,7 @@ impl Python {
         Ok(Warm { host, template: Arc::new(template) })
     }
 
-    /// Runs a step in a sandbox, which is kept if the step left nothing in it.
+    /// Runs a step in a sandbox, which is reused if the step left nothing in it.
     async fn run_warm(
         &self,
         call: &Call,
@@ -128,7 +127,7 @@ impl Tool for Python {
             return self.run_warm(&call, &settings, limit).await;
         }
         self.sandbox.admit(&call.tenant)?;
-        // The time limit counts from the fork: the interpreter's start is not the step's doing.
+        // The timeout starts at the fork, so that the interpreter's start doesn't count.
         let template = tokio::select! {
             template = self.template() => template?,
             () = call.cancel.cancelled() => return Err(call.cancelled()),

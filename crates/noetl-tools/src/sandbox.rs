@@ -1,8 +1,8 @@
-//! The worker's end of sandboxed steps: warm hosts by tenant, and what runs in them.
+//! Worker side of sandboxed steps: warm hosts by tenant, and the steps that run in them.
 //!
-//! A host is a process confined to the isolation that was asked for ([`crate::step_host`]). It runs one
-//! step at a time; an idle one is kept for the next step of the same tenant, never for another. A host
-//! that is dropped ends with every process in it.
+//! A host is a process confined to the configured isolation ([`crate::step_host`]). It runs one
+//! step at a time. An idle host is reused for the next step of the same tenant, never for another.
+//! Dropping a host ends all its processes.
 
 mod host;
 mod pool;
@@ -24,13 +24,13 @@ pub(crate) use pool::Pool;
 pub(crate) use tools::{Frame, ToolRun, framed};
 pub(crate) use wire::Program;
 
-/// The sandbox of one worker's tools.
+/// Sandbox of a worker's tools.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     options: Arc<Options>,
     users: TenantUsers,
     idle: Pool<Host>,
-    /// The tenant that was served first.
+    /// First tenant that this worker served.
     tenant: Mutex<Option<Tenant>>,
 }
 
@@ -53,12 +53,12 @@ impl Sandbox {
         !self.options.isolation.is_off()
     }
 
-    /// Decides which files a tenant's steps may name, as things are now.
+    /// Returns the file checks for a tenant's steps, based on the current files.
     pub(crate) fn guard(&self, tenant: &Tenant) -> FileGuard {
         FileGuard::new(&self.options.own, self.options.paths.of(tenant))
     }
 
-    /// Refuses the steps of a second tenant where nothing keeps tenants apart.
+    /// Rejects steps of a second tenant if the isolation level doesn't separate tenants.
     pub(crate) fn admit(&self, tenant: &Tenant) -> Result<(), Failure> {
         let level = self.options.isolation.level;
         if level.keeps_tenants_apart() || self.options.share_tenants {
@@ -94,13 +94,13 @@ impl Sandbox {
         Host::start(&self.options, user, self.options.paths.of(tenant)).await.map_err(|error| {
             let message = format!("the step's sandbox could not be started: {}", error.message);
             let mut failure = Failure::new(FailureKind::Unknown, message);
-            // It could when the worker started; the machine lacks something for the moment.
+            // The probe at startup succeeded, so the machine lacks a resource temporarily.
             failure.retryable = true;
             failure
         })
     }
 
-    /// Keeps a host whose step ended for the tenant's next one.
+    /// Returns a host to the pool after its step ended, for the tenant's next step.
     pub(crate) fn release(&self, tenant: &Tenant, host: Host) {
         self.idle.put(tenant, host);
     }
@@ -119,18 +119,18 @@ impl Sandbox {
 }
 
 impl Options {
-    /// Starts a host once, so that what cannot be had is known before the first step.
+    /// Starts a host once, to detect unsupported settings before the first step.
     pub async fn prove_isolation(&self) -> Result<(), IsolationError> {
         probe::prove(self).await
     }
 
-    /// Chooses the best level that this machine allows, at least `least`.
+    /// Selects the highest level that this machine supports, at least `least`.
     pub async fn choose_isolation(&mut self, least: Level) -> Result<(), IsolationError> {
         probe::choose(self, least).await
     }
 }
 
-/// The directory that a tool's relative paths start from.
+/// Returns the base directory for relative paths of a tool.
 pub(crate) fn worker_directory(fallback: &Path) -> std::path::PathBuf {
     std::env::current_dir().unwrap_or_else(|_| fallback.to_owned())
 }

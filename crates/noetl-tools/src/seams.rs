@@ -1,17 +1,17 @@
-//! What a tool may ask of the worker that runs it: stored results and stored credentials.
+//! Services of the worker that tools use: stored results and credentials.
 
 use std::fmt;
 
 use async_trait::async_trait;
 use noetl_model::{Failure, Map, Value};
 
-/// Results that are kept outside the log, by reference.
+/// Results stored outside the event log, by reference.
 #[async_trait]
 pub trait Artifacts: Send + Sync {
-    /// The value a reference stands for.
+    /// Returns the value of a reference.
     async fn get(&self, reference: &str) -> Result<Value, Failure>;
 
-    /// Keeps a value and answers with the reference object that stands for it from then on.
+    /// Stores a value and returns its reference object.
     async fn put(&self, value: Value) -> Result<Value, Failure>;
 }
 
@@ -21,10 +21,10 @@ impl fmt::Debug for dyn Artifacts {
     }
 }
 
-/// Credentials by the alias playbooks name them by.
+/// Credentials, by the alias that playbooks use.
 #[async_trait]
 pub trait CredentialSource: Send + Sync {
-    /// The credential of this alias; a failure that names the alias when there is none.
+    /// Returns the credential with this alias, or a failure that names the alias if there is none.
     async fn get(&self, alias: &str) -> Result<Credential, Failure>;
 }
 
@@ -37,14 +37,14 @@ impl fmt::Debug for dyn CredentialSource {
 /// A credential with its secrets.
 #[derive(Clone, PartialEq)]
 pub struct Credential {
-    /// The alias it is stored under.
+    /// Alias under which the credential is stored.
     pub name: String,
-    /// Its type, such as `postgres` or `bearer`.
+    /// Type, such as `postgres` or `bearer`.
     pub kind: String,
     pub data: Map,
 }
 
-/// Shows which fields there are, never what is in them.
+/// Shows the names of the fields, never their values.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<_> = self.data.keys().collect();

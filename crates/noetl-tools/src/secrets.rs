@@ -1,8 +1,8 @@
-//! Answers with what is known of a stored credential, or with one of its fields.
+//! Tool `secrets`: returns the metadata of a stored credential, or one of its fields.
 //!
-//! Without `field` the answer names the fields and holds nothing secret. With it, the value is part
-//! of the step's result, for a later task to use; a worker that records results must know it as a
-//! secret.
+//! Without `field`, the result lists the field names and contains no secret. With it, the value is
+//! part of the step's result, for use in a later task; a worker that records results must treat it
+//! as a secret.
 
 use std::time::Duration;
 
@@ -13,13 +13,12 @@ use serde_json::json;
 use crate::config::{self, type_name, wrong};
 use crate::{Call, Tool};
 
-/// How long the store may take to answer when nobody says otherwise.
+/// Default timeout of a lookup.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Where the credential's alias may stand.
+/// Keys that may contain the credential's alias.
 const ALIAS_KEYS: [&str; 5] = ["credential", "name", "alias", "key", "auth"];
 
-/// The `secrets` tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Secrets;
 

@@ -1,12 +1,13 @@
-//! Runs shell commands in a process group of their own.
+//! Tool `shell`: runs shell commands in a separate process group.
 //!
-//! The script sees the worker's handed-down environment, its own `env` settings and, so that it
-//! needs no templates inside quotes, its input as JSON in `NOETL_INPUT` (next to
-//! `NOETL_EXECUTION_ID`, `NOETL_STEP` and `NOETL_ATTEMPT`). Input keys are not variables of their
-//! own: a key called `PATH` must not change which programs run. Without `cwd` it works in a fresh
-//! directory that is removed afterwards. Nothing it leaves in the background survives it, nor does
-//! it survive a worker that is killed. From isolation level 1 on it runs in the step's sandbox, and
-//! nothing survives it in a session of its own either.
+//! The script's environment consists of the variables inherited from the worker, its own `env`
+//! settings, and `NOETL_EXECUTION_ID`, `NOETL_STEP`, `NOETL_ATTEMPT`, and `NOETL_INPUT`, which
+//! contains the input as JSON so that scripts need no templates inside quotes. Input keys don't
+//! become variables themselves: a key named `PATH` must not change which programs run. Without
+//! `cwd`, the script runs in a fresh directory that is removed afterwards. Background processes are
+//! killed when the script ends, and the script is killed when its worker dies. From isolation level
+//! 1 on, the script runs in the step's sandbox, where processes in a separate session are killed
+//! too.
 
 use std::io;
 use std::path::Path;
@@ -30,22 +31,21 @@ use crate::sandbox::{HostedStep, Pipes, Program, Sandbox};
 use crate::workdir::WorkDir;
 use crate::{Call, Options, Stream, Tool};
 
-/// How long to read on after the program's end. Its group is dead by then, so only a process that
-/// left the group can still hold the pipe, and nobody waits for that one.
+/// Time to read output after the program's end. The process group is dead by then, so only a
+/// process that left the group can still have the pipe open, and its output is not awaited.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// What a failure's details keep of each stream: enough to see what went wrong, little enough to
-/// live in the log.
+/// Maximum bytes of each stream in a failure's details: enough to see the cause, and small enough
+/// for the event log.
 const DETAILS_BYTES: usize = 64 * 1024;
 
-/// The `shell` tool.
 #[derive(Debug, Clone)]
 pub struct Shell {
     sandbox: Arc<Sandbox>,
 }
 
 impl Shell {
-    /// A shell tool with these settings.
+    /// Creates a shell tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::within(Arc::new(Sandbox::new(options)))
     }
@@ -54,7 +54,7 @@ impl Shell {
         Self { sandbox }
     }
 
-    /// Starts `sh` as a process of the worker.
+    /// Starts `sh` as a child process of the worker.
     fn start_here(&self, step: &Step<'_>) -> Result<Started, Failure> {
         let options = self.sandbox.options();
         let fresh = match step.cwd {
@@ -73,7 +73,7 @@ impl Shell {
             .envs(step.env.iter().map(|(name, value)| (name, value)));
         let mut group =
             Group::spawn(&mut command).map_err(|error| not_started(&error, step.cwd))?;
-        // Held until the group has ended; waiting for a child would close it.
+        // Stays open until the group has ended; waiting for the child would close it.
         let guarded = group.child().stdin.take();
         let pipes = (group.child().stdout.take(), group.child().stderr.take());
         let (Some(stdout), Some(stderr)) = pipes else {
@@ -122,14 +122,14 @@ impl Shell {
     }
 }
 
-/// A script with its surroundings.
+/// Script, working directory, and environment.
 struct Step<'a> {
     script: &'a str,
     cwd: Option<&'a str>,
     env: Vec<(String, String)>,
 }
 
-/// A script that runs.
+/// A running script with its output streams.
 struct Started {
     running: Running,
     stdout: Box<dyn AsyncRead + Send + Unpin>,
@@ -138,7 +138,7 @@ struct Started {
     _guarded: Option<tokio::process::ChildStdin>,
 }
 
-/// Where a script runs.
+/// Process of a running script.
 enum Running {
     Here(Group),
     Hosted(HostedStep),
@@ -204,14 +204,14 @@ impl Tool for Shell {
     }
 }
 
-/// Runs the script given as `$1` beside a guard that reads from the worker's end of a pipe: it
-/// gets something to read only when the worker is gone, and then ends the whole group. So a worker
-/// that is killed leaves no step running beside its next attempt. The guard holds none of the
-/// script's own streams.
+/// Runs the script in `$1` next to a guard process that reads from a pipe of the worker. The read
+/// returns only when the worker dies, and the guard then kills the whole process group, so no step
+/// of a killed worker runs in parallel with its next attempt. The guard has none of the script's
+/// own streams open.
 const GUARDED: &str = "exec 3<&0; (read -r _ <&3; kill -s KILL 0) >/dev/null 2>&1 & \
     exec sh -c \"$1\" </dev/null 3<&-";
 
-/// Why a script is over.
+/// Reason that a script is over.
 enum End {
     Exited(io::Result<ExitStatus>),
     TooMuch(Stream),
@@ -219,7 +219,8 @@ enum End {
     Cancelled,
 }
 
-/// Runs the group to its end, whichever comes first, and leaves no process of it behind.
+/// Waits until the script ends, exceeds a limit, or is cancelled. No process of its group is left
+/// afterwards.
 async fn supervise(
     started: Started,
     call: &Call,
@@ -253,7 +254,7 @@ async fn supervise(
     end
 }
 
-/// Turns the end of a script into the step's result or failure.
+/// Converts the end of a script to the step's result or failure.
 fn conclude(
     end: End,
     call: &Call,
@@ -301,7 +302,7 @@ fn conclude(
     Err(failure.with_details(kept(None)))
 }
 
-/// The script of a call: one text, or a list of commands of which the first to fail ends it.
+/// Returns the script of a call: one text, or a list of commands that stops at the first failure.
 fn script(config: &Map) -> Result<String, Failure> {
     let Some((key, value)) = config::first(config, &["command", "cmds", "commands"]) else {
         return Err(wrong("a shell step needs `command` (a text) or `cmds` (a list)"));
@@ -346,7 +347,7 @@ fn not_started(error: &io::Error, cwd: Option<&str>) -> Failure {
         _ => {
             let mut failure =
                 Failure::new(FailureKind::Unknown, format!("could not start sh: {error}"));
-            // Too many processes or too little memory right now.
+            // The machine temporarily lacks processes or memory.
             failure.retryable = true;
             failure
         }

@@ -1,8 +1,8 @@
-//! What the database tools share: reading statements and their parameters, and the shape of the
-//! answer.
+//! Shared code of the database tools: parsing of statements and parameters, and the format of
+//! results.
 //!
-//! Statements are told apart by a scan that knows quotes and comments, and nothing else of SQL;
-//! whether one returns rows is for the database to say.
+//! A scanner that knows only quotes and comments splits SQL into statements. The database itself
+//! reports which of them return rows.
 
 mod answer;
 mod cell;

@@ -1,11 +1,11 @@
-//! Runs SQL on an SQLite file, or in memory.
+//! Tool `sqlite`: runs SQL on a SQLite file, or in memory.
 //!
-//! Each call opens the database for itself and closes it at its end; without a file the database
-//! starts empty and is gone afterwards. From isolation level 1 on, the call runs in the step's sandbox,
-//! as the step's user; else the work is done on one of the runtime's blocking threads.
-//! Timeout, cancel and a dropped call stop the running statement within a few thousand of its
-//! operations, and an unfinished transaction is rolled back. A database that another process
-//! writes to is waited for.
+//! Each call opens the database and closes it at its end. Without a file, the database starts empty
+//! and is discarded afterwards. From isolation level 1 on, the call runs in the step's sandbox, as
+//! the step's user; otherwise it runs on one of the runtime's blocking threads. A timeout, a
+//! cancellation, and a dropped call stop the running statement within 10,000 virtual machine
+//! operations, and an unfinished transaction is rolled back. If another process has the database
+//! locked, the call waits.
 
 mod execute;
 mod file;
@@ -24,14 +24,13 @@ use crate::{Call, Limits, Options, Tool};
 pub(crate) use execute::{bind, cells, failed};
 pub(crate) use file::{open, patiently};
 
-/// The `sqlite` tool.
 #[derive(Debug, Clone)]
 pub struct Sqlite {
     sandbox: Arc<Sandbox>,
 }
 
 impl Sqlite {
-    /// An SQLite tool with these settings.
+    /// Creates a SQLite tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::within(Arc::new(Sandbox::new(options)))
     }
@@ -59,7 +58,7 @@ impl Tool for Sqlite {
     async fn run(&self, call: Call) -> Result<Value, Failure> {
         let limits = &self.sandbox.options().limits;
         let guard = self.sandbox.guard(&call.tenant);
-        // One in memory opens no file by itself, but its statements may attach some.
+        // A database in memory opens no file itself, but its statements may attach files.
         if !self.sandbox.is_on() {
             self.sandbox.admit(&call.tenant)?;
             return run(call, limits, guard).await;

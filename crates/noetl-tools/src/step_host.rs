@@ -1,11 +1,12 @@
-//! The process that sandboxed steps run in: a hidden command of the program itself.
+//! Process in which sandboxed steps run: a hidden command of the program itself.
 //!
-//! A worker starts it with a `Spec` and a socket as standard input. It confines itself, then starts
-//! one step at a time and answers when no process of the step is left. With namespaces it is process 1
-//! of its own; else it is a subreaper, so that whatever a step leaves behind becomes its child. The end
-//! of the socket is the end of the host and of every process below it. Steps are started by a thread
-//! with fewer rights than the host: no capabilities to gain, and a Landlock domain that the host itself
-//! is outside of, so that a step can neither signal nor trace it.
+//! A worker starts the host with a `Spec` and a socket as standard input. The host confines itself,
+//! then starts one step at a time and replies once all processes of the step have ended. With
+//! namespaces, the host is process 1 of its own PID namespace; otherwise it is a subreaper, so that
+//! processes a step leaves behind become its children. When the socket is closed, the host and all
+//! its descendants end. A thread with fewer privileges than the host starts the steps: they cannot
+//! gain capabilities, and their Landlock domain excludes the host, so that a step can neither
+//! signal nor trace it.
 
 mod confine;
 mod landlock;
@@ -24,19 +25,19 @@ use crate::sandbox::wire::{self, Reply, Spec};
 
 pub(crate) use tool::{Statements, Task, TransferSide, read_frame, worker_gone, write_frame};
 
-/// The program, whatever its path means in the mounts of a step.
+/// Path of the program that is valid in the mount namespace of a step.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Hidden command of the program that starts a step host.
+/// Hidden command that starts a step host.
 pub(crate) const COMMAND: &str = "step-host";
 
-/// Runs a file tool within a sandbox, instead of being a host.
+/// Argument that runs a file tool in a sandbox instead of a host.
 pub(crate) const TOOL: &str = "tool";
 
-/// Process 1 of a namespace.
+/// Argument that runs process 1 of a namespace.
 const INIT: &str = "init";
 
-/// Runs the hidden command with the words after its name.
+/// Runs the hidden command with the arguments after its name.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let first = words.next().unwrap_or_default();
     if first == TOOL {
@@ -54,14 +55,14 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            // A worker that is gone needs no answer.
+            // If the worker is gone, the reply is not needed.
             let _ = wire::send(&control, &Reply::Refused(error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Takes the worker's socket from standard input, which steps must not inherit.
+/// Moves the worker's socket away from standard input, which steps must not inherit.
 fn control() -> io::Result<UnixStream> {
     let own = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
@@ -88,12 +89,12 @@ fn host(spec: &Spec, text: &OsString, is_init: bool, control: &UnixStream) -> io
     let socket: OwnedFd = control.try_clone()?.into();
     init.arg(COMMAND).arg(INIT).arg(text).stdin(Stdio::from(socket));
     let mut init = init.spawn().map_err(|error| named("process 1 of a namespace", &error))?;
-    // Its status is of no interest: the end of the socket tells the worker.
+    // The exit status is ignored: the worker sees the end of the socket.
     init.wait()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error with the thing that could not be had.
+/// Prefixes an error with the name of the unavailable feature.
 fn named(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }

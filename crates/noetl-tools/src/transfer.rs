@@ -1,10 +1,10 @@
-//! Moves rows from one database, or a JSON endpoint, to another database.
+//! Tool `transfer`: copies rows from a database or a JSON endpoint to another database.
 //!
-//! Rows pass through in small batches: the source is read no faster than the target takes them, so
-//! memory does not grow with their number. The target is written in one transaction that is
-//! committed only after the source has said that there is no more, so a failure on either side, a
-//! timeout or a cancel leaves it as it was. From isolation level 1 on, a side that is a file is read or
-//! written in the step's sandbox, and its rows pass through a pipe.
+//! Rows are transferred in small batches. The source is read only as fast as the target accepts
+//! rows, so memory use doesn't depend on their number. The target is written in one transaction,
+//! which is committed only after the source has reported its end, so a failure on either side, a
+//! timeout, or a cancellation leaves the target unchanged. From isolation level 1 on, a side that
+//! is a file is accessed in the step's sandbox, and its rows pass through a pipe.
 
 mod flow;
 mod hosted;
@@ -33,13 +33,12 @@ use flow::{Flow, Plan, Taken};
 
 pub(crate) use hosted::{read_side, write_side};
 
-/// How long the two sides may take to notice that they are to stop.
+/// Maximum time for both sides to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 const SOURCES: &str = "postgres, sqlite, duckdb or http";
 const TARGETS: &str = "postgres, sqlite or duckdb";
 
-/// The `transfer` tool.
 #[derive(Debug, Clone)]
 pub struct Transfer {
     http: Http,
@@ -48,7 +47,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer tool that asks endpoints and servers through these.
+    /// Creates a transfer tool that uses these tools for endpoints and servers.
     pub fn new(http: Http, postgres: Postgres, options: Arc<Options>) -> Self {
         Self::within(http, postgres, Arc::new(Sandbox::new(options)))
     }
@@ -87,7 +86,7 @@ impl Transfer {
     }
 }
 
-/// Reads a side that is a file, in this process.
+/// Reads from a database file, in this process.
 async fn read_file(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     match side.kind {
         "sqlite" => sqlite::read(side, flow).await,
@@ -98,7 +97,7 @@ async fn read_file(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     }
 }
 
-/// Writes a side that is a file, in this process.
+/// Writes to a database file, in this process.
 async fn write_file(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
     match side.kind {
         "sqlite" => sqlite::write(side, plan, taken).await,
@@ -116,7 +115,7 @@ struct Side<'a> {
     call: &'a Call,
     stopper: &'a Stopper,
     stop: &'a Stop,
-    /// Check of the files that `settings` name.
+    /// Checks for the files that `settings` names.
     guard: FileGuard,
 }
 
@@ -144,7 +143,7 @@ impl Tool for Transfer {
         let failure = tokio::select! {
             (read, written) = &mut work => {
                 drop(work);
-                // A target that found the source gone has only that to tell.
+                // If the target only lost its source, the source's failure is the cause.
                 read.map_err(|failure| at("source", failure)).or_else(flow::unless_gone)?;
                 let rows = written.map_err(|failure| at("target", failure))?;
                 return Ok(json!({

@@ -1,4 +1,4 @@
-//! A step's fresh, private working directory, gone when the step is.
+//! Private working directory of a step, removed when the step ends.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use noetl_model::{Failure, FailureKind};
 
-/// A directory only this user can enter; removed on drop with all that is in it.
+/// A directory that only this user can access. Dropping it removes the directory with its contents.
 #[derive(Debug)]
 pub(crate) struct WorkDir(PathBuf);
 
 impl WorkDir {
-    /// Makes a directory with a name of its own below `base`.
+    /// Creates a directory with a unique name below `base`.
     pub(crate) fn fresh(base: &Path) -> Result<Self, Failure> {
         let made = fs::create_dir_all(base)
             .and_then(|()| tempfile::Builder::new().prefix("noetl-").tempdir_in(base));
@@ -22,7 +22,7 @@ impl WorkDir {
         }
     }
 
-    /// Makes the directory `path`, whose parent exists.
+    /// Creates the directory `path`, whose parent must exist.
     pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self(path)),
@@ -34,7 +34,7 @@ impl WorkDir {
         &self.0
     }
 
-    /// Why it cannot be used.
+    /// Creates the failure of an unusable directory.
     pub(crate) fn refused(&self, error: &io::Error) -> Failure {
         refused(&self.0, error)
     }
@@ -42,7 +42,8 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // Most steps leave nothing behind: one system call, no walk.
+        // Fast path: most steps leave nothing behind, and a single system call removes the
+        // directory.
         if fs::remove_dir(&self.0).is_ok() {
             return;
         }
@@ -51,10 +52,10 @@ impl Drop for WorkDir {
             if let Err(error) = fs::remove_dir_all(&path)
                 && error.kind() != io::ErrorKind::NotFound
             {
-                tracing::warn!(%error, path = %path.display(), "could not remove a work directory");
+                tracing::warn!(%error, path = %path.display(), "failed to remove work directory");
             }
         };
-        // A step may leave a million files; removing them must not hold up other steps.
+        // A step may leave a million files; removing them must not delay other steps.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(remove)),
             Err(_) => remove(),
@@ -67,7 +68,7 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
         FailureKind::Unknown,
         format!("could not make the work directory {}: {error}", path.display()),
     );
-    // A full disk or a removed base is the worker's trouble, not the step's.
+    // A full disk or a missing base directory is an error of the worker, not of the step.
     failure.retryable = true;
     failure
 }

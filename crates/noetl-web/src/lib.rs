@@ -1,22 +1,22 @@
-//! The web UI, as it was built from `web/` when the program was.
+//! The web UI, built from `web/` together with the program and embedded in it.
 //!
-//! A program that was built without Node has none; [`Site::is_built`] tells.
+//! A program built without Node has no UI; see [`Site::is_built`].
 
-/// One file of the UI.
+/// An embedded file of the UI.
 #[derive(Debug, Clone, Copy)]
 pub struct File {
-    /// Where it is, without a leading slash: `assets/index-3f2a.js`.
+    /// Path without a leading slash, such as `assets/index-3f2a.js`.
     pub path: &'static str,
-    /// Its bytes.
+    /// Content of the file, uncompressed.
     pub plain: &'static [u8],
-    /// The same, compressed with gzip, where that is smaller.
+    /// Content compressed with gzip, if that is smaller.
     pub gzip: Option<&'static [u8]>,
-    /// The same, compressed with brotli, where that is smaller.
+    /// Content compressed with brotli, if that is smaller.
     pub brotli: Option<&'static [u8]>,
 }
 
 impl File {
-    /// What it holds, as a media type.
+    /// Returns the media type for the extension of the path.
     pub fn media_type(&self) -> &'static str {
         match self.path.rsplit('.').next().unwrap_or_default() {
             "html" => "text/html; charset=utf-8",
@@ -30,38 +30,39 @@ impl File {
         }
     }
 
-    /// Whether its name says what is in it, so that whoever has it never needs to ask again.
+    /// Returns `true` if the file name contains a hash of the content, so that clients may cache
+    /// the file forever.
     pub fn is_immutable(&self) -> bool {
         self.path.starts_with("assets/")
     }
 }
 
-/// The files of a UI.
+/// Set of files that make up a UI.
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
     files: &'static [File],
 }
 
 impl Site {
-    /// What this program was built with.
+    /// UI embedded in this program.
     pub const EMBEDDED: Self = Self { files: include!(concat!(env!("OUT_DIR"), "/files.rs")) };
 
-    /// A site of these files.
+    /// Creates a site from a list of files.
     pub const fn of(files: &'static [File]) -> Self {
         Self { files }
     }
 
-    /// Whether there is a UI at all.
+    /// Returns `true` if the site contains a UI.
     pub fn is_built(&self) -> bool {
         self.page().is_some()
     }
 
-    /// The page that every address of the UI begins with.
+    /// Returns `index.html`, which is served for every address of the UI.
     pub fn page(&self) -> Option<&'static File> {
         self.file("index.html")
     }
 
-    /// The file at a path, given without a leading slash.
+    /// Returns the file at a path without a leading slash.
     pub fn file(&self, path: &str) -> Option<&'static File> {
         self.files.iter().find(|file| file.path == path)
     }

@@ -1,4 +1,4 @@
-//! One call of a tool.
+//! Runs a single tool call.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tracing::error;
 use crate::perform::{Command, Performer};
 use crate::secrets::CommandSecrets;
 
-/// Calls the tool a command names.
+/// Calls the tool of a command that is not a pipeline.
 pub(crate) async fn plain(
     performer: &Performer,
     command: &Command,
@@ -59,7 +59,7 @@ fn call_for(performer: &Performer, command: &Command, secrets: &CommandSecrets) 
     }
 }
 
-/// A call of nothing that knows nothing.
+/// Returns a call without settings, arguments, or services.
 pub(crate) fn bare(command: &Command) -> Call {
     Call {
         execution: command.execution,
@@ -79,8 +79,8 @@ pub(crate) fn bare(command: &Command) -> Call {
     }
 }
 
-/// Calls a tool with the values that placeholders stand for. What looks like a placeholder in its
-/// result is defused: nothing from outside may pass for a redacted secret.
+/// Calls a tool with placeholders replaced by their secrets. Defuses text in the result that looks
+/// like a placeholder: no external data may pass for a redacted secret.
 async fn revealed(
     performer: &Performer,
     kind: &str,
@@ -96,7 +96,7 @@ async fn revealed(
     outcome
 }
 
-/// What a tool may know of its execution.
+/// Returns the execution context that tools can read.
 fn context(command: &Command) -> Map {
     let mut context = Map::new();
     context.insert("execution_id".to_owned(), command.execution.to_string().into());
@@ -111,7 +111,7 @@ fn context(command: &Command) -> Map {
     context
 }
 
-/// Loads results that are too large for the log into what a tool may know of its execution.
+/// Loads results too large for the event log into a tool's execution context.
 async fn load_results(
     performer: &Performer,
     command: &Command,
@@ -143,16 +143,16 @@ async fn load_results(
     Ok(())
 }
 
-/// Calls a tool; a panic of it is a failure.
+/// Calls a tool and converts a panic into a failure.
 pub(crate) async fn guarded(
     performer: &Performer,
     kind: &str,
     call: Call,
 ) -> Result<Value, Failure> {
-    // A panic has unwound all the tool held; the registry itself is not changed by a call.
+    // A panic unwinds everything the tool owns, and a call doesn't change the registry.
     let ran = AssertUnwindSafe(performer.tools.run(kind, call)).catch_unwind().await;
     ran.unwrap_or_else(|_| {
-        error!(tool = %kind, "a tool panicked");
+        error!(tool = %kind, "tool panicked");
         let message = format!("the tool '{kind}' failed in a way it never should");
         Err(Failure::new(FailureKind::Unknown, message))
     })

@@ -1,4 +1,4 @@
-//! The worker that shares a process with its control plane.
+//! Worker that shares a process with its control plane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use crate::perform::{Command, Performer};
 use crate::services::{LocalServices, Services};
 use crate::source::{self, CommandSource};
 
-/// Runs the commands of its own process's control plane.
+/// Runs the commands of the control plane in the same process.
 pub struct Worker {
     source: Arc<InProcess>,
     performer: Performer,
 }
 
 impl Worker {
-    /// A worker that takes from `commands` and runs with `tools`.
+    /// Creates a worker that claims from `commands` and runs them with `tools`.
     pub fn new(commands: LocalCommands, tools: Registry) -> Self {
         let services = Arc::new(LocalServices(commands.clone()));
         let performer = Performer::new(tools, Arc::new(commands.clone()), commands.clock());
         Self { source: Arc::new(InProcess { commands, services }), performer }
     }
 
-    /// The same with another limit to the task runs of one pipeline.
+    /// Sets the maximum number of task runs in one pipeline.
     #[must_use]
     pub fn with_task_limit(mut self, task_runs_max: u64) -> Self {
         self.performer = self.performer.with_task_limit(task_runs_max);
         self
     }
 
-    /// Runs until the control plane drains, then lets what runs end for up to `grace` and stops
-    /// the rest. How many commands run at a time is up to the control plane's slots.
+    /// Runs until the control plane drains. Then waits up to `grace` for running commands and stops
+    /// the rest. The control plane's slots limit how many commands run at a time.
     pub async fn run(self, grace: Duration) {
-        // What is left is found at the next start, which issues it again.
+        // The next start of the control plane finds the stopped commands and reissues them.
         source::run(&self.source, &self.performer, Semaphore::MAX_PERMITS, grace).await;
     }
 }
 
-/// Commands that the journal has claimed for this process as it issued them.
+/// Commands that the journal claimed for this process when it issued them.
 struct InProcess {
     commands: LocalCommands,
     services: Arc<LocalServices>,
@@ -64,7 +64,8 @@ impl CommandSource for InProcess {
     }
 
     async fn over(&self) {
-        // There is always a place, so that nobody waits for this.
+        // The semaphore has `MAX_PERMITS` permits, so the run loop never waits for one and never
+        // needs this signal.
         std::future::pending().await
     }
 

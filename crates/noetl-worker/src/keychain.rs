@@ -1,8 +1,9 @@
-//! Entries of a playbook's keychain, found when a task names them.
+//! Resolves entries of a playbook's keychain when a task references them.
 //!
-//! What an entry's settings say is rendered first, so one entry may be made from another. A stored
-//! credential is asked for at each command; a token is asked for at its endpoint and kept until it
-//! expires. Nothing is empty for lack of an answer: what cannot be had fails the task.
+//! An entry's settings are rendered first, so one entry can reference another. A stored credential
+//! is fetched for each command; an OAuth token is requested from its endpoint and cached until it
+//! expires. A missing value never becomes an empty one: an entry that cannot be resolved fails the
+//! task.
 
 mod oauth;
 
@@ -23,21 +24,21 @@ use crate::perform::{Command, Performer};
 use crate::secrets::CommandSecrets;
 use crate::values;
 
-/// The keychain of one command.
+/// Keychain of one command.
 pub(crate) struct Keychain<'a> {
     performer: &'a Performer,
     command: &'a Command,
     secrets: CommandSecrets,
-    /// Entries as the command carries them.
+    /// Entries in the form the command contains, before rendering.
     entries: &'a Map,
     known: Mutex<HashMap<Arc<str>, Known>>,
 }
 
-/// An entry that was found.
+/// A resolved keychain entry.
 #[derive(Clone)]
 struct Known {
     fields: Data,
-    /// The request its token was the answer to.
+    /// Cache key of the token request; `None` for entries that are not OAuth tokens.
     request: Option<String>,
 }
 
@@ -51,7 +52,7 @@ impl<'a> Keychain<'a> {
         Self { performer, command, secrets, entries, known: Mutex::default() }
     }
 
-    /// The fields of an entry. Its settings see the scope of the command.
+    /// Returns the fields of an entry. Its settings are rendered in the scope of the command.
     pub(crate) async fn find(
         &self,
         name: &Arc<str>,
@@ -67,7 +68,7 @@ impl<'a> Keychain<'a> {
         }
     }
 
-    /// Forgets what was found: something it was used for did not take it.
+    /// Discards all resolved entries and their cached tokens, after a service rejected one of them.
     pub(crate) fn forget(&self) {
         for (_, known) in self.known().drain() {
             if let Some(request) = known.request {
@@ -81,7 +82,7 @@ impl<'a> Keychain<'a> {
     }
 }
 
-/// One search through a keychain.
+/// Resolution of one entry and the entries it references.
 struct Search<'s, 'a> {
     keychain: &'s Keychain<'a>,
     scope: &'s Scope,
@@ -89,7 +90,8 @@ struct Search<'s, 'a> {
 }
 
 impl<'s> Search<'s, '_> {
-    /// The fields of an entry; `trail` are the entries it is found for.
+    /// Returns the fields of an entry. `trail` lists the entries that reference it, to detect
+    /// cycles.
     fn entry(
         &'s self,
         name: Arc<str>,
@@ -114,7 +116,7 @@ impl<'s> Search<'s, '_> {
         .boxed()
     }
 
-    /// An entry's settings, rendered.
+    /// Returns an entry's rendered settings.
     async fn settings(&self, name: &Arc<str>, trail: &[Arc<str>]) -> Result<Map, Failure> {
         let entries = self.keychain.entries;
         let written = entries.get(&**name).cloned().unwrap_or_default();
@@ -157,7 +159,7 @@ impl<'s> Search<'s, '_> {
         }
     }
 
-    /// What an entry is made of, and the request if it is a token.
+    /// Returns an entry's fields, and the cache key of the request if it is a token.
     async fn resolve(&self, name: &str, written: &Map) -> Result<(Map, Option<String>), Failure> {
         let kind = written.get("kind").and_then(Value::as_str).unwrap_or_default();
         let kind = settings::kind(kind);
@@ -181,7 +183,7 @@ impl<'s> Search<'s, '_> {
             "credential" | "credentials" | "secret" | "secrets" | "secret_manager" => {
                 self.stored(name, written).await.map(|fields| (fields, None))
             }
-            // The type of a credential, as long as one is named.
+            // The kind is the type of a credential if the entry names one.
             _ if alias(written).is_some() => {
                 self.stored(name, written).await.map(|fields| (fields, None))
             }
@@ -194,8 +196,8 @@ impl<'s> Search<'s, '_> {
         }
     }
 
-    /// Values that the document spells out. They are known to whoever reads it, so they are not
-    /// looked for elsewhere; variables refuse them all the same.
+    /// Returns values written in the document. Everyone who can read the document knows them, so
+    /// reports don't redact them, but variables still reject them.
     fn literal(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
         let fields = settings::literal(settings);
         let fields = fields.ok_or_else(|| unusable(name, "'map' must hold its fields"))?;
@@ -203,7 +205,7 @@ impl<'s> Search<'s, '_> {
         Ok(fields.clone())
     }
 
-    /// The fields of a stored credential, under the names `map` gives them.
+    /// Returns the fields of a stored credential, renamed according to `map`.
     async fn stored(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
         let credential = self.credential(name, alias(settings).unwrap_or(name)).await?;
         let Some(Value::Object(map)) = settings.get("map") else { return Ok(credential.data) };

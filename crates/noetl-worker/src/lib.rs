@@ -1,10 +1,13 @@
-//! Takes claimed commands, runs their tools, reports how they ended.
+//! Runs claimed commands and reports their completions.
 //!
-//! Every command that was taken is reported exactly once, whatever its tool does: a tool that
-//! panics is a failure of that step, not of the worker. [`Performer`] runs a command wherever it
-//! came from: one call of a tool, a pipeline of tasks, or a loop of pipelines. Commands come from a
-//! [`CommandSource`]: [`Worker`] shares a process with its control plane, [`RemoteWorker`] is a process
-//! of its own and takes them over HTTP.
+//! A worker reports each command it claims exactly once, even if its tool panics: a panic fails the
+//! step, not the worker. The exceptions are a command whose lease another worker acquired and one
+//! that is stopped at the end of the shutdown grace period; the control plane reissues the latter.
+//!
+//! [`Performer`] runs a command independently of its source: a single tool call, a pipeline of
+//! tasks, or a loop of pipelines. Commands come from a [`CommandSource`]: [`Worker`] shares a
+//! process with its control plane, and [`RemoteWorker`] is a separate process that leases them over
+//! HTTP.
 
 mod call;
 mod in_process;

@@ -1,4 +1,4 @@
-//! A loop whose iterations all run here, within one command.
+//! Runs all iterations of a loop on this worker, within one command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use crate::pipeline::Sequence;
 
-/// How many iterations run at a time when the loop does not say.
+/// Iterations in flight at a time if the loop sets no `max_in_flight`.
 const IN_FLIGHT: usize = 64;
 
-/// A loop as a command carries it.
+/// Loop settings as encoded in a command.
 #[derive(Deserialize)]
 struct Settings {
     items: Vec<Value>,
@@ -78,17 +78,17 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
     Ended { outcome, ctx, step }
 }
 
-/// How each item ended, and what was set by all of them.
+/// Outcome of each item (`None` if it did not run), and the variables set by all of them.
 type Outcomes = (Vec<Option<Result<Value, Failure>>>, Writes);
 
-/// What was set for longer than an iteration.
+/// Variables that outlive an iteration.
 #[derive(Default)]
 struct Writes {
     ctx: Map,
     step: Map,
 }
 
-/// One after the other: each sees what those before it have set.
+/// Runs the items sequentially. Each item sees the variables set by earlier ones.
 async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
     let (total, mut writes) = (settings.items.len(), Writes::default());
     let mut outcomes = Vec::with_capacity(total);
@@ -112,7 +112,8 @@ async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
     (outcomes, writes)
 }
 
-/// Up to a number at a time: none sees what another sets, and the last item's write is the last.
+/// Runs up to `max_in_flight` items at a time. No item sees the variables another sets. Writes
+/// apply in item order, so the last item wins.
 async fn side_by_side(sequence: &Sequence<'_>, settings: Settings) -> Outcomes {
     let total = settings.items.len();
     let at_a_time = settings.max_in_flight.unwrap_or(IN_FLIGHT).max(1);
@@ -141,7 +142,7 @@ async fn side_by_side(sequence: &Sequence<'_>, settings: Settings) -> Outcomes {
     (outcomes, writes)
 }
 
-/// An iteration's outcome; what it set is noted after what was set before.
+/// Returns an iteration's outcome and adds its writes after those of earlier items.
 fn kept(end: PipelineEnd, writes: &mut Writes) -> Result<Value, Failure> {
     for (path, value) in end.ctx {
         note(&mut writes.ctx, &names(&path), value);

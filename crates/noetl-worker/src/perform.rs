@@ -1,4 +1,4 @@
-//! Runs one command, wherever it came from.
+//! Runs one command, independently of the source it was claimed from.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::tokens::Tokens;
 use crate::values::Values;
 use crate::{call, looped, pipeline, split};
 
-/// The tool that stands for a pipeline of tasks.
+/// Tool kind that denotes a pipeline of tasks.
 const TASK_SEQUENCE: &str = "task_sequence";
 
-/// A command to run.
+/// A command that this worker has claimed.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub execution: ExecutionId,
@@ -34,19 +34,20 @@ pub struct Command {
     /// Tenant of the execution.
     pub tenant: Tenant,
     pub issued: Arc<Issued>,
-    /// Fires when it is not wanted any more.
+    /// Cancelled when the command's result is no longer needed.
     pub cancel: CancellationToken,
 }
 
 impl Command {
-    /// The span that what it calls is below: its own.
+    /// Returns the trace context for the command's outgoing calls, with the command's span as the
+    /// parent.
     pub(crate) fn trace(&self) -> Option<TraceContext> {
         let trace = self.issued.trace.clone()?;
         Some(TraceContext::new(trace, SpanId::of_command(self.id)))
     }
 }
 
-/// What runs commands. Cheap to clone.
+/// Runs commands. Cheap to clone.
 #[derive(Clone)]
 pub struct Performer {
     pub(crate) tools: Arc<Registry>,
@@ -58,8 +59,8 @@ pub struct Performer {
 }
 
 impl Performer {
-    /// Runs with these tools, finds values that are kept beside the log here, and knows the time
-    /// from this clock.
+    /// Creates a performer that runs commands with `tools`, loads blobs from `values`, and reads
+    /// the time from `clock`.
     pub fn new(tools: Registry, values: Arc<dyn Values>, clock: Arc<dyn Clock>) -> Self {
         let services = Arc::new(NoServices);
         Self {
@@ -72,26 +73,28 @@ impl Performer {
         }
     }
 
-    /// The same with what tools may ask of the control plane.
+    /// Sets the control-plane services that tools may use.
     #[must_use]
     pub fn with_services(mut self, services: Arc<dyn Services>) -> Self {
         self.services = services;
         self
     }
 
-    /// The same with another limit to the task runs of one pipeline.
+    /// Sets the maximum number of task runs in one pipeline.
     #[must_use]
     pub fn with_task_limit(mut self, task_runs_max: u64) -> Self {
         self.task_runs_max = task_runs_max;
         self
     }
 
-    /// Runs a command to its end, whatever that is.
+    /// Runs a command to completion. Every error, including a panic, becomes a failure of the
+    /// command.
     pub async fn perform(&self, command: &Command) -> Ended {
-        // A panic has unwound all the command held; what it shares with others is not changed by it.
+        // A panic unwinds everything the command owns, and it leaves state shared with other
+        // commands consistent.
         let ran = AssertUnwindSafe(self.run(command)).catch_unwind().await;
         let ended = ran.unwrap_or_else(|_| {
-            error!(step = %command.issued.step, "a command panicked");
+            error!(step = %command.issued.step, "command panicked");
             let message = "the command failed in a way it never should";
             Err(Failure::new(FailureKind::Unknown, message)).into()
         });
@@ -104,11 +107,11 @@ impl Performer {
             let secrets = CommandSecrets::new(self, command);
             return call::plain(self, command, &secrets).await.into();
         }
-        // In a place of its own: every command is given room for all that may run within it, and
-        // most are one call.
+        // Boxed, because otherwise the future of every command would reserve space for a pipeline's
+        // state, and most commands are a single tool call.
         let sequence = Box::pin(self.sequence(command));
         let Some(limit) = issued.timeout_ms else { return sequence.await };
-        // What is dropped is stopped: a tool ends what it started.
+        // Dropping the future stops it: a tool terminates everything it started.
         match tokio::time::timeout(Duration::from_millis(limit), sequence).await {
             Ok(ended) => ended,
             Err(_) => {
@@ -141,8 +144,8 @@ impl Performer {
     }
 }
 
-/// What the log can keep of an end: values are made one within the other, and what each task may
-/// return does not bound what they come to together.
+/// Replaces a completion whose values nest too deeply for the event log with a failure. Values can
+/// combine the results of several tasks, so the limit on each task's result doesn't bound them.
 fn keepable(ended: Ended) -> Ended {
     let too_deep = |what: &str| {
         let message = format!("{what} nests more than {DEPTH_MAX} levels deep");

@@ -1,4 +1,4 @@
-//! Runs the tasks of a pipeline: what a run asks for, done.
+//! Drives a pipeline run: calls tools, pauses, and supplies the values and secrets it requests.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
@@ -15,15 +15,15 @@ use crate::secrets::CommandSecrets;
 use crate::values::Found;
 use crate::{call, split};
 
-/// The keychain of a command that carries none.
+/// Keychain of a command without entries.
 static NO_ENTRIES: LazyLock<Map> = LazyLock::new(Map::new);
 
-/// The tasks of a command, ready to run, as often as its loop has items.
+/// The tasks of a command, ready to run once per item of its loop.
 pub(crate) struct Sequence<'a> {
     performer: &'a Performer,
     pub(crate) command: &'a Command,
     pipeline: Arc<Pipeline>,
-    /// What the command's templates see.
+    /// Scope of the command's templates.
     pub(crate) scope: Scope,
     found: Found<'a>,
     secrets: CommandSecrets,
@@ -33,7 +33,7 @@ pub(crate) struct Sequence<'a> {
 }
 
 impl<'a> Sequence<'a> {
-    /// Reads what a command carries.
+    /// Compiles the tasks of a command and builds their scope.
     pub(crate) fn read(performer: &'a Performer, command: &'a Command) -> Result<Self, Failure> {
         let issued = &command.issued;
         let tasks = issued.config.get("tasks").cloned().unwrap_or_default();
@@ -63,7 +63,7 @@ impl<'a> Sequence<'a> {
         })
     }
 
-    /// Reads the results of earlier segments; `None` when the command is cancelled meanwhile.
+    /// Reads the results of earlier segments. Returns `None` if the command is cancelled meanwhile.
     pub(crate) async fn with_earlier(mut self) -> Option<Result<Self, Failure>> {
         let Some(split) = self.command.issued.split() else { return Some(Ok(self)) };
         let earlier = split::earlier(self.command, split, &self.found).await?;
@@ -87,7 +87,7 @@ impl<'a> Sequence<'a> {
         self.drive(run).await.unwrap_or_else(cancelled)
     }
 
-    /// Does what a run asks for until it is over; `None` when it is not wanted any more.
+    /// Serves the requests of a run until it is done. Returns `None` if the command is cancelled.
     async fn drive(&self, mut run: Run) -> Option<PipelineEnd> {
         let cancel = &self.command.cancel;
         loop {
@@ -101,13 +101,14 @@ impl<'a> Sequence<'a> {
                     let outcome =
                         call::task(self.performer, self.command, &self.secrets, *task).await;
                     if outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Auth) {
-                        // It may have expired; if the task is tried again, it asks anew.
+                        // The secret may have expired. If the task is retried, the keychain fetches
+                        // it again.
                         self.keychain.forget();
                         run.forget_secrets();
                     }
                     let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                     run.answered(outcome, took);
-                    // A tool that never waits would keep others from their turn.
+                    // A tool that never awaits would starve other tasks.
                     tokio::task::yield_now().await;
                 }
                 Turn::Pause { seconds } => tokio::select! {
@@ -136,7 +137,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// The end of a pipeline that was told to stop.
+/// Returns the end of a cancelled pipeline.
 pub(crate) fn cancelled() -> PipelineEnd {
     let failure = Failure::new(FailureKind::Cancelled, "the command was told to stop");
     PipelineEnd { outcome: Err(failure), ctx: Map::new(), iter: Map::new(), step: Map::new() }

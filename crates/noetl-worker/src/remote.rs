@@ -1,10 +1,12 @@
-//! The worker that is a process of its own and works for a server elsewhere.
+//! Worker in a separate process.
 //!
-//! It takes commands over HTTP under leases, runs them on its own tools, and says how they ended.
-//! It may be told of a bus on which commands are announced, so that it asks when there is something.
-//! One call in a while names all it holds: that renews them, and tells which are not wanted any more.
-//! While the server is away it goes on with what it has and says so as soon as it can; what was given
-//! to somebody else meanwhile is stopped and not spoken of. Credentials come sealed for this process.
+//! The worker leases commands from a server over HTTP, runs them with its own tools, and reports
+//! their completions. With a bus on which commands are announced, it polls when one is announced. A
+//! periodic heartbeat lists all leased commands: the server renews the leases and returns the
+//! commands to cancel and those that were lost. While the server is unavailable, the worker
+//! continues its commands and reports them once the server responds. It stops a command that was
+//! reassigned meanwhile and doesn't report it. The server seals credentials with a key of this
+//! process.
 
 mod announced;
 mod backoff;
@@ -44,40 +46,40 @@ use self::services::RemoteValues;
 use crate::perform::Performer;
 use crate::source;
 
-/// How long a goodbye may take.
+/// Timeout of the deregistration request.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
-/// What kind of runtime a worker is.
+/// Runtime kind that the worker registers as.
 const KIND: &str = "worker_pool";
 
-/// What a worker is told.
+/// Configuration of a remote worker.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// Its name. No two processes share one: the later of them is taken for the earlier one begun
-    /// anew, and what that held is handed out again.
+    /// Name, unique among all processes. If two processes share one, the server treats the later as
+    /// a restart of the earlier and reissues the earlier one's commands.
     pub name: String,
-    /// The pool whose commands it takes; the default one when `None`.
+    /// Pool whose commands the worker claims. `None` selects the default pool.
     pub pool: Option<String>,
-    /// How many commands it runs at a time.
+    /// Maximum number of commands in flight.
     pub slots: usize,
-    /// What it says of itself.
+    /// Labels shown in the list of workers.
     pub labels: Map,
-    /// Where it answers for its health, if it does.
+    /// URL of the worker's health endpoint, if it has one.
     pub uri: Option<String>,
-    /// How long running commands may take to end when it is told to stop.
+    /// Time that running commands have to finish on shutdown.
     pub grace: Duration,
 }
 
-/// How a worker ended that was told to stop.
+/// Outcome of a worker's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
-    /// Everything it ran was reported.
+    /// The worker reported every command it ran.
     Whole,
-    /// Some of it was stopped and given back.
+    /// The worker stopped some commands and released their leases.
     GaveBack,
 }
 
-/// A worker of a server elsewhere.
+/// A worker for a server in another process.
 pub struct RemoteWorker {
     client: Client,
     options: RemoteOptions,
@@ -88,7 +90,7 @@ pub struct RemoteWorker {
 }
 
 impl RemoteWorker {
-    /// A worker for the server of this client, with these tools.
+    /// Creates a worker for the server of this client, with these tools.
     pub fn new(
         client: Client,
         options: RemoteOptions,
@@ -98,7 +100,7 @@ impl RemoteWorker {
         Self { client, options, tools, clock, counters: Arc::default(), bus: None }
     }
 
-    /// The same, that hears of commands on a bus too. It works without it as well, only later.
+    /// Adds a bus that announces commands. The worker also runs without it, with higher latency.
     #[must_use]
     pub fn with_bus(mut self, bus: Arc<dyn CommandReader>) -> Self {
         self.counters.set_bus();
@@ -110,9 +112,11 @@ impl RemoteWorker {
         self.counters.clone()
     }
 
-    /// Works until told to stop: then it takes no more, lets what runs end for its grace, gives the
-    /// rest back and says goodbye. It registers first; `registered` is told when it has. A server that
-    /// does not answer is waited for, one that refuses is an error.
+    /// Registers the worker and runs commands until `draining` is cancelled. Then claims no more,
+    /// waits up to the grace period for running commands, releases the rest, and deregisters.
+    ///
+    /// Calls `registered` once the server has registered the worker. Waits for an unavailable
+    /// server, and returns an error if the server rejects the registration.
     pub async fn run(
         self,
         draining: CancellationToken,
@@ -151,14 +155,15 @@ impl RemoteWorker {
         };
         lines.flush().await;
         stop.cancel();
-        // It ends at once, whatever it waits for.
+        // The heartbeat task stops at once, even in the middle of a wait.
         let _ = beating.await;
         say_goodbye(&link).await;
         Ok(if is_whole { Drained::Whole } else { Drained::GaveBack })
     }
 }
 
-/// Says what this worker is. Whether that was heard before it was told to stop.
+/// Registers this worker, retrying transient errors. Returns `false` if `draining` is cancelled
+/// first.
 async fn register(
     link: &Link,
     registration: &RegisterRequest,
@@ -182,14 +187,15 @@ async fn register(
     }
 }
 
-/// Gives back what is left. Without an answer it comes back when its lease ends.
+/// Deregisters the worker and releases its remaining leases. If the request fails, the leases
+/// expire.
 async fn say_goodbye(link: &Link) {
     let named = RuntimeNamed { name: link.name.clone(), kind: KIND.to_owned(), release: true };
     let said = tokio::time::timeout(GOODBYE_MAX, link.ask(work::deregister(&named))).await;
     match said {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => warn!(error = chain(&error), "the server did not hear the goodbye"),
-        Err(_) => warn!("the server did not hear the goodbye in time"),
+        Ok(Err(error)) => warn!(error = chain(&error), "failed to deregister worker"),
+        Err(_) => warn!("worker deregistration timed out"),
     }
 }
 

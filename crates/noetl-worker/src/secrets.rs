@@ -16,7 +16,7 @@ use crate::perform::{Command, Performer};
 use crate::services::Services;
 use crate::tokens::Tokens;
 
-/// The secrets of a command. Cheap to clone; clones share what they know.
+/// The secrets of a command. Cheap to clone; clones share the same set.
 #[derive(Clone)]
 pub(crate) struct CommandSecrets {
     source: Option<Arc<dyn CredentialSource>>,
@@ -38,22 +38,24 @@ impl CommandSecrets {
         Self { source, used, tokens, services, command: command.clone() }
     }
 
-    /// Where tools get credentials; what they get is noted.
+    /// Returns the source of credentials for tools. Credentials read from it are registered as
+    /// used.
     pub(crate) fn source(&self) -> Option<Arc<dyn CredentialSource>> {
         self.source.clone()
     }
 
-    /// Notes something the command used that is not to be kept in variables.
+    /// Registers a secret that the command used and must not write to variables.
     pub(crate) fn note(&self, alias: &str, data: &Value) {
         lock(&self.used).note(alias, None, data);
     }
 
-    /// Why a value may not be written, if it may not: variables are part of the log.
+    /// Returns a failure if a value contains a secret and must not be written, because the event
+    /// log records variables.
     pub(crate) fn forbids(&self, written: &Written) -> Option<Failure> {
         let scope = match written.scope {
             SetScope::Ctx => "ctx",
             SetScope::Step => "step",
-            // It ends with the tasks.
+            // Iteration variables are discarded with the tasks and not recorded.
             SetScope::Iter => return None,
         };
         let used = lock(&self.used);
@@ -115,7 +117,7 @@ fn lock(used: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
     used.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes what passes through it.
+/// Registers every credential that is read through it as used.
 struct Noting {
     source: Arc<dyn CredentialSource>,
     used: Arc<Mutex<Secrets>>,

@@ -1,4 +1,4 @@
-//! What tools ask of the control plane through their worker.
+//! Control-plane services that a worker offers to tools.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink, Stream};
 
 use crate::perform::Command;
 
-/// Gives each command what its tools may ask.
+/// Provides each command with the services its tools may use.
 #[async_trait]
 pub trait Services: Send + Sync {
-    /// Results kept beside the log; `None` when there is no way to them.
+    /// Returns access to stored results, or `None` if this worker has none.
     fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>>;
 
-    /// Stored credentials; `None` when there is no way to them.
+    /// Returns access to stored credentials, or `None` if this worker has none.
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>>;
 
-    /// Where its tools print; by default nowhere.
+    /// Returns the sink for the command's step logs. Discards them by default.
     fn logs(&self, _command: &Command) -> LogSink {
         LogSink::default()
     }
 
-    /// Returns the value that a placeholder stands for in the command's execution. Only the control
-    /// plane knows whether it stands for anything.
+    /// Resolves a placeholder within the command's execution. Only the control plane can tell
+    /// whether a text is a valid placeholder.
     async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure>;
 
-    /// Notes a secret that the command found by itself, so that it is replaced wherever it turns
-    /// up in what is reported.
+    /// Registers a secret that the command obtained itself, so that it is redacted in everything
+    /// the worker reports.
     async fn note_secret(
         &self,
         command: &Command,
@@ -38,7 +38,7 @@ pub trait Services: Send + Sync {
     ) -> Result<(), Failure>;
 }
 
-/// No services: tools that need one say so.
+/// Provides no services. A tool that needs one fails with an explanation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoServices;
 
@@ -61,7 +61,7 @@ impl Services for NoServices {
     }
 }
 
-/// The services of a control plane in the same process.
+/// Services of a control plane in the same process.
 pub(crate) struct LocalServices(pub(crate) LocalCommands);
 
 #[async_trait]
@@ -101,7 +101,8 @@ impl Services for LocalServices {
     ) -> Result<(), Failure> {
         let noted = self.0.note_secret(command.execution, alias, data).await;
         noted.map_err(|error| {
-            // What is not known to be secret must not be used: it could not be kept out of the log.
+            // A secret that is not registered must not be used: it could not be redacted from the
+            // event log.
             Failure::new(FailureKind::Connection, format!("a secret cannot be noted: {error}"))
         })
     }
@@ -125,7 +126,7 @@ impl CredentialSource for LocalCredentials {
     }
 }
 
-/// What a step hears of a credential that nobody kept.
+/// Returns the failure of a step whose credential doesn't exist.
 pub(crate) fn no_credential(alias: &str) -> Failure {
     Failure::new(
         FailureKind::Auth,

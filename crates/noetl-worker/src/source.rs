@@ -1,4 +1,4 @@
-//! Where commands come from, and the loop that runs them.
+//! Command sources and the loop that runs their commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,35 @@ use tokio_util::task::TaskTracker;
 use crate::perform::{Command, Performer};
 use crate::services::Services;
 
-/// A way to receive commands and to say how they ended: within a process, by leases over HTTP, or
-/// by whatever else announces them.
+/// A channel to receive commands and report their completions: within a process, by leases over
+/// HTTP, or by another transport that announces them.
 #[async_trait]
 pub trait CommandSource: Send + Sync + 'static {
-    /// What holds a command until it is reported. Dropping it gives the command up.
+    /// Right to a command until it is reported. Dropping it abandons the command.
     type Claim: Send + Sync + 'static;
 
-    /// Commands that are this worker's from now on, at most as many as there are `free` places;
-    /// `None` once no more are to be taken. Comes again by itself while nobody answers.
+    /// Claims up to `free` commands for this worker, waiting until there is at least one. Retries
+    /// internally while the control plane is unavailable. Returns `None` once the worker must claim
+    /// no more.
     async fn take(&self, free: usize) -> Option<Vec<(Command, Self::Claim)>>;
 
-    /// Resolves once no more are to be taken.
+    /// Waits until the worker must claim no more commands.
     async fn over(&self);
 
-    /// What the tools of a command may ask.
+    /// Returns the services for the tools of a command.
     fn services(&self, claim: &Self::Claim) -> Arc<dyn Services>;
 
-    /// Resolves when a command is somebody else's: it is stopped then, and not reported.
+    /// Waits until another worker owns a command. The caller then stops it without a report.
     async fn lost(&self, claim: &Self::Claim);
 
-    /// Says how a command ended. Comes again until that is taken, or cannot count any more. Answers with
-    /// a command to be run in the place of this one, if it was given one.
+    /// Reports a command's completion. Retries until it is accepted or can no longer take effect.
+    /// Returns the command handed off with the response, if any, to run in the same slot.
     async fn report(&self, claim: Self::Claim, ended: Ended) -> Option<(Command, Self::Claim)>;
 }
 
-/// Runs what a source gives, so many at a time, until it gives no more. Then what runs may go on for
-/// up to `grace`, and the rest is stopped and given up. Whether everything was reported.
+/// Runs commands from a source, at most `slots` at a time, until the source closes. Then waits up
+/// to `grace` for running commands, stops the rest, and abandons them. Returns `true` if every
+/// command was reported.
 pub(crate) async fn run<S: CommandSource>(
     source: &Arc<S>,
     performer: &Performer,
@@ -69,7 +71,7 @@ pub(crate) async fn run<S: CommandSource>(
                 let _place = place;
                 tokio::select! {
                     () = carry_out(&*source, &performer, (command, claim)) => {}
-                    // Left claimed: whoever looks after it issues it again.
+                    // The command stays claimed. The control plane reissues it.
                     () = stop.cancelled() => {}
                 }
             });
@@ -84,7 +86,7 @@ pub(crate) async fn run<S: CommandSource>(
     false
 }
 
-/// Runs a command, and those that are given in its place.
+/// Runs a command and those handed off to its slot.
 async fn carry_out<S: CommandSource>(
     source: &S,
     performer: &Performer,
@@ -95,7 +97,7 @@ async fn carry_out<S: CommandSource>(
         let performer = performer.clone().with_services(source.services(&claim));
         let ended = tokio::select! {
             ended = performer.perform(&command) => Some(ended),
-            // What is dropped is stopped: a tool ends what it started.
+            // Dropping the future stops it: a tool terminates everything it started.
             () = source.lost(&claim) => None,
         };
         next = match ended {

@@ -25,7 +25,7 @@ pub(crate) async fn merge(performer: &Performer, command: &Command) -> PipelineE
     }
 }
 
-/// Reads the results of earlier segments; `None` when the command is cancelled meanwhile.
+/// Reads the results of earlier segments. Returns `None` if the command is cancelled meanwhile.
 pub(crate) async fn earlier(
     command: &Command,
     split: &SplitScope,

@@ -1,4 +1,4 @@
-//! Tokens that were asked for, kept until they expire.
+//! Cache of OAuth tokens.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,46 +6,50 @@ use std::time::Duration;
 
 use noetl_model::{ExecutionId, Failure, Map, Timestamp};
 
-/// How many tokens are kept; past that those that have expired make room, then all of them.
+/// Maximum number of cached tokens. When it is reached, expired tokens are evicted, then all of
+/// them.
 const TOKENS_MAX: usize = 1024;
 
-/// How long before its end a token is not used any more: a request takes its time.
+/// Time before its expiration at which a token is no longer used, because a request takes time.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// How many tokens are remembered for marks; past that the one that was used first is forgotten.
+/// Maximum number of tokens remembered for placeholders. Beyond it, the one used first is evicted.
 const USED_MAX: usize = 4096;
 
-/// Tokens by what was asked for them. Whoever can ask the same has the same secrets.
+/// Tokens by the request that obtains them. Callers that can send the same request have the same
+/// secrets, so they may share a token.
 #[derive(Default)]
 pub(crate) struct Tokens {
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     used: Mutex<Used>,
 }
 
-/// Tokens by the execution that used them and the name its marks have. Two playbooks may give the same
-/// name to different tokens, and neither is to be sent the other's.
+/// Tokens by the execution that used them and the label in its placeholders. Two playbooks may use
+/// the same label for different tokens, and neither may receive the other's.
 #[derive(Default)]
 struct Used {
     fields: HashMap<(ExecutionId, String), Map>,
-    /// The oldest first.
+    /// Keys of `fields` by first use, oldest first.
     order: VecDeque<(ExecutionId, String)>,
 }
 
-/// The place of one token; held while it is asked for, so that it is asked for once.
+/// Cache entry of a token, locked while the token is requested, so that concurrent callers send one
+/// request.
 type Slot = tokio::sync::Mutex<Option<Token>>;
 
-/// A token with the other fields of its answer.
+/// A token with the other fields of its response.
 #[derive(Clone)]
 pub(crate) struct Token {
     pub(crate) fields: Map,
-    /// Until when it is used; `None` for one that is used once.
+    /// Time until which the token is used; `None` if the lifetime is unknown, so it is not cached.
     until: Option<Timestamp>,
 }
 
 impl Token {
-    /// A token that is good for so long from now, if that is known.
+    /// Creates a token that expires `good_for` after `now`, if its lifetime is known.
     pub(crate) fn new(fields: Map, now: Timestamp, good_for: Option<Duration>) -> Self {
-        // A token of a minute would otherwise be asked for each time.
+        // The margin is at most half the lifetime; otherwise a token valid for less than the margin
+        // would be requested on every use.
         let usable = |good_for: Duration| good_for.saturating_sub(MARGIN.min(good_for / 2));
         let until = good_for.map(|good_for| now.plus(usable(good_for)));
         Self { fields, until }
@@ -57,7 +61,7 @@ impl Token {
 }
 
 impl Tokens {
-    /// The token of a request, asked for unless one is at hand.
+    /// Returns the token of a request from the cache, or obtains it with `ask`.
     pub(crate) async fn get<F>(
         &self,
         request: String,
@@ -77,7 +81,7 @@ impl Tokens {
         Ok(token)
     }
 
-    /// Remembers what the marks of an execution with this name stand for: the newest token.
+    /// Records the newest token that an execution's placeholders with this label stand for.
     pub(crate) fn note_use(&self, execution: ExecutionId, label: &str, fields: &Map) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (execution, label.to_owned());
@@ -91,13 +95,14 @@ impl Tokens {
         }
     }
 
-    /// What the marks of an execution with this name stand for, if this process knows.
+    /// Returns the token that an execution's placeholders with this label stand for, if this
+    /// process has used it.
     pub(crate) fn used(&self, execution: ExecutionId, label: &str) -> Option<Map> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.fields.get(&(execution, label.to_owned())).cloned()
     }
 
-    /// Forgets the token of a request: somebody did not take it.
+    /// Evicts the token of a request after a service rejected it.
     pub(crate) fn forget(&self, request: &str) {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
     }

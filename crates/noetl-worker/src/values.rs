@@ -1,4 +1,4 @@
-//! Values that a command names and does not carry.
+//! Loads values that a command references but doesn't contain.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// The pause after a value could not be had for now; doubled each time up to the longest.
+/// Bounds of the backoff after a transient load failure. The delay doubles with each failure.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// Where a worker finds values that are kept beside the log.
+/// Source of values stored as blobs outside the event log.
 #[async_trait]
 pub trait Values: Send + Sync {
-    /// The bytes of a value, checked against their digest.
+    /// Loads the bytes of a blob and verifies them against their digest.
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError>;
 }
 
-/// Why a value was not read.
+/// A failed load of a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
     pub message: String,
-    /// Whether another try may be answered.
+    /// Whether a retry may succeed.
     pub is_passing: bool,
 }
 
@@ -39,7 +39,7 @@ impl Values for noetl_control::LocalCommands {
     }
 }
 
-/// The values one command has asked for; all of its iterations share them.
+/// Values that one command has loaded, shared by all of its iterations.
 pub(crate) struct Found<'a> {
     values: &'a dyn Values,
     known: Mutex<HashMap<Arc<str>, Data>>,
@@ -50,8 +50,8 @@ impl<'a> Found<'a> {
         Self { values, known: Mutex::default() }
     }
 
-    /// The value at a place, or why it cannot be had. Comes again while its keeper is away; `None`
-    /// when the command is cancelled meanwhile.
+    /// Returns the referenced value, or the reason it cannot be read. Retries while the blob store
+    /// is unavailable. Returns `None` if the command is cancelled meanwhile.
     pub(crate) async fn find(
         &self,
         place: &Place,
@@ -60,7 +60,7 @@ impl<'a> Found<'a> {
         let Place::Blob(reference) = place else {
             return Some(Err("only the control plane reads the log".to_owned()));
         };
-        // Held while it is read: whoever else needs the same value needs it once.
+        // The lock covers the load, so that concurrent iterations load a value only once.
         let mut known = self.known.lock().await;
         if let Some(data) = known.get(&reference.digest) {
             return Some(Ok(data.clone()));
@@ -69,7 +69,7 @@ impl<'a> Found<'a> {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err(why)),
         };
-        // To read a large text is work, and others share this thread.
+        // Parsing a large text takes long enough to block the other tasks on this thread.
         let read = tokio::task::spawn_blocking(move || {
             serde_json::from_slice(&bytes).map(from_json_owned).map_err(|error| error.to_string())
         });
@@ -94,7 +94,7 @@ impl<'a> Found<'a> {
             match loaded {
                 Ok(bytes) => return Some(Ok(bytes)),
                 Err(error) if !error.is_passing => return Some(Err(error.message)),
-                Err(error) => warn!(error = %error.message, "a value is not to be had yet"),
+                Err(error) => warn!(error = %error.message, "failed to load value, retrying"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}

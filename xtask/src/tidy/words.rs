@@ -39,9 +39,6 @@ fn judge(comment: &str) -> Option<(String, &'static str)> {
         let number = second.trim_start_matches('#');
         let pair = format!("{first} {second}");
         match first.to_lowercase().as_str() {
-            "no" if second.eq_ignore_ascii_case("longer") => {
-                return Some((said(&pair), "say what holds; history goes into the commit"));
-            }
             "phase" | "round" if is_number(number) => {
                 return Some((said(&pair), "say what the code is for; plans go elsewhere"));
             }
@@ -92,7 +89,6 @@ mod tests {
         for comment in [
             "FIXME: slow",
             "XXX",
-            "This is no longer used.",
             "Part of Phase 3.",
             "See round 12",
             "Fixes #42.",

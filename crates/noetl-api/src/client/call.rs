@@ -1,4 +1,4 @@
-//! One call: what is asked, and the shape of what comes back.
+//! One API call: the request, and the type of its response.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,19 +12,19 @@ use serde::de::DeserializeOwned;
 
 use super::ClientError;
 
-/// A call whose answer reads as `T`.
+/// An API call whose response body decodes as `T`.
 pub struct Call<T> {
     method: Method,
     segments: Vec<String>,
     query: Vec<(&'static str, String)>,
-    /// What is sent, and what that is.
+    /// Body and its media type.
     body: Option<(Bytes, &'static str)>,
     also: Option<StatusCode>,
     reads: PhantomData<fn() -> T>,
 }
 
 impl<T> fmt::Debug for Call<T> {
-    // A body may hold what is secret.
+    // Omits the body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} /{}", self.method, self.segments.join("/"))
     }
@@ -45,7 +45,7 @@ impl<T> Call<T> {
         Self { body: content, ..Self::new(Method::POST, segments) }
     }
 
-    /// A call whose body is these bytes, whatever they are.
+    /// Builds a `PUT` call with a binary body.
     pub(super) fn put<const N: usize>(segments: [&str; N], body: Bytes) -> Self {
         let content = Some((body, "application/octet-stream"));
         Self { body: content, ..Self::new(Method::PUT, segments) }
@@ -62,19 +62,19 @@ impl<T> Call<T> {
         }
     }
 
-    /// The same with a parameter, if it has a value.
+    /// Adds a query parameter if `value` is `Some`.
     pub(super) fn with(mut self, name: &'static str, value: Option<impl fmt::Display>) -> Self {
         self.query.extend(value.map(|value| (name, value.to_string())));
         self
     }
 
-    /// The same, whose answer may come under this status, too.
+    /// Accepts `status` as a response, in addition to success statuses.
     pub(super) fn also(mut self, status: StatusCode) -> Self {
         self.also = Some(status);
         self
     }
 
-    /// How many bytes are sent.
+    /// Returns the size of the request body in bytes.
     pub(super) fn size(&self) -> usize {
         self.body.as_ref().map_or(0, |(body, _)| body.len())
     }
@@ -89,7 +89,7 @@ impl<T> Call<T> {
         base: &Url,
     ) -> Result<RequestBuilder, ClientError> {
         let mut url = base.clone();
-        // Each segment is escaped, so that a name with a slash stays one name.
+        // Escapes each segment, so a slash in a name doesn't split the path.
         match url.path_segments_mut() {
             Ok(mut path) => path.pop_if_empty().extend(&self.segments),
             Err(()) => return Err(ClientError::Address(base.to_string())),
@@ -105,14 +105,14 @@ impl<T> Call<T> {
     }
 }
 
-/// What a control plane answered.
+/// Decoded response of the control plane.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
-    /// What it means.
+    /// Response body decoded as `T`.
     pub value: T,
-    /// What it said, with every field it sent.
+    /// Response body as JSON, including fields that `T` doesn't have.
     pub body: Value,
-    /// The time it put on the answer, as HTTP writes it.
+    /// Value of the HTTP `Date` header.
     pub date: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Every call of the control plane that a person or a worker makes, each with its answer's type.
+//! API calls that people and workers make. Each function builds a [`Call`] with the type of its
+//! response.
 
 mod access;
 
@@ -38,69 +39,69 @@ use crate::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, Whoami};
 use crate::why::WhyReply;
 use crate::workers::RuntimeView;
 
-/// Whether the control plane is well. One that says it is not is an answer, not a refusal.
+/// Returns the health of the control plane. Status 503 is a response, not an error.
 pub fn health() -> Call<Health> {
     Call::get(["api", "health"]).also(StatusCode::SERVICE_UNAVAILABLE)
 }
 
-/// Who the caller is, and what the caller may do.
+/// Returns the identity, tenant, and roles of the caller.
 pub fn whoami() -> Call<Whoami> {
     Call::get(["api", "whoami"])
 }
 
-/// Registers a document; one with errors too when `force` is given.
+/// Registers a document. With `force`, registers it even if it has errors.
 pub fn register(request: &RegisterRequest, force: bool) -> Call<RegisterReply> {
     Call::post(["api", "catalog", "register"], request).with("force", force.then_some("true"))
 }
 
-/// Registers several documents, one after the other.
+/// Registers several documents, one after the other. A failure doesn't affect the other documents.
 pub fn register_batch(request: &BatchRequest, force: bool) -> Call<BatchReply> {
     Call::post(["api", "catalog", "register", "batch"], request)
         .with("force", force.then_some("true"))
 }
 
-/// Looks at a document without keeping it.
+/// Checks a document without storing it.
 pub fn validate(request: &CheckRequest) -> Call<CheckReply> {
     Call::post(["api", "catalog", "validate"], request)
 }
 
-/// Documents of a kind, or all.
+/// Returns all versions of documents, newest first. `kind` restricts the list to one kind.
 pub fn documents(kind: Option<&str>) -> Call<ListReply> {
     let request = ListRequest { resource_type: kind.map(str::to_owned) };
     Call::post(["api", "catalog", "list"], &request)
 }
 
-/// One document.
+/// Returns one document by ID, or by path and version.
 pub fn document(request: &ResourceRequest) -> Call<Entry> {
     Call::post(["api", "catalog", "resource"], request)
 }
 
-/// Starts an execution.
+/// Starts an execution of a playbook.
 pub fn execute(request: &ExecuteRequest) -> Call<ExecuteReply> {
     Call::post(["api", "execute"], request)
 }
 
-/// Starts several executions.
+/// Starts several executions. A failure doesn't affect the other executions.
 pub fn execute_batch(request: &execute::BatchRequest) -> Call<execute::BatchReply> {
     Call::post(["api", "execute", "batch"], request)
 }
 
-/// Which executions to list.
+/// Filter and page of [`executions`]. `None` means no restriction, or the server's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Which {
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: Option<String>,
-    /// With this in their path.
+    /// Substring of the catalog path, case-insensitive.
     pub path: Option<String>,
-    /// Started by this execution.
+    /// ID of the parent execution.
     pub parent: Option<ExecutionId>,
-    /// At most so many.
+    /// Maximum number of executions. Default: 50. The server returns at most 100.
     pub limit: Option<u64>,
-    /// After so many.
+    /// Number of executions to skip. Default: 0.
     pub offset: Option<u64>,
 }
 
-/// Executions, newest start first.
+/// Returns executions, newest start first.
 pub fn executions(which: &Which) -> Call<Vec<ExecutionView>> {
     Call::get(["api", "executions"])
         .with("status", which.status.as_ref())
@@ -110,29 +111,33 @@ pub fn executions(which: &Which) -> Call<Vec<ExecutionView>> {
         .with("offset", which.offset)
 }
 
-/// One execution with the newest part of its log.
+/// Returns an execution with its events, oldest first. The server limits a response to the newest
+/// 100,000 events.
 pub fn execution(id: ExecutionId) -> Call<ExecutionDetail> {
     Call::get(["api", "executions", &id.to_string()])
 }
 
-/// How one execution stands.
+/// Returns the status of an execution.
 pub fn status(id: ExecutionId) -> Call<StatusReply> {
     Call::get(["api", "executions", &id.to_string(), "status"])
 }
 
-/// A stretch of a log after a place in it, oldest first.
+/// Returns events of an execution with a sequence number above `after`, oldest first. Default of
+/// `limit`: 500. The server returns at most 2,000.
 pub fn events(id: ExecutionId, after: u64, limit: Option<usize>) -> Call<EventsReply> {
     Call::get(["api", "executions", &id.to_string(), "events"])
         .with("after", Some(after))
         .with("limit", limit)
 }
 
-/// A log as it grows; see [`Client::follow`](super::Client::follow).
+/// Streams the events of an execution as they are committed. Read with
+/// [`Client::follow`](super::Client::follow).
 pub fn stream(id: ExecutionId) -> Call<()> {
     Call::get(["api", "executions", &id.to_string(), "stream"])
 }
 
-/// What steps printed, after a line.
+/// Returns step logs of an execution after line number `after`. `command` restricts them to one
+/// command. Default of `limit`: 500. The server returns at most 5,000.
 pub fn logs(
     id: ExecutionId,
     command: Option<&str>,
@@ -145,19 +150,20 @@ pub fn logs(
         .with("limit", limit)
 }
 
-/// What steps print, as they do; see [`Client::follow`](super::Client::follow).
+/// Streams step logs of an execution as they are written. Read with
+/// [`Client::follow`](super::Client::follow).
 pub fn log_stream(id: ExecutionId, command: Option<&str>) -> Call<()> {
     Call::get(["api", "executions", &id.to_string(), "logs"])
         .with("command", command)
         .with("follow", Some("true"))
 }
 
-/// Why an execution stands as it does.
+/// Returns the waits of a running execution, or the reason why an execution ended.
 pub fn why(id: ExecutionId) -> Call<WhyReply> {
     Call::get(["api", "executions", &id.to_string(), "why"])
 }
 
-/// What a log says up to some event or time.
+/// Returns the state of an execution as of an event or time.
 pub fn replay(query: &ReplayQuery) -> Call<Value> {
     Call::get(["api", "replay", "state"])
         .with("execution_id", query.execution_id.as_ref())
@@ -171,176 +177,180 @@ pub fn replay(query: &ReplayQuery) -> Call<Value> {
         .with("resolve_payloads", query.resolve_payloads.as_ref())
 }
 
-/// Stops an execution.
+/// Cancels an execution. Child executions that it waits for are cancelled with it.
 pub fn cancel(id: ExecutionId, request: &CancelRequest) -> Call<CancelReply> {
     Call::post(["api", "executions", &id.to_string(), "cancel"], request)
 }
 
-/// Steps that wait for a person.
+/// Returns up to `limit` pending approvals, oldest first.
 pub fn approvals(limit: usize) -> Call<ApprovalList> {
     Call::get(["api", "approvals"]).with("limit", Some(limit))
 }
 
-/// Gives a step the answer it waits for.
+/// Answers a parked command, such as an approval.
 pub fn answer(id: ExecutionId, command: CommandId, request: &AnswerRequest) -> Call<AnswerReply> {
     Call::post(["api", "executions", &id.to_string(), "answers", &command.to_string()], request)
 }
 
-/// Starts an execution with the past of another.
+/// Starts an execution that continues from an event of another execution.
 pub fn fork(id: ExecutionId, request: &ForkRequest) -> Call<ForkReply> {
     Call::post(["api", "executions", &id.to_string(), "fork"], request)
 }
 
-/// Starts an execution that does again what failed in another.
+/// Starts an execution that repeats the failed part of another execution.
 pub fn retry(id: ExecutionId, request: &RetryRequest) -> Call<ForkReply> {
     Call::post(["api", "executions", &id.to_string(), "retry"], request)
 }
 
-/// Starts an execution with the workload of another.
+/// Starts an execution of the same playbook version with the workload of another execution.
 pub fn rerun(id: ExecutionId, request: &RerunRequest) -> Call<ExecuteReply> {
     Call::post(["api", "executions", &id.to_string(), "rerun"], request)
 }
 
-/// Stops what has run for long.
+/// Cancels running executions that started long ago, at most 500 per call.
 pub fn cleanup(request: &CleanupRequest) -> Call<CleanupReply> {
     Call::post(["api", "executions", "cleanup"], request)
 }
 
-/// Says something about an execution, as a worker does.
+/// Reports an event of an execution, as workers do.
 pub fn report(event: &EventRequest) -> Call<EventReply> {
     Call::post(["api", "events"], event)
 }
 
-/// One command.
+/// Returns a command by its ID.
 pub fn command(id: CommandId) -> Call<Command> {
     Call::get(["api", "commands", &id.to_string()])
 }
 
-/// Takes a command for a worker that knows our words.
+/// Claims a command for a worker that reads the `native` encoding.
 pub fn claim(id: CommandId, worker_id: &str) -> Call<ClaimReply> {
     let dialect = Some("native".to_owned());
     let request = ClaimRequest { worker_id: worker_id.to_owned(), dialect };
     Call::post(["api", "commands", &id.to_string(), "claim"], &request)
 }
 
-/// Keeps a credential in the place of any that has its name.
+/// Stores a credential. Replaces the credential with the same name, if any.
 pub fn put_credential(request: &PutCredential) -> Call<CredentialView> {
     Call::post(["api", "credentials"], request)
 }
 
-/// Credentials, without what is secret.
+/// Returns credentials without their secrets, sorted by name. `kind` restricts them to one type,
+/// `q` to names and descriptions that contain a text.
 pub fn credentials(kind: Option<&str>, q: Option<&str>) -> Call<CredentialList> {
     Call::get(["api", "credentials"]).with("type", kind).with("q", q)
 }
 
-/// One credential, by name or id.
+/// Returns a credential by name or ID. Includes the secret if `include_data` is set.
 pub fn credential(name: &str, include_data: bool) -> Call<CredentialView> {
     Call::get(["api", "credentials", name]).with("include_data", Some(include_data))
 }
 
-/// Removes a credential, by name or id.
+/// Deletes a credential by name or ID.
 pub fn delete_credential(name: &str) -> Call<CredentialDeleted> {
     Call::delete(["api", "credentials", name])
 }
 
-/// Registers a subscription whose document is in the catalog.
+/// Registers a subscription for the document at a catalog path.
 pub fn subscribe(path: &str) -> Call<SubscriptionStatus> {
     let request = SubscribeRequest { path: path.to_owned() };
     Call::post(["api", "subscriptions"], &request)
 }
 
-/// All subscriptions.
+/// Returns all subscriptions, including deactivated ones.
 pub fn subscriptions() -> Call<SubscriptionList> {
     Call::get(["api", "subscriptions"])
 }
 
-/// One subscription.
+/// Returns a subscription by its ID.
 pub fn subscription(id: i64) -> Call<SubscriptionStatus> {
     Call::get(["api", "subscriptions", &id.to_string()])
 }
 
-/// Moves a subscription: `activate`, `pause`, `resume`, `drain` or `deactivate`.
+/// Changes the state of a subscription. `action`: `activate`, `pause`, `resume`, `drain`, or
+/// `deactivate`.
 pub fn move_subscription(id: i64, action: &str) -> Call<SubscriptionStatus> {
     let nothing = serde_json::json!({});
     Call::post(["api", "subscriptions", &id.to_string(), action], &nothing)
 }
 
-/// A stretch of a subscription's log after a place in it, oldest first.
+/// Returns events of a subscription with a sequence number above `after`, oldest first. Default of
+/// `limit`: 500. The server returns at most 2,000.
 pub fn subscription_events(id: i64, after: u64, limit: Option<usize>) -> Call<SubscriptionEvents> {
     Call::get(["api", "subscriptions", &id.to_string(), "events"])
         .with("after", Some(after))
         .with("limit", limit)
 }
 
-/// Acts on a subscription as a runtime, or goes on with it.
+/// Acquires or renews the lease of a subscription for a runtime.
 pub fn lease_subscription(id: i64, request: &LeaseRequest) -> Call<LeaseReply> {
     Call::post(["api", "subscriptions", &id.to_string(), "lease"], request)
 }
 
-/// Ends that a runtime acts on a subscription.
+/// Releases a runtime's lease of a subscription, or its registration as waiting for the lease.
 pub fn release_subscription(id: i64, holder: &str) -> Call<SubscriptionStatus> {
     let request = ReleaseRequest { holder: holder.to_owned() };
     Call::post(["api", "subscriptions", &id.to_string(), "release"], &request)
 }
 
-/// Keeps a message that cannot be dispatched.
+/// Stores a message that can't be dispatched as a dead letter.
 pub fn dead_letter(id: i64, request: &DeadLetterRequest) -> Call<DeadLetterReply> {
     Call::post(["api", "subscriptions", &id.to_string(), "dead-letters"], request)
 }
 
-/// All schedules.
+/// Returns all schedules in ID order.
 pub fn schedules() -> Call<ScheduleList> {
     Call::get(["api", "schedules"])
 }
 
-/// One schedule.
+/// Returns a schedule by its ID.
 pub fn schedule(id: i64) -> Call<ScheduleView> {
     Call::get(["api", "schedules", &id.to_string()])
 }
 
-/// Makes a schedule.
+/// Creates a schedule that starts a playbook.
 pub fn create_schedule(request: &ScheduleRequest) -> Call<ScheduleView> {
     Call::post(["api", "schedules"], request)
 }
 
-/// Does something to a schedule: `pause` or `resume`.
+/// Pauses or resumes a schedule. `action`: `pause` or `resume`.
 pub fn act_on_schedule(id: i64, action: &str) -> Call<ScheduleView> {
     let nothing = serde_json::json!({});
     Call::post(["api", "schedules", &id.to_string(), action], &nothing)
 }
 
-/// Runs a schedule now.
+/// Starts the playbook of a schedule now. The next scheduled run is unchanged, and the overlap
+/// policy doesn't apply.
 pub fn run_schedule(id: i64) -> Call<ExecuteReply> {
     let nothing = serde_json::json!({});
     Call::post(["api", "schedules", &id.to_string(), "run"], &nothing)
 }
 
-/// Deletes a schedule.
+/// Deletes a schedule. Executions that it started continue.
 pub fn delete_schedule(id: i64) -> Call<ScheduleDeleted> {
     Call::delete(["api", "schedules", &id.to_string()])
 }
 
-/// Workers that registered.
+/// Returns registered workers. `status` is an exact match, `name` a substring.
 pub fn workers(status: Option<&str>, name: Option<&str>) -> Call<Vec<RuntimeView>> {
     Call::get(["api", "worker", "pools"]).with("status", status).with("name", name)
 }
 
-/// Makes a token.
+/// Creates an access token. Only this response contains the secret.
 pub fn create_token(request: &NewToken) -> Call<MadeToken> {
     Call::post(["api", "tokens"], request)
 }
 
-/// Tokens of the caller's tenant.
+/// Returns the access tokens of the caller's tenant, oldest first.
 pub fn tokens() -> Call<TokenList> {
     Call::get(["api", "tokens"])
 }
 
-/// Ends a token.
+/// Revokes an access token. Other servers on the same database reject it within seconds.
 pub fn revoke_token(id: &str) -> Call<TokenRevoked> {
     Call::delete(["api", "tokens", id])
 }
 
-/// Who asked for which secret, latest first.
+/// Returns up to `limit` audit records of secret requests, latest first.
 pub fn audit(
     credential: Option<&str>,
     execution: Option<ExecutionId>,
@@ -352,12 +362,12 @@ pub fn audit(
         .with("limit", Some(limit))
 }
 
-/// Runs SQL on the database of a control plane that keeps its data in Postgres.
+/// Runs a SQL statement on the control plane's database. Requires a Postgres store.
 pub fn sql(request: &SqlRequest) -> Call<SqlReply> {
     Call::post(["api", "postgres", "execute"], request)
 }
 
-/// Executions, every id as text.
+/// Returns executions with every ID as text, newest start first.
 pub fn ehdb_executions(
     status: Option<&str>,
     limit: Option<u64>,
@@ -369,12 +379,14 @@ pub fn ehdb_executions(
         .with("offset", offset)
 }
 
-/// How one execution stands, every id as text; one that is not there is no refusal.
+/// Returns the state of an execution with every ID as text. An unknown execution is not an error:
+/// `exists` is `false`.
 pub fn ehdb_execution(id: ExecutionId) -> Call<EhdbState> {
     Call::get(["api", "ehdb", "executions", &id.to_string()])
 }
 
-/// Events of one execution after another event, oldest first, every id as text.
+/// Returns events of an execution after the event with ID `after`, oldest first, with every ID as
+/// text.
 pub fn ehdb_events(id: ExecutionId, after: Option<i64>, limit: Option<u64>) -> Call<EhdbEvents> {
     Call::get(["api", "ehdb", "executions", &id.to_string(), "events"])
         .with("after", after)

@@ -1,4 +1,4 @@
-//! A stream that is read on when its connection is lost.
+//! Reader of an event stream that reconnects after a lost connection.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,26 +11,27 @@ use super::messages::{Message, Messages};
 use super::{Call, Client, ClientError, decode, refused};
 use crate::stream::StreamEnd;
 
-/// How long to wait before coming again when the stream does not say.
+/// Delay before a reconnect if the stream didn't set one.
 const WAIT: Duration = Duration::from_secs(2);
-/// The longest wait a stream can ask for.
+/// Maximum delay before a reconnect, even if the stream requests a longer one.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// How often in a row to come again. With the wait, some minutes: a control plane that is moved to
-/// another machine is back by then, and one that is gone for good must not be waited for.
+/// Maximum number of consecutive connection attempts. With the delay, several minutes: enough for a
+/// control plane that moves to another machine, without waiting forever for one that is gone.
 const TRIES_MAX: u32 = 150;
 
-/// What is heard from a stream.
+/// Item returned by [`Follow::next`].
 #[derive(Debug)]
 pub enum Heard {
-    /// The next item: its place, and what it is.
+    /// Next item: its ID in the stream, and its body.
     Item(u64, Value),
-    /// The execution is over and everything was sent. There is nothing after it.
+    /// The execution ended and all items were sent. The stream has no further items.
     End(StreamEnd),
-    /// The connection was lost; asked again, the stream is read on from where it was.
+    /// The connection was lost. The next call of [`Follow::next`] reconnects and continues after
+    /// the last item.
     Lost(ClientError),
 }
 
-/// Reads one stream.
+/// Reader of one event stream.
 #[derive(Debug)]
 pub struct Follow {
     client: Client,
@@ -39,7 +40,8 @@ pub struct Follow {
     connection: Option<Response>,
     messages: Messages,
     ready: VecDeque<Message>,
-    /// Whether it was ever connected: the first time, what is wrong is said at once.
+    /// Whether a connection was ever established. Until then, errors are returned instead of
+    /// retried.
     was_there: bool,
     tries: u32,
 }
@@ -58,13 +60,20 @@ impl Follow {
         }
     }
 
-    /// The place of the last item.
+    /// Returns the ID of the last returned item, or the initial value if there is none.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// What comes next. No item is given twice and none is left out, whatever happened to the
-    /// connection in between. It may be dropped while it waits, and called again.
+    /// Waits for the next item and reconnects if necessary. Each item is returned exactly once,
+    /// even across reconnects.
+    ///
+    /// Cancellation safe: dropping the future loses no item.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the first connection fails, if the server responds with a permanent
+    /// error, if reconnecting failed too often, or if the response is not a valid event stream.
     pub async fn next(&mut self) -> Result<Heard, ClientError> {
         loop {
             while let Some(message) = self.ready.pop_front() {
@@ -82,7 +91,8 @@ impl Follow {
                     let whole = whole.map_err(|error| ClientError::Shape(error.into()))?;
                     self.ready.extend(whole);
                 }
-                // It ended without a last word, as when the control plane stops.
+                // The stream closed without an `end` event, for example because the control plane
+                // is shutting down.
                 Ok(None) => self.connection = None,
                 Err(error) => {
                     self.connection = None;
@@ -108,7 +118,8 @@ impl Follow {
         Ok(Some(Heard::Item(place, item)))
     }
 
-    /// Connects, or waits to do so again. An error is final.
+    /// Connects, after a delay if this is not the first attempt. Returns `Ok` without a connection
+    /// if a retry may succeed; an error is final.
     async fn connect(&mut self) -> Result<(), ClientError> {
         if self.tries > 0 {
             tokio::time::sleep(self.wait()).await;

@@ -1,38 +1,39 @@
-//! Server-sent events out of bytes, however they are cut.
+//! Incremental parser for server-sent events.
 
-/// The longest message. A row of a log holds a step's result, which is far smaller.
+/// Maximum size of a message, in bytes. An event of an execution is far smaller.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// One message.
+/// A parsed server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Message {
-    /// What kind; `message` is left out.
+    /// Value of `event`. Empty for the default type, `message`.
     pub(super) event: String,
-    /// Its lines, with a line feed between them.
+    /// Values of `data`, joined by line feeds.
     pub(super) data: String,
-    /// Where a reader that comes again goes on.
+    /// Value of `id`, sent as `Last-Event-ID` on reconnect.
     pub(super) id: Option<String>,
 }
 
-/// A message that is longer than any can be.
+/// A message exceeds [`MESSAGE_MAX`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of the stream is longer than {} MiB", MESSAGE_MAX >> 20)]
 pub(super) struct TooLong;
 
-/// Puts messages together.
+/// Parser state for server-sent events.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return, whose line feed is no line of its own.
+    /// Whether the last byte was a carriage return. A line feed after it belongs to the same line
+    /// end.
     after_return: bool,
     next: Message,
     has_data: bool,
-    /// How long to wait before coming again, if the stream says.
+    /// Reconnect delay in milliseconds, if the stream set one.
     pub(super) retry_ms: Option<u64>,
 }
 
 impl Messages {
-    /// Takes bytes, and gives the messages that they complete.
+    /// Parses bytes and returns the messages that they complete. Input may be split anywhere.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Message>, TooLong> {
         let mut whole = Vec::new();
         for &byte in bytes {
@@ -49,7 +50,7 @@ impl Messages {
         Ok(whole)
     }
 
-    /// Forgets what a lost connection left unfinished.
+    /// Discards the incomplete message of a lost connection. Keeps the reconnect delay.
     pub(super) fn begin_again(&mut self) {
         *self = Self { retry_ms: self.retry_ms, ..Self::default() };
     }
@@ -73,7 +74,7 @@ impl Messages {
             "event" => value.clone_into(&mut self.next.event),
             "id" => self.next.id = Some(value.to_owned()),
             "retry" => self.retry_ms = value.parse().ok().or(self.retry_ms),
-            // A comment, or a field that is not known.
+            // Ignores comments and unknown fields.
             _ => {}
         }
         None

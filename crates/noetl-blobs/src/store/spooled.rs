@@ -1,4 +1,4 @@
-//! Content piece by piece: from a file into an object, and from an object.
+//! Streaming reads and writes: uploads a blob from a spool file and reads byte ranges of an object.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use object_store::{GetOptions, GetRange, ObjectStoreExt, WriteMultipart};
 use super::{ObjectBlobs, WRITES_MAX, failed, is_not_found};
 use crate::generation::Generation;
 
-/// Parts under way at a time; each is a few mebibytes in memory.
+/// Maximum parts in flight per upload. Each part uses a few mebibytes of memory.
 const PARTS_MAX: usize = 1;
 
 impl ObjectBlobs {
@@ -28,7 +28,8 @@ impl ObjectBlobs {
         }
     }
 
-    /// One try. What the file cannot give is the outer error.
+    /// Uploads once. The outer error is a failed read of the spool file; the inner one comes from
+    /// the object store.
     async fn upload(
         &self,
         path: &Path,
@@ -47,7 +48,7 @@ impl ObjectBlobs {
             }
             at += u64::try_from(piece.len()).unwrap_or(u64::MAX);
             if let Err(error) = writing.wait_for_capacity(PARTS_MAX).await {
-                // Nothing of it shows; what the place keeps of it is its own to remove.
+                // No object becomes visible. The backend removes the parts that it has stored.
                 let _ = writing.abort().await;
                 return Ok(Err(error));
             }
@@ -56,7 +57,8 @@ impl ObjectBlobs {
         Ok(writing.finish().await.map(drop))
     }
 
-    /// A part of one writing; none when it was replaced since it was listed.
+    /// Reads at most `most` bytes of an object from offset `from`. Returns `None` if the object was
+    /// replaced since it was listed.
     pub(super) async fn fetch_part(
         &self,
         generation: &Generation,

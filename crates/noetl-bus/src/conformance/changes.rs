@@ -1,4 +1,4 @@
-//! What is changed in a stream that is there: subjects of consumers, and messages that go.
+//! Cases that change an existing stream: consumer filters and deleted messages.
 
 use super::{Answer, Subject, consumer, ids, messages, settings, states, until_waiting};
 use crate::{Consumer, Stored, StreamSettings};

@@ -1,31 +1,31 @@
-//! One stream in memory, with those who read it.
+//! One in-memory stream and its consumers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::subject::is_of;
 use crate::{Consumer, ConsumerState, Kept, Message, Stored, StreamSettings, StreamState};
 
-/// A stream with its messages.
+/// A stream and its messages.
 #[derive(Debug)]
 pub(super) struct KeptStream {
     pub(super) settings: StreamSettings,
     kept: Vec<Kept>,
-    /// Places of messages that were removed.
+    /// Indexes of deleted messages.
     removed: BTreeSet<usize>,
     ids: HashSet<String>,
     made: i128,
     readers: BTreeMap<String, Reader>,
 }
 
-/// How far a consumer came.
+/// Position of a consumer.
 #[derive(Debug)]
 struct Reader {
     filter: String,
-    /// The place of the next message it has not been given.
+    /// Index of the next message to deliver.
     next: usize,
-    /// Places of what it was given and has not answered for.
+    /// Indexes of messages delivered and not acked.
     given: BTreeSet<usize>,
-    /// The same, to be given once more.
+    /// Indexes of nacked messages, to be redelivered before new ones.
     again: BTreeSet<usize>,
 }
 
@@ -41,13 +41,13 @@ impl KeptStream {
         }
     }
 
-    /// Every message there is, oldest first.
+    /// Returns every stored message, oldest first.
     pub(super) fn kept(&self) -> impl Iterator<Item = &Kept> {
         let placed = self.kept.iter().enumerate();
         placed.filter(|(place, _)| !self.removed.contains(place)).map(|(_, kept)| kept)
     }
 
-    /// Removes messages up to the `until`th, which count from 1.
+    /// Deletes matching messages up to and including sequence number `until`, which counts from 1.
     pub(super) fn discard(&mut self, filter: &str, until: u64) {
         let count = usize::try_from(until).unwrap_or(usize::MAX);
         for (place, kept) in self.kept.iter().enumerate().take(count) {
@@ -74,7 +74,7 @@ impl KeptStream {
         });
     }
 
-    /// Gives a reader another filter. Whether there is one of its name.
+    /// Changes a consumer's filter. Returns `false` if there is no consumer of this name.
     pub(super) fn redirect(&mut self, consumer: &Consumer) -> bool {
         let found = self.readers.get_mut(&consumer.name);
         found.map(|reader| consumer.filter.clone_into(&mut reader.filter)).is_some()
@@ -93,7 +93,7 @@ impl KeptStream {
         self.readers.contains_key(consumer)
     }
 
-    /// Gives a reader its next message.
+    /// Delivers a consumer's next message: nacked ones first.
     pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, Kept)> {
         let reader = self.readers.get_mut(consumer)?;
         if let Some(place) = reader.again.pop_first() {
@@ -111,7 +111,7 @@ impl KeptStream {
         None
     }
 
-    /// Notes what a reader says of a message it was given.
+    /// Acks a delivered message if `is_done`, else queues it for redelivery.
     pub(super) fn answer(&mut self, consumer: &str, place: usize, is_done: bool) {
         let Some(reader) = self.readers.get_mut(consumer) else { return };
         if reader.given.remove(&place) && !is_done {

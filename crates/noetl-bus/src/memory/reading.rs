@@ -1,4 +1,4 @@
-//! Reading from the bus in memory.
+//! Consuming from the in-memory bus.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{AWAY, MemoryStream};
 use crate::{CommandReader, EventStream, Given, ReadError};
 
 impl MemoryStream {
-    /// What there is for these readers just now.
+    /// Returns the messages available to these consumers now, at most `max`.
     fn given(&self, stream: &str, readers: &[String], max: usize) -> Result<Vec<Given>, ReadError> {
         let mut state = self.state();
         let known = state.streams.iter_mut().find(|known| known.settings.name == stream);
@@ -58,7 +58,7 @@ impl CommandReader for MemoryStream {
                 return Ok(given);
             }
             tokio::select! {
-                // The senders are this bus, which outlives the call.
+                // `self` owns the senders and outlives the call, so `changed` cannot fail.
                 _ = published.changed() => {}
                 _ = back.changed() => {}
                 _ = connected.changed() => {}

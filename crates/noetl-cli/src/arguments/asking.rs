@@ -1,4 +1,4 @@
-//! What can be asked of a server's database and of its log.
+//! Arguments of `noetl query` and `noetl ehdb`.
 
 use clap::{Args, Subcommand};
 
@@ -6,12 +6,12 @@ use super::{ExecutionArguments, Form, RemoteArguments};
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArguments {
-    /// The statement.
+    /// SQL statement to run.
     pub(crate) sql: String,
-    /// The schema its names are looked for in.
+    /// Schema in which to resolve unqualified names.
     #[arg(long, short, value_name = "NAME", default_value = "noetl")]
     pub(crate) schema: String,
-    /// The same as --output.
+    /// Output format, as for --output.
     #[arg(long, short, value_enum, conflicts_with_all = ["output", "json"])]
     pub(crate) format: Option<Form>,
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct QueryArguments {
 }
 
 impl QueryArguments {
-    /// How to print the answer.
+    /// Returns the output format: `--format`, else `--output` or `--json`.
     pub(crate) fn form(&self) -> Form {
         self.format.unwrap_or_else(|| self.remote.form())
     }
@@ -27,16 +27,16 @@ impl QueryArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EhdbCommand {
-    /// Read executions and events.
+    /// Query executions and events.
     #[command(subcommand)]
     Query(EhdbQuery),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EhdbQuery {
-    /// List executions.
+    /// List executions, newest first.
     Executions(EhdbExecutionsArguments),
-    /// Say how an execution stands.
+    /// Show the status of an execution.
     Execution(ExecutionArguments),
     /// List events of an execution, oldest first.
     Events(EhdbEventsArguments),
@@ -44,13 +44,13 @@ pub(crate) enum EhdbQuery {
 
 #[derive(Debug, Args)]
 pub(crate) struct EhdbExecutionsArguments {
-    /// Only those that are RUNNING, COMPLETED, FAILED or CANCELLED.
+    /// Status of the executions to list: RUNNING, COMPLETED, FAILED, or CANCELLED.
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// At most so many, up to 1000 [default: 100].
+    /// Maximum number of executions, up to 1,000 [default: 100].
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// After so many.
+    /// Number of executions to skip.
     #[arg(long, value_name = "N")]
     pub(crate) offset: Option<u64>,
     #[command(flatten)]
@@ -59,10 +59,10 @@ pub(crate) struct EhdbExecutionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EhdbEventsArguments {
-    /// At most so many, up to 1000 [default: 100].
+    /// Maximum number of events, up to 1,000 [default: 100].
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// After this event.
+    /// Event ID after which to start.
     #[arg(long, value_name = "EVENT_ID")]
     pub(crate) after: Option<i64>,
     #[command(flatten)]

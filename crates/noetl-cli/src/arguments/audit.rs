@@ -1,4 +1,4 @@
-//! What can be said about the audit of secrets.
+//! Arguments of `noetl audit`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,24 +11,24 @@ use super::{DbArguments, RemoteArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List who asked for which secret, latest first.
+    /// List requests for secrets, latest first.
     List(AuditArguments),
-    /// Write the records of the audit as JSON lines, oldest first, or send them to syslog.
+    /// Write audit records as JSON lines, oldest first, or send them to syslog.
     Export(ExportAuditArguments),
-    /// Check in the database that nothing of the audit was changed, removed or moved, and that every
-    /// encrypted value is where it was sealed. Changes nothing.
+    /// Verify in the database that no audit record was changed, removed, or moved, and that every
+    /// encrypted value is in the row it was sealed for. Read-only.
     Verify(VerifyAuditArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {
-    /// Only this credential.
+    /// Credential whose records to list.
     #[arg(long, value_name = "NAME")]
     pub(crate) credential: Option<String>,
-    /// Only for this execution.
+    /// Execution whose records to list.
     #[arg(long, value_name = "ID")]
     pub(crate) execution: Option<i64>,
-    /// How many at most.
+    /// Maximum number of records.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
     #[command(flatten)]
@@ -37,26 +37,26 @@ pub(crate) struct AuditArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportAuditArguments {
-    /// Only records from this time on, as 2026-01-02T03:04:05Z.
+    /// Earliest time of the records to export, such as 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<Timestamp>,
-    /// Only records up to this time.
+    /// Latest time of the records to export.
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<Timestamp>,
-    /// Send each record to syslog (RFC 5424) instead of stdout:
-    /// `unix:/dev/log`, or `udp:host:514`.
+    /// Syslog address (RFC 5424) to send each record to, instead of stdout: `unix:/dev/log`, or
+    /// `udp:host:514`.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) syslog: Option<SyslogAddress>,
     #[command(flatten)]
     pub(crate) remote: RemoteArguments,
 }
 
-/// Socket on which syslog listens.
+/// Address of a syslog socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SyslogAddress {
-    /// A Unix socket, of datagrams or of a stream.
+    /// Path of a Unix socket, either datagram or stream.
     Unix(PathBuf),
-    /// A host and a port.
+    /// Host and port, separated by a colon.
     Udp(String),
 }
 
@@ -74,11 +74,12 @@ impl FromStr for SyslogAddress {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyAuditArguments {
-    /// The head that an earlier check printed and that was kept elsewhere: it has to be a part of
-    /// the chain still.
+    /// Head that an earlier verification printed and that you stored outside the database. The
+    /// chain must still contain it.
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<AuditHead>,
-    /// After how many days uses are purged; one that is younger and missing was removed. 0: none is.
+    /// Days after which uses of secrets are purged; a missing younger use counts as removed. 0 if
+    /// uses are never purged.
     #[arg(long, env = "NOETL_AUDIT_RETENTION_DAYS", value_name = "N", default_value_t = 90)]
     pub(crate) audit_retention_days: u32,
     #[command(flatten)]

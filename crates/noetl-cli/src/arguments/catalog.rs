@@ -1,4 +1,4 @@
-//! What can be said about documents.
+//! Arguments of `noetl register`, `noetl catalog`, and `noetl list`.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use super::RemoteArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegisterCommand {
-    /// Register playbooks.
+    /// Register playbooks in the catalog.
     Playbook(SourceArguments),
-    /// Keep credentials: files of `{name, type, data}`, or of lists of them.
+    /// Store credentials from files with a `{name, type, data}` object, or with a list of them.
     Credential(SourceArguments),
 }
 
 #[derive(Debug, Args)]
 #[group(id = "source", required = true, multiple = false)]
 pub(crate) struct Source {
-    /// This file; `-` is stdin.
+    /// File to register; `-` reads stdin.
     #[arg(long, short, value_name = "FILE", group = "source")]
     pub(crate) file: Option<PathBuf>,
-    /// Every YAML or JSON file in this directory and below.
+    /// Directory to search recursively for YAML files, and for JSON files of credentials.
     #[arg(long, short, value_name = "DIR", group = "source")]
     pub(crate) directory: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Source {
 pub(crate) struct SourceArguments {
     #[command(flatten)]
     pub(crate) source: Source,
-    /// Register a document with errors, too.
+    /// Register a document even if it has errors.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -38,24 +38,24 @@ pub(crate) struct SourceArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Register documents of any kind; `-` is stdin.
+    /// Register documents of any kind; `-` reads stdin.
     Register(DocumentsArguments),
-    /// Register documents in batches: files, and every YAML file of directories and below.
+    /// Register documents in batches, from files and from all YAML files below directories.
     Load(LoadArguments),
     /// List documents, the newest version of each.
     List(ListDocumentsArguments),
-    /// Print a document.
+    /// Print a document as registered.
     Get(ShowArguments),
-    /// Say what is wrong with documents, and keep nothing.
+    /// Validate documents without registering them.
     Validate(ValidateArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DocumentsArguments {
-    /// The documents; `-` reads one from stdin.
+    /// Documents to register; `-` reads one from stdin.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Register a document with errors, too.
+    /// Register documents even if they have errors.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -64,17 +64,17 @@ pub(crate) struct DocumentsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// The files and directories.
+    /// Files, and directories to search recursively.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The most documents of one request.
+    /// Maximum number of documents per request, up to 1,000.
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) batch_size: u16,
-    /// Say what would be sent, and send nothing.
+    /// List the documents that would be sent, without sending them.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Register documents with errors, too.
+    /// Register documents even if they have errors.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -83,9 +83,9 @@ pub(crate) struct LoadArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListDocumentsArguments {
-    /// Only this kind, as playbook or subscription.
+    /// Kind of the documents to list, such as playbook or subscription [default: all].
     pub(crate) kind: Option<String>,
-    /// Every version of each.
+    /// List all versions of each document.
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub(crate) struct ListDocumentsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// The kind, as playbook, subscription or credential.
+    /// Kind to list, such as playbook, subscription, or credential.
     pub(crate) kind: String,
     #[command(flatten)]
     pub(crate) remote: RemoteArguments,
@@ -102,9 +102,9 @@ pub(crate) struct ListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// Its path.
+    /// Catalog path of the document.
     pub(crate) path: String,
-    /// Its version; the highest when left out.
+    /// Version of the document [default: latest].
     #[arg(long, short = 'V', value_name = "N")]
     pub(crate) version: Option<u32>,
     #[command(flatten)]
@@ -113,7 +113,7 @@ pub(crate) struct ShowArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
-    /// The documents; `-` reads one from stdin.
+    /// Documents to validate; `-` reads one from stdin.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be said about contexts.
+//! Arguments of `noetl context`.
 
 use clap::{Args, Subcommand};
 
@@ -6,63 +6,64 @@ use super::RemoteArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
-    /// Keep a server under a name.
+    /// Add a context for a server.
     Add(SetContextArguments),
-    /// Change what is kept under a name.
+    /// Change the settings of a context.
     Update(SetContextArguments),
-    /// Use a context from now on.
+    /// Make a context the current one.
     Use(NamedArguments),
-    /// List contexts; the current one is marked.
+    /// List contexts and mark the current one.
     List(ContextOutput),
     /// Print the current context.
     Current(ContextOutput),
-    /// Forget a context.
+    /// Delete a context from this machine.
     Delete(NamedArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SetContextArguments {
-    /// Its name.
+    /// Name of the context.
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) fields: ContextFields,
-    /// Use it from now on.
+    /// Make it the current context.
     #[arg(long)]
     pub(crate) set_current: bool,
 }
 
-/// What is kept of a server.
+/// Settings of a context.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ContextFields {
-    /// The server, as `https://noetl.example`.
+    /// Server URL, such as `https://noetl.example`.
     #[arg(long, value_name = "URL")]
     pub(crate) server_url: Option<String>,
-    /// The token to show there; `-` reads it from stdin, which keeps it out of the shell's history.
+    /// Access token for the server; `-` reads it from stdin, which keeps it out of the shell
+    /// history.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// local, distributed or auto, for programs that read it.
+    /// Runtime for other programs that read the context: local, distributed, or auto.
     #[arg(long, value_name = "NAME", value_parser = ["auto", "local", "distributed"])]
     pub(crate) runtime: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NamedArguments {
-    /// Its name.
+    /// Name of the context.
     pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextOutput {
-    /// How to print it [default: table].
+    /// Output format [default: table].
     #[arg(long, value_enum)]
     output: Option<super::Form>,
-    /// The same as --output json.
+    /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output")]
     json: bool,
 }
 
 impl ContextOutput {
-    /// How to print it.
+    /// Returns the output format: `--output` or `--json`, else a table.
     pub(crate) fn form(&self) -> super::Form {
         let like = RemoteArguments { output: self.output, json: self.json, ..Default::default() };
         like.form()

@@ -1,21 +1,21 @@
-//! What can be said about executions.
+//! Arguments of the verbs about executions.
 
 use clap::{Args, Subcommand};
 use noetl_model::ExecutionId;
 
 use super::RemoteArguments;
 
-/// What is laid over a workload.
+/// Values merged into a workload, in increasing precedence: `--input`, `--payload`, `--set`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArguments {
-    /// Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-    /// anything else is text; `workload.` before a key is left out. Wins over --payload.
+    /// Workload value to set, such as `--set who=Ada` or `--set limits.max=3`. JSON if it parses,
+    /// else text; a `workload.` prefix of the key is ignored. Overrides --payload. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input.
+    /// JSON object to merge into the workload: inline, a file, or `-` for stdin. Overrides --input.
     #[arg(long, value_name = "JSON|FILE", visible_alias = "workload")]
     pub(crate) payload: Option<String>,
-    /// The same, below --payload.
+    /// JSON object to merge into the workload, with lower precedence than --payload.
     #[arg(long, short, value_name = "JSON|FILE")]
     pub(crate) input: Option<String>,
 }
@@ -30,35 +30,35 @@ pub(crate) struct ExecuteArguments {
     pub(crate) start: StartArguments,
 }
 
-/// Names that other verbs have here, too.
+/// Hidden subcommands of `noetl execute` that duplicate other verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecuteCommand {
     /// Start a registered playbook.
     #[command(hide = true)]
     Playbook(StartArguments),
-    /// Say how an execution stands.
+    /// Show the status of an execution.
     #[command(hide = true)]
     Status(StatusArguments),
-    /// Start a new execution with the workload of another.
+    /// Start an execution with the workload of another.
     #[command(hide = true)]
     Rerun(RerunArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StartArguments {
-    /// The playbook's path in the catalog.
-    // Never missing, unless a verb stands in its place.
+    /// Catalog path of the playbook.
+    // `None` only if a subcommand is given instead.
     #[arg(required = true)]
     pub(crate) path: Option<String>,
-    /// Its version; the highest when left out.
+    /// Version of the playbook [default: latest].
     #[arg(long, short = 'V', value_name = "N")]
     pub(crate) version: Option<u32>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArguments,
-    /// Which workers its commands go to.
+    /// Worker pool for the commands of the execution.
     #[arg(long, value_name = "NAME")]
     pub(crate) pool: Option<String>,
-    /// Print its events until it is over, and end as it does.
+    /// Print events until the execution ends, and exit with its outcome.
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct StartArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionArguments {
-    /// The execution.
+    /// ID of the execution.
     #[arg(value_name = "ID")]
     pub(crate) id: ExecutionId,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct ExecutionArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Print its events until it is over.
+    /// Print events until the execution ends.
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -85,19 +85,19 @@ pub(crate) struct StatusArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionsArguments {
-    /// Only those that are RUNNING, COMPLETED, FAILED or CANCELLED.
+    /// Status of the executions to list: RUNNING, COMPLETED, FAILED, or CANCELLED.
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// Only those with this in their path.
+    /// Text that the catalog path must contain.
     #[arg(long, value_name = "TEXT")]
     pub(crate) path: Option<String>,
-    /// Only those that this execution started.
+    /// Parent whose child executions to list.
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<ExecutionId>,
-    /// At most so many, up to 100 [default: 50].
+    /// Maximum number of executions, up to 100 [default: 50].
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// After so many.
+    /// Number of executions to skip.
     #[arg(long, value_name = "N")]
     pub(crate) offset: Option<u64>,
     #[command(flatten)]
@@ -106,13 +106,13 @@ pub(crate) struct ExecutionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArguments {
-    /// After this place in the log.
+    /// Sequence number after which to start.
     #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
-    /// At most so many [default: 500].
+    /// Maximum number of events [default: 500].
     #[arg(long, value_name = "N", conflicts_with = "follow")]
     pub(crate) limit: Option<usize>,
-    /// Go on until the execution is over. As JSON or YAML, one document per event.
+    /// Print new events until the execution ends. JSON and YAML print one document per event.
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -121,13 +121,13 @@ pub(crate) struct EventsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// Up to this event, itself included.
+    /// Last event to include, by event ID.
     #[arg(long, value_name = "EVENT_ID")]
     pub(crate) at_event: Option<String>,
-    /// Up to this time, as 2026-01-02T03:04:05Z.
+    /// Latest time to include, such as 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME", conflicts_with = "at_event")]
     pub(crate) at_time: Option<String>,
-    /// execution, stage, frame, command, business_object, loop or all.
+    /// Projection to print: execution, stage, frame, command, business_object, loop, or all.
     #[arg(long, value_name = "NAME")]
     pub(crate) projection: Option<String>,
     #[command(flatten)]
@@ -136,16 +136,16 @@ pub(crate) struct ReplayArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// Only what this command printed.
+    /// Command whose lines to print.
     #[arg(long, value_name = "ID")]
     pub(crate) command: Option<String>,
-    /// After this line.
+    /// Line number after which to start.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
-    /// At most so many; without it, all that are kept.
+    /// Maximum number of lines [default: all stored lines].
     #[arg(long, value_name = "N", conflicts_with = "follow")]
     pub(crate) limit: Option<u64>,
-    /// Go on until the execution is over. As JSON or YAML, one document per line.
+    /// Print new lines until the execution ends. JSON and YAML print one document per line.
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -154,10 +154,10 @@ pub(crate) struct LogsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArguments {
-    /// Why.
+    /// Reason recorded with the cancellation.
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Stop everything below it, too.
+    /// Cancel all descendant executions, too.
     #[arg(long)]
     pub(crate) cascade: bool,
     #[command(flatten)]
@@ -166,7 +166,7 @@ pub(crate) struct CancelArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RetryArguments {
-    /// The step to go back to, as it was entered last; what failed when left out.
+    /// Step to restart from, at its latest run [default: the failed steps].
     #[arg(long, value_name = "STEP")]
     pub(crate) from: Option<String>,
     #[command(flatten)]
@@ -185,7 +185,7 @@ pub(crate) struct RerunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForkArguments {
-    /// The last event to take over, by its id or its place in the log; the newest when left out.
+    /// Last event to copy, by event ID or sequence number [default: latest].
     #[arg(long, value_name = "EVENT")]
     pub(crate) at: Option<i64>,
     #[command(flatten)]
@@ -196,10 +196,10 @@ pub(crate) struct ForkArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArguments {
-    /// Those that began so many minutes ago, or earlier.
+    /// Minimum age of the executions to cancel, in minutes since they started.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) older_than_minutes: u32,
-    /// Say what would be stopped, and stop nothing.
+    /// List the executions that would be cancelled, without cancelling them.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be said about credentials, subscriptions, workers and tokens.
+//! Arguments of `noetl credential`, `subscription`, `workers`, and `token`.
 
 use std::path::PathBuf;
 
@@ -8,43 +8,43 @@ use super::{DbArguments, RemoteArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialCommand {
-    /// Keep a credential, in the place of any that has its name.
+    /// Store a credential, replacing any credential of that name.
     Set(SetCredentialArguments),
-    /// List credentials, without what is secret.
+    /// List credentials without their secret data.
     List(CredentialsArguments),
-    /// Print a credential.
+    /// Print a credential; secret data only with --include-data.
     Get(GetCredentialArguments),
-    /// Remove a credential.
+    /// Delete a credential from the server.
     Delete(CredentialArguments),
     /// Bind every encrypted value of a database to its tenant and name.
     ///
-    /// Run it when all servers on the database have this version: earlier ones can't read the values
-    /// afterwards. It needs the encryption key and may be repeated. It may run beside servers on
-    /// Postgres; stop a server on SQLite first.
+    /// Run it when all servers on the database have this version: earlier versions can't read the
+    /// values afterwards. It requires the encryption key and is safe to repeat. On Postgres,
+    /// servers may keep running; on SQLite, stop the server first.
     Reseal(DbArguments),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GetCommand {
-    /// Print a credential.
+    /// Print a credential; secret data only with --include-data.
     Credential(GetCredentialArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SetCredentialArguments {
-    /// Its name.
+    /// Name of the credential.
     pub(crate) name: String,
-    /// Its type, as postgres, bearer or s3.
+    /// Type of the credential, such as postgres, bearer, or s3.
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: String,
-    /// What is secret, as a JSON or YAML object: a file, or `-` for stdin.
+    /// File with the secret data as a JSON or YAML object; `-` reads stdin.
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Set one value of it. Others on this machine can see it while the command runs; a file or
-    /// stdin keeps it from them.
+    /// Secret value to set. Other users of this machine can see it while the command runs; use a
+    /// file or stdin to avoid that. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What it is for.
+    /// Description of the credential's purpose.
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     #[command(flatten)]
@@ -53,10 +53,10 @@ pub(crate) struct SetCredentialArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CredentialsArguments {
-    /// Only this type.
+    /// Type of the credentials to list.
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
-    /// Only those with this in their name or description.
+    /// Text that the name or description must contain.
     #[arg(long, value_name = "TEXT")]
     pub(crate) find: Option<String>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) struct CredentialsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct GetCredentialArguments {
-    /// Print what is secret, too.
+    /// Print the secret data, too.
     #[arg(long)]
     pub(crate) include_data: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct GetCredentialArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CredentialArguments {
-    /// Its name, or its id.
+    /// Name or ID of the credential.
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) remote: RemoteArguments,
@@ -84,27 +84,27 @@ pub(crate) struct CredentialArguments {
 pub(crate) enum SubscriptionCommand {
     /// Register a subscription whose document is in the catalog.
     Register(SubscribeArguments),
-    /// List subscriptions; those that are over, too.
+    /// List all subscriptions, including deactivated ones.
     List(SubscriptionsArguments),
-    /// Say how a subscription stands.
+    /// Show the status of a subscription.
     Get(SubscriptionArguments),
-    /// Read its log: its moves, and what became of messages.
+    /// Print events of a subscription: state changes and outcomes of messages.
     Events(SubscriptionEventsArguments),
-    /// Let it take messages.
+    /// Activate a subscription, so that it receives messages.
     Activate(SubscriptionArguments),
-    /// Let it take no messages for now.
+    /// Pause a subscription, so that it receives no messages.
     Pause(SubscriptionArguments),
-    /// Let it go on after a pause.
+    /// Resume a paused subscription.
     Resume(SubscriptionArguments),
-    /// Let it finish what it has, and take nothing more.
+    /// Finish the messages in flight and receive no more.
     Drain(SubscriptionArguments),
-    /// End it.
+    /// End a subscription from any state.
     Deactivate(SubscriptionArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SubscribeArguments {
-    /// The document's path in the catalog.
+    /// Catalog path of the subscription document.
     pub(crate) path: String,
     #[command(flatten)]
     pub(crate) remote: RemoteArguments,
@@ -118,7 +118,7 @@ pub(crate) struct SubscriptionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SubscriptionArguments {
-    /// The subscription.
+    /// ID of the subscription.
     #[arg(value_name = "ID")]
     pub(crate) id: i64,
     #[command(flatten)]
@@ -127,10 +127,10 @@ pub(crate) struct SubscriptionArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SubscriptionEventsArguments {
-    /// Events after this number in the log.
+    /// Sequence number after which to start.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) after: u64,
-    /// At most so many.
+    /// Maximum number of events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
@@ -139,10 +139,10 @@ pub(crate) struct SubscriptionEventsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkersArguments {
-    /// Only those of this status.
+    /// Status of the workers to list.
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// Only those with this in their name.
+    /// Text that the name must contain.
     #[arg(long, value_name = "TEXT")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -151,16 +151,16 @@ pub(crate) struct WorkersArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token. It is printed this once.
+    /// Create a token and print it. It can't be printed later.
     Create(CreateTokenArguments),
-    /// List tokens; those that do not count any more, too.
+    /// List all tokens, including revoked and expired ones.
     List(TokensArguments),
-    /// End a token.
+    /// Revoke a token immediately.
     Revoke(RevokeTokenArguments),
-    /// Print the header that shows the token for a server, for curl:
-    /// `curl --header @<(noetl token header) URL`.
+    /// Print the authorization header for a server, for use with curl: `curl --header @<(noetl
+    /// token header) URL`.
     Header(ShownTokenArguments),
-    /// Print a link that signs a browser in, once and within ten minutes.
+    /// Print a link that signs in one browser, valid once within ten minutes.
     Link(ShownTokenArguments),
 }
 
@@ -170,34 +170,34 @@ pub(crate) struct ShownTokenArguments {
     pub(crate) remote: RemoteArguments,
 }
 
-/// The database itself, for the first token or when all are lost.
+/// Direct database access, to create the first token or to replace lost ones.
 #[derive(Debug, Args)]
 pub(crate) struct DirectArguments {
-    /// Work on this database without a server: `sqlite://path`, or
+    /// Database to access directly, without a server: `sqlite://path`, or
     /// `postgres://user:password@host:port/database`.
     #[arg(long, value_name = "URL", conflicts_with_all = ["server_url", "host", "context", "token"])]
     pub(crate) database_url: Option<String>,
-    /// With --database-url: whose tokens [default: default].
+    /// Tenant of the tokens, with --database-url [default: default].
     #[arg(long, value_name = "NAME", requires = "database_url")]
     pub(crate) tenant: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateTokenArguments {
-    /// What it is for.
+    /// Name that tells the token's purpose.
     #[arg(long, value_name = "TEXT", default_value = "cli")]
     pub(crate) name: String,
-    /// What its holder may do: admin, operator, author, viewer or worker.
+    /// Role of the token: admin, operator, author, viewer, or worker.
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: String,
-    /// For how long it counts, as 90s, 30m, 12h, 7d or 4w; for ever when left out.
+    /// Lifetime of the token, such as 90s, 30m, 12h, 7d, or 4w [default: unlimited].
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) expires: Option<u64>,
-    /// For role worker: the pool whose steps the holder may run; any pool when left out.
+    /// Pool whose steps the token may run, for role worker [default: any pool].
     #[arg(long, value_name = "POOL")]
     pub(crate) pool: Option<String>,
-    /// Write the token to this file, which only its owner can read, and not to stdout. A file that
-    /// exists is left alone, and no token is made.
+    /// File to write the token to instead of stdout, readable only by its owner. If the file
+    /// exists, no token is created.
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
@@ -216,7 +216,7 @@ pub(crate) struct TokensArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeTokenArguments {
-    /// The token's id: what stands between the first two `_` of it.
+    /// ID of the token: the part between its first two `_`.
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) direct: DirectArguments,
@@ -224,7 +224,9 @@ pub(crate) struct RevokeTokenArguments {
     pub(crate) remote: RemoteArguments,
 }
 
-/// A time as people write it, in seconds.
+/// Parses a duration with a unit (`s`, `m`, `h`, `d`, or `w`; default `s`) into seconds.
+///
+/// Rejects zero.
 fn seconds(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no time; write 90s, 30m, 12h, 7d or 4w");
     let text = text.trim();

@@ -1,40 +1,40 @@
-//! Which server is asked, and how its answer is printed.
+//! Arguments that select a server and the output format.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Which server, and how its answer is printed.
+/// Server to call, and format of its response.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RemoteArguments {
-    /// The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-    /// http://127.0.0.1:8082.
+    /// Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the current
+    /// context, else http://127.0.0.1:8082]
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub(crate) server_url: Option<String>,
-    /// The server's host, with --port.
+    /// Host of the server, with --port.
     #[arg(long, value_name = "HOST", requires = "port", conflicts_with = "server_url")]
     #[arg(help_heading = "Server")]
     pub(crate) host: Option<String>,
-    /// The server's port, with --host.
+    /// Port of the server, with --host.
     #[arg(short, long, value_name = "PORT", requires = "host", help_heading = "Server")]
     pub(crate) port: Option<u16>,
-    /// The server of this context; see `noetl context`.
+    /// Context that names the server; see `noetl context`.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["server_url", "host"])]
     #[arg(help_heading = "Server")]
     pub(crate) context: Option<String>,
-    /// The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context.
+    /// Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
     #[arg(long, value_name = "TOKEN", alias = "session-token", help_heading = "Server")]
     pub(crate) token: Option<String>,
-    /// How to print the answer [default: table].
+    /// Output format [default: table].
     #[arg(long, value_enum, help_heading = "Output")]
     pub(crate) output: Option<Form>,
-    /// The same as --output json.
+    /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output", help_heading = "Output")]
     pub(crate) json: bool,
 }
 
 impl RemoteArguments {
-    /// How to print the answer.
+    /// Returns the output format: JSON with `--json`, else `--output`, else a table.
     pub(crate) fn form(&self) -> Form {
         match (self.json, self.output) {
             (true, _) => Form::Json,
@@ -43,21 +43,21 @@ impl RemoteArguments {
     }
 }
 
-/// How an answer is printed.
+/// Output format of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people.
+    /// Human-readable text or table.
     #[default]
     Table,
-    /// What the server answered.
+    /// JSON, as returned by the server.
     Json,
-    /// The same as YAML.
+    /// YAML form of the JSON response.
     Yaml,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Where `noetl dev` keeps its database.
+    /// Data directory of `noetl dev`.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be said about a run.
+//! Arguments of `noetl run`.
 
 use std::path::PathBuf;
 
@@ -8,67 +8,68 @@ use super::{Output, WorkloadArguments, slots};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The playbook; `-` reads it from stdin. With `--runtime distributed`, its path in the catalog.
+    /// Playbook file; `-` reads stdin. With `--runtime distributed`, a catalog path.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) workload: WorkloadArguments,
-    /// Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or JSON
-    /// file of `{name, type, data}`, or a list of them. Can be given several times.
+    /// File with credentials for the run, under the names that playbooks use in `auth`: YAML or
+    /// JSON with a `{name, type, data}` object, or with a list of them. Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) credentials: Vec<PathBuf>,
-    /// Keep the log in this database file instead of in memory.
+    /// Database file for the event log [default: in memory].
     #[arg(long, value_name = "PATH", conflicts_with = "database_url")]
     pub(crate) db: Option<PathBuf>,
-    /// Keep the log in this database instead of in memory: `sqlite://path`, or
-    /// `postgres://user:password@host:port/database`.
+    /// Database for the event log: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database` [default: in memory].
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<String>,
-    /// How many steps run at a time.
+    /// Maximum number of steps to run at a time.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = slots(1))]
     pub(crate) slots: usize,
-    /// Give every approval the playbook asks for. Without it, and at a terminal, you are asked.
+    /// Approve every approval of the playbook. Without this flag, prompt for each one on a
+    /// terminal.
     #[arg(long)]
     pub(crate) approve: bool,
-    /// Say what is wrong with the playbook and the payload, and run nothing.
+    /// Check the playbook and the payload, without running.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How to print the outcome.
+    /// Output format of the outcome.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
-    /// The same as --output json.
+    /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output")]
     pub(crate) json: bool,
-    /// Where it runs.
+    /// Runtime for the playbook.
     #[arg(long, short, value_enum, default_value_t = Where::Auto, help_heading = "Server")]
     pub(crate) runtime: Where,
-    /// The version to start; the highest when left out.
+    /// Version to start [default: latest].
     #[arg(long, short = 'V', value_name = "N", help_heading = "Server")]
     pub(crate) version: Option<u32>,
-    /// The server to start it at, as `noetl execute` finds it when left out.
+    /// Server URL [default: as for `noetl execute`].
     #[arg(long, value_name = "URL", visible_alias = "endpoint", help_heading = "Server")]
     pub(crate) server_url: Option<String>,
-    /// The server of this context.
+    /// Context that names the server.
     #[arg(long, value_name = "NAME", conflicts_with = "server_url", help_heading = "Server")]
     pub(crate) context: Option<String>,
-    /// The token to show.
+    /// Access token for the server.
     #[arg(long, value_name = "TOKEN", alias = "session-token", help_heading = "Server")]
     pub(crate) token: Option<String>,
 }
 
 impl RunArguments {
-    /// Whether the outcome is for programs.
+    /// Returns `true` if the outcome is printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json || self.output == Output::Json
     }
 }
 
-/// Where a playbook runs.
+/// Runtime of a playbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Where {
-    /// The same as local.
+    /// Currently the same as local.
     Auto,
-    /// Here, to its end.
+    /// In this process, to completion.
     Local,
-    /// At a server that has it in its catalog; the same as `noetl execute`.
+    /// On a server that has the playbook in its catalog, as `noetl execute` does.
     Distributed,
 }

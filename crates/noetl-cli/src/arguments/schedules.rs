@@ -1,4 +1,4 @@
-//! What can be said about schedules.
+//! Arguments of `noetl schedule`.
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -6,19 +6,19 @@ use super::RemoteArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
-    /// List schedules, with their next runs.
+    /// List schedules with their next runs.
     List(SchedulesArguments),
-    /// Say how a schedule stands.
+    /// Show the status of a schedule.
     Get(ScheduleArguments),
-    /// Make a schedule. A document of kind Schedule that is registered makes one too.
+    /// Create a schedule. Registering a document of kind Schedule creates one, too.
     Create(Box<CreateScheduleArguments>),
-    /// Let a schedule rest.
+    /// Pause a schedule, so that it starts no executions.
     Pause(ScheduleArguments),
-    /// Let a schedule run again.
+    /// Resume a paused schedule.
     Resume(ScheduleArguments),
-    /// Start what a schedule starts, now.
+    /// Start an execution of a schedule now.
     Run(ScheduleArguments),
-    /// Delete a schedule.
+    /// Delete a schedule from the server.
     Delete(ScheduleArguments),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct SchedulesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArguments {
-    /// The schedule.
+    /// ID of the schedule.
     #[arg(value_name = "ID")]
     pub(crate) id: i64,
     #[command(flatten)]
@@ -40,43 +40,43 @@ pub(crate) struct ScheduleArguments {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("when").required(true).args(["cron", "every", "at"]))]
 pub(crate) struct CreateScheduleArguments {
-    /// The playbook's path in the catalog.
+    /// Catalog path of the playbook.
     pub(crate) playbook: String,
-    /// What the schedule is called.
+    /// Name of the schedule.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// The playbook's version [default: the newest at each run].
+    /// Version of the playbook [default: latest at each run].
     #[arg(long, value_name = "N")]
     pub(crate) version: Option<u32>,
-    /// Run at these times, as '0 2 * * *'.
+    /// Cron expression of the run times, such as '0 2 * * *'.
     #[arg(long, value_name = "EXPRESSION")]
     pub(crate) cron: Option<String>,
-    /// Whose clocks a cron expression is about [default: UTC].
+    /// Time zone of the cron expression [default: UTC].
     #[arg(long, value_name = "ZONE", conflicts_with_all = ["every", "at"])]
     pub(crate) timezone: Option<String>,
-    /// Run this often, as 15m.
+    /// Interval between runs, such as 15m.
     #[arg(long, value_name = "TIME")]
     pub(crate) every: Option<String>,
-    /// Run once, at this time with its offset.
+    /// Time of a single run, with its UTC offset.
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
-    /// What happens to runs nobody was there for: skip, one or all [default: one].
+    /// Policy for runs missed while no server was running: skip, one, or all [default: one].
     #[arg(long, value_name = "WORD")]
     pub(crate) missed: Option<String>,
-    /// What happens while an earlier run still runs: allow, skip, queue or cancel_previous
-    /// [default: allow].
+    /// Policy while an earlier run is in progress: allow, skip, queue, or cancel_previous [default:
+    /// allow].
     #[arg(long, value_name = "WORD")]
     pub(crate) overlap: Option<String>,
-    /// Which pool of workers runs it.
+    /// Worker pool for the executions.
     #[arg(long, value_name = "POOL")]
     pub(crate) pool: Option<String>,
-    /// Make it without letting it run yet.
+    /// Create the schedule in paused state.
     #[arg(long)]
     pub(crate) paused: bool,
-    /// What executions are started with: a file, or the object itself.
+    /// Payload of the executions: a JSON file, or an inline JSON object.
     #[arg(long, value_name = "FILE")]
     pub(crate) payload: Option<String>,
-    /// Set one value of it.
+    /// Payload value to set. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]

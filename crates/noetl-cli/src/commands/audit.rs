@@ -1,4 +1,4 @@
-//! `noetl audit`: who did what, who asked for which secret, and whether that is all that was recorded.
+//! `noetl audit`: lists, exports, and verifies audit records of secrets.
 
 mod export;
 mod syslog;
@@ -82,7 +82,8 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Since when every use has to be there.
+/// Returns the time after which every use of a secret must have a record; earlier uses may have
+/// been purged.
 fn purged_before(arguments: &VerifyAuditArguments) -> Timestamp {
     match arguments.audit_retention_days {
         0 => Timestamp::from_micros(i64::MIN),

@@ -1,4 +1,4 @@
-//! `noetl catalog` and `noetl list`: the documents of a server.
+//! `noetl catalog` and `noetl list`: manage the documents of a server.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, style};
 use crate::remote::{self, Remote};
 
-/// How a command ends that found something wrong with a document.
+/// Exit code if a document has errors.
 const WRONG: u8 = 2;
 
 pub(crate) fn main(command: &CatalogCommand) -> Result<ExitCode, Failure> {
@@ -37,7 +37,8 @@ pub(crate) fn main(command: &CatalogCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Lists the documents of one kind; credentials are one, though they are kept elsewhere.
+/// Lists the documents of one kind. The kind `credential` lists credentials, which are not in the
+/// catalog.
 pub(crate) fn list(arguments: &ListArguments) -> Result<ExitCode, Failure> {
     match arguments.kind.to_ascii_lowercase().as_str() {
         "credential" | "credentials" => credential::listed(None, None, &arguments.remote),
@@ -74,7 +75,7 @@ fn table(entries: &[Entry], all: bool) -> Table<5> {
     table
 }
 
-/// For people, the document as it was sent.
+/// Prints a document. The table format prints its source text as registered.
 fn get(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let request = ResourceRequest {
         path: Some(arguments.path.clone()),

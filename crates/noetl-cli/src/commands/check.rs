@@ -1,4 +1,4 @@
-//! `noetl check`: what is wrong with a playbook, a subscription or a schedule, where, and what would be right.
+//! `noetl check`: reports errors in playbooks, subscriptions, and schedules, with location and fix.
 
 mod against;
 mod fix;
@@ -18,7 +18,7 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let (mut has_errors, mut differs) = (false, false);
     let mut reports = Vec::new();
     for file in &arguments.files {
-        // One file that cannot be read or written says nothing about the others.
+        // An unreadable or unwritable file does not stop the check of the other files.
         match check(file, arguments) {
             Ok(checked) => {
                 has_errors |= checked.has_errors;
@@ -47,11 +47,11 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What became of one file.
+/// Outcome of the check of one file.
 struct Checked {
     report: Value,
     has_errors: bool,
-    /// Whether a recorded execution would have gone another way.
+    /// Whether a recorded execution would be decided differently.
     differs: bool,
 }
 
@@ -92,7 +92,8 @@ fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
     Ok(Checked { report, has_errors, differs })
 }
 
-/// What there is to say about a document: a subscription or schedule if it says so, else a playbook.
+/// Returns the diagnostics of a document, which is checked as a subscription or schedule if it
+/// declares that kind, else as a playbook.
 fn found_in(text: &str) -> Vec<Diagnostic> {
     if noetl_playbook::is_subscription(text) {
         return noetl_playbook::check_subscription(text).diagnostics;

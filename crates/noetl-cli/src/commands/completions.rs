@@ -1,4 +1,4 @@
-//! `noetl completions`: a completion script for a shell.
+//! `noetl completions`: prints a completion script for a shell.
 
 use std::process::ExitCode;
 

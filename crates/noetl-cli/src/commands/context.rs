@@ -1,4 +1,4 @@
-//! `noetl context`: several servers, by name.
+//! `noetl context`: manages contexts, which are named servers.
 
 use std::io::Read as _;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::output::answers::show;
 use crate::output::table::{Cell, Table, Tone, fields};
 use crate::output::{self};
 
-/// The longest token that is read.
+/// Maximum size of a token read from stdin, in bytes.
 const TOKEN_MAX: u64 = 64 * 1024;
 
 pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
@@ -75,7 +75,7 @@ pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds a context; answers it, and what became of it.
+/// Adds a context. Returns it with a phrase for the confirmation message.
 fn add(
     changing: &mut Changing,
     arguments: SetContextArguments,
@@ -95,7 +95,7 @@ fn add(
     let is_first = changing.contexts.current().is_none();
     let mut given = given(fields)?;
     if !given.iter().any(|(key, _)| *key == "runtime") {
-        // Programs that share the file expect one.
+        // Other programs that share the file require this key.
         given.push(("runtime", "auto".to_owned()));
     }
     changing.set(&name, &given);
@@ -122,7 +122,7 @@ fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<Con
     changing.contexts.named(&name)
 }
 
-/// What to keep, checked.
+/// Returns the given fields as key-value pairs, after validation of the server URL.
 fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut given = Vec::new();
     if let Some(url) = fields.server_url {
@@ -154,7 +154,7 @@ fn has_token(context: &Context) -> &'static str {
     if context.token.is_some() { "yes" } else { "no" }
 }
 
-/// A context without its token.
+/// Returns a context as JSON, without its token.
 fn view(context: &Context, current: Option<&str>) -> Value {
     json!({
         "name": context.name,

@@ -1,4 +1,4 @@
-//! `noetl credential`: credentials at a server.
+//! `noetl credential`: manages credentials on a server.
 
 pub(super) mod reseal;
 
@@ -62,7 +62,8 @@ fn set(arguments: &SetCredentialArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What a file holds. The line that is wrong is not shown: it may hold a secret.
+/// Reads an object from a file. An error names the position but omits the line, which may contain a
+/// secret.
 fn secrets(file: &Path) -> Result<Map<String, Value>, Failure> {
     let document = document::read(file)?;
     let name = &document.name;
@@ -79,7 +80,7 @@ fn secrets(file: &Path) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-/// Lists credentials.
+/// Lists credentials, optionally by type or by text in their name or description.
 pub(super) fn listed(
     kind: Option<&str>,
     find: Option<&str>,
@@ -108,7 +109,7 @@ fn table(items: &[CredentialView]) -> Table<5> {
     table
 }
 
-/// Prints one; what is secret only when that was asked for.
+/// Prints a credential; secret data only with `--include-data`.
 pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, Failure> {
     remote::run(&arguments.of.remote, async |remote| {
         let call = calls::credential(&arguments.of.name, arguments.include_data);

@@ -1,4 +1,4 @@
-//! Credentials that a run brings along.
+//! Reads credential files, and stores the credentials of a local run.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use crate::failure::{Failure, Kind};
 use crate::keys;
 use crate::output;
 
-/// What a file looks like, for whoever wrote it otherwise.
+/// Hint that shows the expected format of a credential file.
 const FORM: &str = "write `name: my-db`, `type: postgres` and `data: {host: …, password: …}`, or a \
                     list of such entries";
 
-/// The credentials of these files, in their order.
+/// Returns the credentials of these files, in order.
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure> {
     let mut found = Vec::new();
     for file in files {
@@ -24,7 +24,7 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure>
     Ok(found)
 }
 
-/// The credentials of one document.
+/// Returns the credentials of one document.
 pub(super) fn of_document(document: &Document) -> Result<Vec<CredentialRequest>, Failure> {
     let read = entries(document)?.into_iter().map(|(place, entry)| {
         let wrong = |what: String| {
@@ -35,8 +35,10 @@ pub(super) fn of_document(document: &Document) -> Result<Vec<CredentialRequest>,
     read.collect()
 }
 
-/// The key that the credentials of a run are encrypted with. What stays in a database must be
-/// readable afterwards, so its key is kept, too.
+/// Returns the key that encrypts the credentials of a run, or `None` if none is needed.
+///
+/// Credentials in a database must be readable after the run. For SQLite, the key is therefore
+/// stored in the directory of the database, and for Postgres it must be configured.
 pub(super) fn key(database: &Database, brings: bool) -> Result<Option<EncryptionKey>, Failure> {
     if let Some(key) = keys::from_settings()? {
         return Ok(Some(key));
@@ -60,7 +62,7 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
     }
 }
 
-/// Keeps them in the place of any that have their names.
+/// Stores credentials, replacing any with the same names.
 pub(super) async fn keep(
     control: &Control,
     tenant: &Tenant,
@@ -79,9 +81,9 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// What a file holds, each with its place in it.
+/// Returns the entries of a document, each with a description of its position for messages.
 fn entries(document: &Document) -> Result<Vec<(String, Value)>, Failure> {
-    // The line itself is not shown: it may hold a secret.
+    // The message omits the line, which may contain a secret.
     let data = noetl_playbook::read_data(&document.text).map_err(|found| {
         let first = found.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
@@ -95,12 +97,12 @@ fn entries(document: &Document) -> Result<Vec<(String, Value)>, Failure> {
             Ok(named.map(|(at, item)| (format!("entry {}", at + 1), item)).collect())
         }
         Value::Object(mut map) if map.contains_key("name") || map.contains_key("data") => {
-            // What a document says it is has been read already.
+            // The caller has already read the document's kind.
             map.shift_remove("apiVersion");
             map.shift_remove("kind");
             Ok(vec![("the credential".to_owned(), Value::Object(map))])
         }
-        // By name.
+        // A map from credential names to entries.
         Value::Object(map) => Ok(map
             .into_iter()
             .map(|(name, entry)| match entry {

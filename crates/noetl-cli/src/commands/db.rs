@@ -1,4 +1,4 @@
-//! `noetl db`: looking after a database.
+//! `noetl db`: inspects, migrates, backs up, and purges a database.
 
 mod backup;
 mod purge;
@@ -59,7 +59,7 @@ async fn migrate(arguments: &DbArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes as people read them.
+/// Formats a number of bytes with a binary unit and one decimal place.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes;

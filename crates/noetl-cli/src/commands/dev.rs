@@ -1,4 +1,4 @@
-//! `noetl dev`: the control plane with a worker, on an embedded database.
+//! `noetl dev`: starts the control plane with a worker on an embedded database.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::style;
 use crate::stores::Place;
 
-/// Where the program looks for a server that nobody named.
+/// Address of the server that client commands use by default.
 const USUAL: &str = "127.0.0.1:8082";
 
 pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
@@ -32,14 +32,14 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
     serve.main()
 }
 
-/// Commands for a second terminal, with the program named as it was called here.
+/// Returns example commands for a second terminal, with the program name used for this process.
 fn what_to_try(address: SocketAddr) -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let program = match program.to_string_lossy() {
         name if name.is_empty() => "noetl".into(),
         name => style::one_line(&name),
     };
-    // Where the program looks by itself need not be said.
+    // Client commands use the default address without a setting.
     let server = match address.to_string() {
         usual if usual == USUAL => String::new(),
         other => format!("  export NOETL_SERVER_URL=http://{other}\n"),

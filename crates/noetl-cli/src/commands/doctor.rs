@@ -1,4 +1,4 @@
-//! `noetl doctor`: whether server, token and this machine are as they have to be.
+//! `noetl doctor`: checks the server, the access token, and this machine.
 
 mod local;
 
@@ -17,21 +17,22 @@ use crate::output::style::{Style, one_line};
 use crate::output::table::Tone;
 use crate::remote::{self, Remote};
 
-/// Clocks that are further apart than this make times of logs and tokens misleading. HTTP tells
-/// whole seconds only, and the answer takes a while.
+/// Maximum clock difference in seconds. A larger one makes times in logs and tokens misleading.
+///
+/// HTTP dates have a resolution of one second, and the response takes some time.
 const APART_MAX: u64 = 5;
 
-/// How a command ends that found the surroundings wrong.
+/// Exit code if a check failed.
 const WRONG: u8 = 3;
 
-/// How a thing was found.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
-    /// It works, but somebody should know.
+    /// Works, but needs attention.
     Warning,
     Bad,
-    /// It could not be looked at.
+    /// The check could not run.
     Skipped,
 }
 
@@ -46,7 +47,7 @@ impl State {
     }
 }
 
-/// One thing that was looked at.
+/// A completed check with its outcome.
 #[derive(Debug)]
 struct Check {
     name: &'static str,
@@ -156,7 +157,7 @@ fn clock(health: &Answer<Health>) -> Check {
     Check::new("clock", State::Warning, message).hint("let both follow a time server")
 }
 
-/// A time as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,27 +1,27 @@
-//! A playbook file as text.
+//! Reads documents from files or stdin.
 
 use std::io::Read;
 use std::path::Path;
 
 use crate::failure::{Failure, Kind};
 
-/// A document and the name to show it by.
+/// Text of a document, with the name to show in messages.
 pub(super) struct Document {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// The name a file is shown by; `-` is stdin.
+/// Returns the name to show for a file: `stdin` for `-`, else its path.
 pub(super) fn name(path: &Path) -> String {
     if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether a file is named that stands for stdin.
+/// Returns `true` if the path is `-`, which stands for stdin.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a file, or stdin for `-`.
+/// Reads a file, or stdin for `-`. Fails if the text is not UTF-8.
 pub(super) fn read(path: &Path) -> Result<Document, Failure> {
     let name = name(path);
     let bytes = if is_stdin(path) {

@@ -1,4 +1,4 @@
-//! `noetl ehdb query`: executions and events, every id as text.
+//! `noetl ehdb query`: prints executions and events, with every ID as text.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl events`: the log of an execution.
+//! `noetl events`: prints the events of an execution.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl executions`: a list of them.
+//! `noetl executions`: lists executions.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::output::answers::show;
 use crate::output::table::{Cell, Table};
 use crate::remote;
 
-/// The most of a failure that stands in a list.
+/// Maximum length of an error in the list, in characters.
 const ERROR_MAX: usize = 80;
 
 pub(crate) fn main(arguments: &ExecutionsArguments) -> Result<ExitCode, Failure> {

@@ -1,4 +1,4 @@
-//! A stream of a server to its end.
+//! Follows a server-sent event stream to its end.
 
 use noetl_api::events::EventView;
 use noetl_api::stream::StreamEnd;
@@ -14,18 +14,20 @@ use crate::output::{self, style};
 use crate::remote::Remote;
 use crate::signals::StopRequests;
 
-/// The most of a failure that stands on a line of the log.
+/// Maximum length of an error on an event line, in characters.
 const ERROR_MAX: usize = 200;
 
-/// How following ended.
+/// Reason why following ended.
 pub(super) enum Ended {
-    /// The execution is over.
+    /// The server closed the stream because the execution ended.
     Over(StreamEnd),
-    /// Whoever follows wants no more. The execution goes on.
+    /// The user pressed Ctrl-C. The execution continues.
     Interrupted,
 }
 
-/// Reads a stream to its end, or until Ctrl-C, handing each item on.
+/// Reads a stream until its end or Ctrl-C, and calls `each` for every item.
+///
+/// Reconnects after a lost connection.
 pub(super) async fn to_end(
     remote: &Remote,
     call: Call<()>,
@@ -48,7 +50,7 @@ pub(super) async fn to_end(
     }
 }
 
-/// Shows the log of an execution on stderr until it is over.
+/// Prints the events of an execution on stderr until it ends.
 pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<Ended, Failure> {
     let style = style::of_stderr();
     to_end(remote, calls::stream(id), 0, |item| {
@@ -58,13 +60,13 @@ pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<Ended
     .await
 }
 
-/// One event of a stream.
+/// Parses an event of a stream.
 pub(super) fn event(remote: &Remote, item: &Value) -> Result<EventView, Failure> {
     use serde::Deserialize as _;
     EventView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
 }
 
-/// One event on a line, its columns where those of others are.
+/// Formats an event as one line with aligned columns.
 pub(super) fn line(event: &EventView, style: Style) -> String {
     let kind = event.event_type.as_deref().unwrap_or("-");
     let status = event.status.as_deref().unwrap_or("-");
@@ -85,7 +87,7 @@ pub(super) fn line(event: &EventView, style: Style) -> String {
     text
 }
 
-/// What to say to who does not want to wait.
+/// Tells the user that the execution continues after Ctrl-C.
 pub(super) fn note_interrupted(id: ExecutionId) {
     output::note(&format!("the execution goes on; see `noetl status {id}`"));
 }

@@ -1,4 +1,5 @@
-//! `noetl grant`: paths on which callers may act, and credentials that playbooks may use.
+//! `noetl grant`: manages the paths on which callers may act, and the credentials that playbooks
+//! may use.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl catalog load`: many documents, several in a request.
+//! `noetl catalog load`: registers many documents, several per request.
 
 use std::process::ExitCode;
 
@@ -16,10 +16,11 @@ use crate::output::style::one_line;
 use crate::output::{self, style};
 use crate::remote::{self, Remote};
 
-/// The most text of one request: half of what a server takes, since JSON escapes what it holds.
+/// Maximum document text per request, in bytes: half of the server's limit, because JSON escaping
+/// adds to the size.
 const BYTES_MAX: usize = 1 << 20;
 
-/// How a command ends that could not register a document.
+/// Exit code if a document could not be registered.
 const WRONG: u8 = 2;
 
 pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, Failure> {
@@ -50,7 +51,7 @@ pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Every file that is named, and every YAML file of the directories.
+/// Reads the given files, and all YAML files below the given directories.
 fn read(arguments: &LoadArguments) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
     for path in &arguments.paths {
@@ -65,7 +66,8 @@ fn read(arguments: &LoadArguments) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-/// The documents in their order, so many in a request, and no more text than a server takes.
+/// Splits the documents into batches of at most `most` documents and `BYTES_MAX` bytes, in order. A
+/// larger document gets a batch of its own.
 fn batches(documents: &[Document], most: usize) -> Vec<&[Document]> {
     let mut batches = Vec::new();
     let (mut first, mut bytes) = (0, 0);
@@ -83,8 +85,8 @@ fn batches(documents: &[Document], most: usize) -> Vec<&[Document]> {
     batches
 }
 
-/// Sends some. A batch that is refused as a whole, as one that is too large, is sent document by
-/// document, so that each is registered or has its own failure.
+/// Sends a batch. If the server rejects the whole batch, for example because it is too large, sends
+/// each document separately, so that each is registered or has its own error.
 async fn send(remote: &Remote, batch: &[Document], force: bool) -> Result<BatchReply, Failure> {
     let whole = match ask(remote, batch, force).await {
         Err(failure) if failure.kind() == Kind::User => failure,

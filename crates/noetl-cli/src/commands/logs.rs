@@ -1,4 +1,4 @@
-//! `noetl logs`: what the steps of an execution printed.
+//! `noetl logs`: prints the step logs of an execution.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use crate::output::answers::{show, show_item};
 use crate::output::escape::escaped;
 use crate::remote::{self, Remote};
 
-/// Lines asked for at a time: as many as a server gives.
+/// Lines per page: the maximum that a server returns.
 const PAGE: u64 = 5000;
 
 pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
@@ -28,7 +28,7 @@ pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// For people, page by page until there is no more; else one answer of the server.
+/// Prints lines. The table format reads all pages; JSON and YAML print one response of the server.
 async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
     let (id, limit) = (arguments.of.id, arguments.limit);
     let mut after = arguments.after;
@@ -79,7 +79,8 @@ fn line(remote: &Remote, item: &Value) -> Result<LineView, Failure> {
     LineView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
 }
 
-/// Prints a line where the step printed it. At a terminal, nothing in it acts on the terminal.
+/// Prints a line to the stream the step printed it to. On a terminal, control characters are
+/// escaped.
 fn print(line: &LineView) -> Result<(), Failure> {
     if line.stream != "stderr" {
         return output::shown(&format!("{}\n", line.text));

@@ -1,7 +1,7 @@
-//! Playbooks that a playbook calls, found beside it.
+//! Finds the playbooks that a playbook calls, among the files of its directory.
 //!
-//! `noetl run` has no catalog but its own. What the playbook calls by path is looked for among the
-//! documents of its directory, by their `metadata.path`, and so on for what those call.
+//! `noetl run` starts with an empty catalog. It resolves the paths that the playbook calls by the
+//! `metadata.path` of the documents in the same directory, and likewise for the playbooks found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,21 +11,21 @@ use noetl_playbook::document::{OwnKind, Work};
 use noetl_playbook::template::ValueTemplate;
 use serde_json::Value;
 
-/// Documents looked at: enough for a directory of examples, and not a whole disk.
+/// Maximum number of files to read: enough for a directory of examples, but not for a whole disk.
 const FILES_MAX: usize = 1000;
 
-/// The largest document that is looked at.
+/// Maximum size of a file to read, in bytes.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// What a playbook calls.
+/// Catalog paths that playbooks call.
 #[derive(Default)]
 struct Calls {
     paths: BTreeSet<String>,
-    /// Whether a path is known only at run time, so that any may be meant.
+    /// Whether a call has a template as its path, so that it may call any playbook.
     any: bool,
 }
 
-/// The texts of the playbooks beside `file` that `playbook` calls, directly or through others.
+/// Returns the texts of the playbooks next to `file` that `playbook` calls, directly or indirectly.
 pub(super) fn called_by(file: &Path, playbook: &Playbook) -> Vec<String> {
     let mut calls = Calls::default();
     calls.add(playbook);
@@ -66,7 +66,7 @@ impl Calls {
     }
 }
 
-/// The path a call names, unless it is a template.
+/// Returns the path of a call, or `None` if it is a template.
 fn path_of(config: &ValueTemplate) -> Option<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match config {
@@ -82,8 +82,9 @@ fn path_of(config: &ValueTemplate) -> Option<String> {
     }
 }
 
-/// The playbooks in the directory of a file, by path. What cannot be read is left out: it is none
-/// of the playbook's business unless it is called, and then the call says that it is missing.
+/// Returns the playbooks in the directory of a file, by path.
+///
+/// Skips unreadable files. If the playbook calls one of them, the call fails because it is missing.
 fn documents(file: &Path) -> BTreeMap<String, String> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Ok(entries) = std::fs::read_dir(directory.unwrap_or(Path::new("."))) else {

@@ -1,4 +1,4 @@
-//! What `--input`, `--payload` and `--set` lay over a playbook's workload.
+//! Merges `--input`, `--payload`, and `--set` into a workload.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use super::document;
 use crate::arguments::WorkloadArguments;
 use crate::failure::{Failure, Kind};
 
-/// How deep a payload may nest: as deep as a step's result. What is deeper could be written to the
-/// log, but not be read from it.
+/// Maximum nesting depth of a payload, equal to that of a step's result. A deeper value could be
+/// written to the event log, but not be read back.
 const DEPTH_MAX: usize = 100;
 
-/// What is laid over a workload: `--input`, over it `--payload`, over both each `--set`.
+/// Returns the merged workload values, in increasing precedence: `--input`, `--payload`, each
+/// `--set`.
 pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
     let WorkloadArguments { set, payload, input } = arguments;
     if is_stdin(input.as_deref()) && is_stdin(payload.as_deref()) {
@@ -26,7 +27,7 @@ pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
     laid(below, &set)
 }
 
-/// Whether one of them is read from stdin.
+/// Returns `true` if `--payload` or `--input` is read from stdin.
 pub(super) fn reads_stdin(arguments: &WorkloadArguments) -> bool {
     is_stdin(arguments.payload.as_deref()) || is_stdin(arguments.input.as_deref())
 }
@@ -35,7 +36,7 @@ fn is_stdin(given: Option<&str>) -> bool {
     given.is_some_and(|given| document::is_stdin(Path::new(given)))
 }
 
-/// The object itself, or that of a file.
+/// Parses an inline JSON object, or reads one from a file.
 fn given(name: &str, text: Option<&str>) -> Result<Map, Failure> {
     match text {
         None => Ok(Map::new()),
@@ -44,16 +45,16 @@ fn given(name: &str, text: Option<&str>) -> Result<Map, Failure> {
     }
 }
 
-/// An assignment may name the workload it is for.
+/// Removes the optional `workload.` prefix of an assignment.
 fn without_prefix(assignment: &str) -> &str {
     match assignment.strip_prefix("workload.") {
-        // `workload.=1` has no key, and is refused as it is.
+        // `workload.=1` has no key. It is kept as is, so that validation rejects it.
         Some(rest) if !rest.starts_with('=') => rest,
         _ => assignment,
     }
 }
 
-/// An object with each `--set` laid over it.
+/// Returns an object with each `--set` assignment applied to it.
 pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, Failure> {
     for assignment in set {
         let Some((key, value)) = assignment.split_once('=') else {
@@ -97,7 +98,8 @@ fn too_deep(what: String) -> Failure {
     Failure::new(Kind::User, format!("{what} nests more than {DEPTH_MAX} levels deep"))
 }
 
-/// How many lists and maps are in each other. JSON's reader has a limit, so this ends.
+/// Returns the nesting depth of lists and maps. The JSON parser limits the depth, so the recursion
+/// is bounded.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -106,7 +108,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// What reads as JSON is JSON, anything else is text.
+/// Parses text as JSON, or returns it as a string if it is not JSON.
 fn typed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

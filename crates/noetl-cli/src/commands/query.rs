@@ -1,4 +1,4 @@
-//! `noetl query`: SQL on the database of a server.
+//! `noetl query`: runs SQL on the database of a server.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub(crate) fn main(arguments: &QueryArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The columns of all rows, in the order they are met.
+/// Returns the column names of all rows in order of first appearance, and the cells.
 fn columns(rows: &[Map]) -> (Vec<String>, Vec<Vec<Cell>>) {
     let mut head: Vec<String> = Vec::new();
     for name in rows.iter().flat_map(Map::keys) {

@@ -1,4 +1,4 @@
-//! `noetl register` and `noetl catalog register`: documents and credentials to a server.
+//! `noetl register` and `noetl catalog register`: send documents and credentials to a server.
 
 pub(super) mod files;
 
@@ -34,12 +34,12 @@ pub(crate) fn documents(arguments: &DocumentsArguments) -> Result<ExitCode, Fail
     send_all(files, What::Anything, is_many, arguments.force, &arguments.remote)
 }
 
-/// What documents are taken for.
+/// Kind that documents are registered as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Playbooks,
     Credentials,
-    /// What they say they are.
+    /// The kind that each document declares.
     Anything,
 }
 
@@ -60,8 +60,8 @@ fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, Failur
     }
 }
 
-/// Sends every document. One that is refused does not keep the others from it; the command then
-/// ends with a failure all the same.
+/// Sends every document. A rejected document does not stop the others, but the exit code then
+/// reports the failure. Stops if the server is unavailable.
 fn send_all(
     documents: impl IntoIterator<Item = Result<Document, Failure>>,
     what: What,
@@ -79,7 +79,7 @@ fn send_all(
             };
             match (document, sent) {
                 (Ok(_), Ok(replies)) => kept.extend(replies),
-                // Nothing that follows would be heard either.
+                // The remaining requests would fail, too.
                 (Ok(_), Err(failure)) if failure.kind() == Kind::Config => {
                     print(&remote, kept, is_many)?;
                     return Err(failure);
@@ -98,7 +98,7 @@ fn send_all(
     })
 }
 
-/// What became of a document: a sentence, and what the server answered.
+/// Outcome of a document: a sentence for people, and the server's response.
 struct Kept {
     sentence: String,
     body: Value,
@@ -130,7 +130,7 @@ async fn send(
         }
         return Ok(kept);
     }
-    // A directory of playbooks may hold other files.
+    // A directory of playbooks may contain other documents.
     if what == What::Playbooks && kind.as_deref().is_some_and(|kind| kind != "playbook") {
         let kind = kind.unwrap_or_default();
         output::note(&format!("{} is a {kind} and was left out", document.name));
@@ -161,7 +161,7 @@ async fn register(remote: &Remote, document: &Document, force: bool) -> Result<K
     Ok(Kept { sentence, body: answer.body })
 }
 
-/// Says what was found in a document that is refused.
+/// Prints the diagnostics of a rejected document, and returns a failure that counts the errors.
 pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failure {
     let failure = remote.failure(error);
     let ClientError::Refused { body, .. } = error else { return failure };
@@ -174,7 +174,7 @@ pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failu
     Failure::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
 }
 
-/// Keeps a credential.
+/// Stores a credential on the server.
 async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failure> {
     let request = PutCredential {
         name: request.name,
@@ -196,8 +196,8 @@ async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failu
     Ok(Kept { sentence, body: answer.body })
 }
 
-/// What a document says it is, in lower case. What cannot be read is left to the server, which says
-/// what is wrong with it.
+/// Returns the kind that a document declares, in lower case. Returns `None` for an unreadable
+/// document, whose errors the server reports.
 fn kind_of(document: &Document) -> Option<String> {
     let data = noetl_playbook::read_data(&document.text).ok()?;
     data.get("kind").and_then(Value::as_str).map(str::to_ascii_lowercase)

@@ -1,4 +1,4 @@
-//! `noetl replay`: what a log tells, up to any event or time.
+//! `noetl replay`: prints execution state at any event or time.
 
 use std::process::ExitCode;
 
@@ -28,7 +28,8 @@ pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What an answer holds in a few lines: the execution itself, and how much of everything else.
+/// Formats a state in a few lines: the fields of the execution, and the number of its other
+/// objects.
 fn summary(state: &Value, style: Style) -> String {
     let text = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Cell::new("-"),

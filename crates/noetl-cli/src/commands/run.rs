@@ -1,4 +1,4 @@
-//! `noetl run`: a playbook from its beginning to its end.
+//! `noetl run`: runs a playbook locally to completion.
 
 mod elsewhere;
 
@@ -26,15 +26,14 @@ use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
 use crate::stores::Place;
 
-/// How long running steps may take to end after the execution has: they were told to stop.
+/// Time for running steps to finish after the execution ended. They have been cancelled by then.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Events read at a time when the live feed was too fast to follow.
+/// Events per read of the event log, after the live feed lagged.
 const PAGE: usize = 1000;
 
-/// How often the log is looked at when other processes share the database: a timer of this
-/// execution may be theirs to deliver, and what follows then is theirs to decide. No live feed of
-/// this process tells of it.
+/// Poll interval of the event log on a shared database. Another process may deliver a timer of this
+/// execution and decide the next events, which the live feed of this process does not contain.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
@@ -75,7 +74,7 @@ fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
     }
 }
 
-/// Runs the last of `texts`; the others are what it calls.
+/// Runs the last of `texts`. The others are the playbooks it calls.
 async fn run(
     arguments: RunArguments,
     texts: Vec<String>,
@@ -93,7 +92,7 @@ async fn run(
     let setup = Setup {
         place: Place::One(database),
         slots: arguments.slots,
-        // Others' executions are none of this command's business; `noetl dev` goes on with them.
+        // Leave executions of other processes alone; `noetl dev` resumes them.
         resume: false,
         grace: GRACE,
         encryption_key,
@@ -102,7 +101,8 @@ async fn run(
         reached_at: String::new(),
         own: Vec::new(),
     };
-    // Before the first step: whatever a step starts is told to stop before this process ends.
+    // Handle signals before the first step starts, so that its processes are stopped before this
+    // process exits.
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
@@ -132,7 +132,7 @@ async fn run(
     }
     Ok(match row.status {
         ExecutionStatus::Completed => ExitCode::SUCCESS,
-        // Still running: interrupted twice.
+        // A running execution means that the user interrupted twice.
         ExecutionStatus::Cancelled | ExecutionStatus::Running => ExitCode::from(130),
         ExecutionStatus::Failed => ExitCode::FAILURE,
     })
@@ -152,8 +152,9 @@ fn say_end(row: &ExecutionRow) {
     output::note(&format!("{path} {state} in {took}{why}"));
 }
 
-/// Lets steps of other executions end that this process took and that may not run twice. All others
-/// are handed back when it closes, and run again elsewhere.
+/// Waits for claimed steps of other executions that must not run twice, or until Ctrl-C.
+///
+/// All other claimed commands are released when the process closes, and other processes run them.
 async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopRequests) {
     let say = |count| {
         let steps = if count == 1 { "step" } else { "steps" };
@@ -167,7 +168,9 @@ async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopR
     }
 }
 
-/// Starts the playbook and follows it to its end.
+/// Starts the playbook and follows it until it ends.
+///
+/// The first stop request cancels the execution; the second one stops waiting for it.
 async fn execute(
     control: &Arc<Control>,
     texts: Vec<String>,
@@ -197,7 +200,7 @@ async fn execute(
         tokio::select! {
             event = events.recv() => match event {
                 Ok(event) if event.execution != execution => approvals.see(control, &event),
-                // Somebody else wrote what lies between.
+                // Another process committed the events in between.
                 Ok(event) if event.seq > follower.seen.next() => follower.catch_up(control).await?,
                 Ok(event) => follower.see(control, &event),
                 Err(RecvError::Lagged(_)) => follower.catch_up(control).await?,
@@ -217,7 +220,7 @@ async fn execute(
                 }
                 interrupted = true;
                 let reason = Some("interrupted".to_owned());
-                // Refused only when it ended by itself meanwhile.
+                // The cancellation is rejected only if the execution ended in the meantime.
                 let _ = control.executions.cancel(&tenant, execution, reason).await;
             }
         }
@@ -229,8 +232,8 @@ async fn execute(
     Ok((row, follower.result))
 }
 
-/// Follows one execution through the live feed, or through its log when the feed was too fast or
-/// another process went on with it.
+/// Follows one execution through the live feed, or through its event log if the feed lagged or
+/// another process advanced the execution.
 struct Follower {
     execution: ExecutionId,
     seen: Seq,

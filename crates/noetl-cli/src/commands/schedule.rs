@@ -1,4 +1,4 @@
-//! `noetl schedule`: schedules of a server.
+//! `noetl schedule`: manages schedules of a server.
 
 use std::process::ExitCode;
 
@@ -50,7 +50,7 @@ fn wanted(arguments: &CreateScheduleArguments) -> Result<ScheduleRequest, Failur
     Ok(ScheduleRequest { name: arguments.name.clone(), spec: spec.collect::<Map>() })
 }
 
-/// When a schedule runs, in a few words.
+/// Formats the run times of a schedule.
 fn when(view: &ScheduleView) -> String {
     match (&view.cron, view.interval_seconds, &view.at) {
         (Some(cron), _, _) => match &view.timezone {

@@ -1,4 +1,4 @@
-//! A control plane behind an HTTP listener until it is told to stop: what `dev` and `server` share.
+//! Serves a control plane over HTTP until a stop request. Shared by `noetl dev` and `noetl server`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,45 +21,47 @@ use crate::signals::StopRequests;
 use crate::stores::Place;
 use crate::subscriptions;
 
-/// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
+/// Time for running steps to finish after a stop request. Unfinished steps resume at the next
+/// start.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long requests under way may take to be answered after Ctrl-C. An answer takes milliseconds;
-/// this is for a client that is slow to send its question.
+/// Time for requests in flight to finish after a stop request. A response takes milliseconds; this
+/// is for clients that are slow to send their request.
 const REQUEST_GRACE: Duration = Duration::from_secs(2);
 
-/// Consequence of open mode, for the greeting.
+/// Warning about open mode in the greeting.
 const OPEN: &str =
     "  auth      open: every user and every program of this machine may do everything";
 
-/// What to serve.
+/// Settings of the server process.
 pub(super) struct Serve {
-    /// The address to listen on.
+    /// Address to listen on.
     pub(super) host: IpAddr,
-    /// The port; 0 picks a free one.
+    /// Port to listen on; 0 picks a free port.
     pub(super) port: u16,
     /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
-    /// Where everything is kept.
+    /// Location of the databases.
     pub(super) place: Place,
-    /// Where a key for credentials is made when no setting names one; without it there is none.
+    /// Directory in which a key for credentials is created if no setting provides one. Without it,
+    /// only the setting counts.
     pub(super) key_directory: Option<PathBuf>,
-    /// How many steps a worker in this process runs at a time.
+    /// Maximum number of steps that the local worker runs at a time; 0 for no local worker.
     pub(super) slots: usize,
-    /// How long what is kept.
+    /// Retention periods from the flags.
     pub(super) policy: PolicyArguments,
-    /// Where events are published.
+    /// Options of the message bus.
     pub(super) bus: BusArguments,
-    /// Whether subscriptions are acted on in this process.
+    /// Whether this process runs subscriptions.
     pub(super) subscriptions: bool,
-    /// Whether the user of this machine gets a token, in a file and by a link.
+    /// Whether the local user gets a token, in a file and as a sign-in link.
     pub(super) signs_in: bool,
-    /// What to say at the end of the greeting, given the address.
+    /// Returns the last lines of the greeting, given the listen address.
     pub(super) hint: fn(SocketAddr) -> Option<String>,
 }
 
 impl Serve {
-    /// Serves until told to stop.
+    /// Serves until a stop request.
     pub(super) fn main(self) -> Result<ExitCode, Failure> {
         start_logging();
         let runtime = tokio::runtime::Runtime::new();
@@ -97,13 +99,13 @@ impl Serve {
         let (place, slots) = (self.place, self.slots);
         let (resume, grace) = (true, GRACE);
         let scheme = if tls.is_some() { "https" } else { "http" };
-        // One that listens everywhere is reached here at least.
+        // A wildcard address can't be connected to; `localhost` works at least on this machine.
         let host = match address.ip() {
             ip if ip.is_unspecified() => format!("localhost:{}", address.port()),
             _ => address.to_string(),
         };
         let reached_at = format!("{scheme}://{host}");
-        // The directory of the token holds those of other servers of this user as well.
+        // The directory of the token also contains tokens of this user's other servers.
         let tokens = token_file.as_deref().and_then(Path::parent).map(Path::to_owned);
         let own = self.key_directory.into_iter().chain(tokens).collect();
         let setup = Setup {
@@ -171,11 +173,11 @@ impl Serve {
     }
 }
 
-/// Warnings and worse, unless `RUST_LOG` says otherwise.
+/// Starts logging to stderr, at level `warn` unless `RUST_LOG` is set.
 pub(super) fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    // A log that nobody reads any more is no reason to end, which its own complaint would be.
+    // If stderr is closed, reporting the failed write on stderr would panic and end the process.
     tracing_subscriber::fmt()
         .with_ansi(style::of_stderr().is_coloured())
         .with_env_filter(filter)
@@ -184,7 +186,7 @@ pub(super) fn start_logging() {
         .init();
 }
 
-/// Makes a token for an admin where nobody has one, and shows it, this once.
+/// Creates an admin token if no token exists, and prints it once.
 async fn show_first_token(runtime: &Runtime) -> Result<(), Failure> {
     let made = runtime.control.administration().create_first_token().await;
     if let Some(token) = made.map_err(|error| Failure::from_error(Kind::Config, &error))? {
@@ -208,14 +210,14 @@ fn greet(database: &str, slots: usize, address: &str, resumed: usize) {
     output::note("  stop      Ctrl-C");
 }
 
-/// Resolves when requests under way have had their time after a request to stop, or at the next
-/// such request: a client that never finishes its own must not keep the process.
+/// Waits until requests in flight have had [`REQUEST_GRACE`] after a stop request, or until the
+/// next stop request. This bounds the shutdown if a client never finishes its request.
 async fn patience_ends(stopped: oneshot::Receiver<StopRequests>) {
     match stopped.await {
         Ok(mut stop) => {
             let _ = tokio::time::timeout(REQUEST_GRACE, stop.next()).await;
         }
-        // The server ended by itself, and says why.
+        // The server ended on its own and reports the error.
         Err(_) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! `noetl server`: the control plane alone. Workers are processes of their own.
+//! `noetl server`: starts a server without a worker. Workers are separate processes.
 
 use std::process::ExitCode;
 

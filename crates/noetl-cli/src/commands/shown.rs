@@ -1,11 +1,11 @@
-//! How values of answers look to people.
+//! Formats response values for people.
 
 use noetl_api::Diagnostic;
 use noetl_model::Timestamp;
 
 use crate::output::style::{Style, one_line};
 
-/// A time to the second, in UTC.
+/// Formats a time in UTC with a resolution of one second.
 pub(super) fn time(at: Timestamp) -> String {
     match at.to_jiff() {
         Some(at) => at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
@@ -13,7 +13,7 @@ pub(super) fn time(at: Timestamp) -> String {
     }
 }
 
-/// A time of day to the millisecond, in UTC.
+/// Formats a time of day in UTC with a resolution of one millisecond.
 pub(super) fn clock(at: Timestamp) -> String {
     match at.to_jiff() {
         Some(at) => at.strftime("%H:%M:%S%.3f").to_string(),
@@ -21,7 +21,7 @@ pub(super) fn clock(at: Timestamp) -> String {
     }
 }
 
-/// Text of others, not longer than this.
+/// Returns untrusted text on one line, shortened to at most `most` characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let text = one_line(text);
     if text.chars().count() <= most {
@@ -30,7 +30,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// `1 execution`, `2 executions`.
+/// Formats a count with its noun, such as `1 execution` or `2 executions`.
 pub(super) fn count(number: usize, word: &str) -> String {
     match number {
         1 => format!("1 {word}"),
@@ -38,7 +38,7 @@ pub(super) fn count(number: usize, word: &str) -> String {
     }
 }
 
-/// What a server found in a document.
+/// Formats the diagnostics that a server returned for a document.
 pub(super) fn diagnostics(name: &str, found: &[Diagnostic], style: Style) -> String {
     let mut text = String::new();
     for Diagnostic { severity, code, line, column, path, message, help } in found {

@@ -1,4 +1,4 @@
-//! `noetl execute`, `retry`, `rerun` and `fork`: starting executions.
+//! `noetl execute`, `retry`, `rerun`, and `fork`: start executions.
 
 use std::process::ExitCode;
 
@@ -72,7 +72,7 @@ pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
     forked(&arguments.of.remote, || calls::fork(arguments.of.id, &request))
 }
 
-/// Starts an execution that has the past of another.
+/// Starts an execution that copies events of another, and prints it.
 fn forked(
     arguments: &RemoteArguments,
     call: impl FnOnce() -> Call<ForkReply>,
@@ -100,7 +100,7 @@ fn print_started(remote: &Remote, answer: &Answer<ExecuteReply>) -> Result<(), F
     Ok(())
 }
 
-/// What to do next, for people.
+/// Prints the next command to try, in the table format only.
 fn hint(remote: &Remote, id: Id) {
     if remote.form == Form::Table {
         output::note(&format!("see `noetl status {id} --follow`"));

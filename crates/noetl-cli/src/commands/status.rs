@@ -1,4 +1,4 @@
-//! `noetl status`: how an execution stands.
+//! `noetl status`: prints the status of an execution.
 
 use std::process::ExitCode;
 
@@ -15,10 +15,10 @@ use crate::output::style::{Style, one_line};
 use crate::output::table::{Cell, Tone, named};
 use crate::remote::{self, Remote};
 
-/// How long the lines are that a status stands between.
+/// Length of the rules above and below a status, in characters.
 const RULE: usize = 60;
 
-/// How a command ends that was interrupted.
+/// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
@@ -28,7 +28,7 @@ pub(crate) fn main(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Shows events until an execution is over, then how it stands.
+/// Prints events until the execution ends, then its status.
 pub(super) async fn follow_and_print(
     remote: &Remote,
     id: ExecutionId,
@@ -42,14 +42,14 @@ pub(super) async fn follow_and_print(
     }
 }
 
-/// Prints how an execution stands; one that ended badly is a bad end of the command, too.
+/// Prints the status of an execution. The exit code is 1 if it failed or was cancelled.
 async fn print(remote: &Remote, id: ExecutionId) -> Result<ExitCode, Failure> {
     let answer = remote.ask(calls::status(id)).await?;
     show(remote.form, &answer.body, |style| table(&answer.value, style))?;
     Ok(exit_code(&answer.value.status))
 }
 
-/// How a command ends that says how an execution did.
+/// Returns the exit code for the status of an execution.
 pub(super) fn exit_code(status: &str) -> ExitCode {
     match status {
         "FAILED" | "CANCELLED" => ExitCode::FAILURE,
@@ -57,12 +57,12 @@ pub(super) fn exit_code(status: &str) -> ExitCode {
     }
 }
 
-/// How a command ends that was interrupted.
+/// Returns the exit code after Ctrl-C.
 pub(super) fn interrupted() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
-/// In the words scripts look for: a name, a colon, a blank, what it is.
+/// Formats a status as `Name: value` lines, which scripts parse.
 fn table(reply: &StatusReply, style: Style) -> String {
     let progress = reply.progress;
     let mut steps = format!("{} completed", progress.completed_steps);

@@ -1,4 +1,4 @@
-//! `noetl cancel` and `noetl cleanup`: stopping executions.
+//! `noetl cancel` and `noetl cleanup`: cancel executions.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::output::style::one_line;
 use crate::output::{self, style};
 use crate::remote;
 
-/// The code of a refusal to stop what is over.
+/// Error code of the server for an execution that already ended.
 const OVER: &str = "already_finished";
 
 pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
@@ -22,7 +22,7 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
         let answer = match remote.client.ask(calls::cancel(arguments.of.id, &request)).await {
             Ok(answer) => answer,
             Err(ClientError::Refused { body, .. }) if body.code == OVER => {
-                // There is nothing to stop, which is what was wanted.
+                // The execution has already ended, so the goal is reached.
                 let label = style::of_stderr().warn("warning");
                 output::note(&format!("{label}: {}", one_line(&body.error)));
                 return Ok(ExitCode::SUCCESS);
@@ -33,7 +33,7 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
         show(remote.form, &answer.body, |style| {
             let (id, message) = (reply.execution_id, one_line(&reply.message));
             let mut text = format!("execution {id}: {message}\n");
-            // The execution itself is in the sentence.
+            // The line above already names the execution itself.
             for id in reply.cancelled_executions.iter().filter(|id| **id != reply.execution_id) {
                 text.push_str(&format!("  {} {id}\n", style.faint("stopped")));
             }

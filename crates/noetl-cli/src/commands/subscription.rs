@@ -1,4 +1,4 @@
-//! `noetl subscription`: subscriptions of a server.
+//! `noetl subscription`: manages subscriptions of a server.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> 
     })
 }
 
-/// An event, and below it the reason it gives.
+/// Formats an event, followed by its reason on a second line if it has one.
 fn event_lines(event: &EventView, style: Style) -> String {
     let line = follow::line(event, style);
     let said = event.result.as_ref().map(|result| serde_json::from_str::<Value>(result.get()));

@@ -1,5 +1,5 @@
-//! `noetl token`: the tokens callers show. Over HTTP, or straight on the database, where the first
-//! one comes from and a lost one is replaced.
+//! `noetl token`: manages access tokens over HTTP, or directly on the database to create the first
+//! token or to replace a lost one.
 
 mod direct;
 mod file;
@@ -75,7 +75,7 @@ fn create(arguments: CreateTokenArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Prints the token alone to stdout, so that a script can keep it, or writes it to a file.
+/// Prints only the token to stdout, so that a script can capture it, or writes it to a file.
 fn print_made(
     form: Form,
     body: &Value,
@@ -149,7 +149,7 @@ fn table(tokens: &[TokenView], now: Timestamp) -> Table<6> {
 
 fn revoke(arguments: &RevokeTokenArguments) -> Result<ExitCode, Failure> {
     let RevokeTokenArguments { id, direct, remote } = arguments;
-    // Whoever pastes a whole token means its id; the secret has no business in an address.
+    // If the user pastes a whole token, extract its ID. The secret must not appear in a URL.
     let id = id.strip_prefix("noetl_").and_then(|rest| rest.split('_').next()).unwrap_or(id);
     let print = |form, body: &Value| {
         show(form, body, |_| format!("token {id} does not count any more\n"))?;

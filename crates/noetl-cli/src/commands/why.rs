@@ -1,4 +1,4 @@
-//! `noetl why`: what an execution waits for, or why it ended.
+//! `noetl why`: explains what an execution waits for, or why it ended.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl worker`: runs the steps of a server's executions, as a process of its own.
+//! `noetl worker`: runs steps for a server in a separate process.
 
 mod health;
 mod mode;
@@ -39,14 +39,14 @@ const LISTEN: &str = "NOETL_WORKER_LISTEN";
 const RESULT_MAX: &str = "NOETL_WORKER_RESULT_MAX_MB";
 const GRACE: &str = "NOETL_WORKER_GRACE_SECS";
 
-/// Steps at a time when nobody says.
+/// Default number of steps at a time.
 const SLOTS_DEFAULT: usize = 16;
 
-/// Bytes of the largest result when nobody says. Large ones go to the server apart, so that they cost
-/// memory here alone.
+/// Default maximum size of a result, in bytes. Large results are uploaded separately, so they cost
+/// memory only in this process.
 const RESULT_DEFAULT: usize = 64 << 20;
 
-/// How long running steps may take to end when nobody says.
+/// Default time for running steps to finish after a stop request.
 const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
@@ -66,7 +66,7 @@ pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Acts on one subscription until it is over or this is told to stop.
+/// Runs one subscription until it ends or until a stop request.
 async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<ExitCode, Failure> {
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
@@ -91,7 +91,7 @@ async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<E
             output::note("stopping: messages under way are answered for");
             tokio::select! {
                 () = runtime.close() => {}
-                // What is under way comes again from its source.
+                // The source redelivers messages in flight.
                 () = stop.next() => return Ok(ExitCode::from(130)),
             }
         }
@@ -153,7 +153,7 @@ async fn work(
             draining.cancel();
             tokio::select! {
                 ended = &mut working => ended,
-                // What runs is lost to this worker, and comes back when its lease ends.
+                // The leases of running commands expire, and the server reissues the commands.
                 () = stop.next() => return Ok(ExitCode::from(130)),
             }
         }
@@ -171,7 +171,7 @@ async fn work(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tools of this process, whose results may be so large.
+/// Returns the tool options of this process, with results of at most `result_max` bytes.
 fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
     let tools = runtime::tools(said)?;
     let limits = noetl_tools::Limits {
@@ -204,7 +204,7 @@ fn greeting(remote: &Remote, options: &RemoteOptions, bus: Option<&Address>) -> 
     lines.join("\n")
 }
 
-/// What a worker is told, from flags and the environment.
+/// Settings of a worker, from flags and the environment.
 #[derive(Debug, PartialEq)]
 struct Settings {
     mode: Mode,
@@ -299,8 +299,8 @@ fn parted(label: &str, origin: &str) -> Result<(String, String), Failure> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// A name that no other process has: of the machine, with some chance in it, so that a process that
-/// begins anew is not taken for the one before it.
+/// Returns a worker name that is unique among all processes: the host name and a random suffix, so
+/// that a restarted process is not mistaken for its predecessor.
 fn own_name() -> String {
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();

@@ -1,4 +1,4 @@
-//! `noetl workers`: who runs the steps of a server's executions.
+//! `noetl workers`: lists the workers of a server.
 
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ fn table(workers: &[RuntimeView]) -> Table<6> {
     table
 }
 
-/// Returns the level of isolation that a worker registered; published workers have none.
+/// Returns the isolation level that a worker registered. Published workers register none.
 fn isolation(worker: &RuntimeView) -> Option<u64> {
     worker.runtime.as_ref()?.get("isolation")?.get("level")?.as_u64()
 }

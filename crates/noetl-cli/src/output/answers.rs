@@ -1,4 +1,4 @@
-//! What a server answered, in the form that is wanted.
+//! Prints server responses in the requested format.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{data, json, shown, yaml};
 use crate::arguments::Form;
 use crate::failure::Failure;
 
-/// Prints an answer: for people by `table`, else all the server said.
+/// Prints a response, formatted by `table` for people, or in full as JSON or YAML.
 pub(crate) fn show(
     form: Form,
     body: &Value,
@@ -20,7 +20,7 @@ pub(crate) fn show(
     }
 }
 
-/// Prints one of many: as JSON on a line of its own, as YAML a document of its own.
+/// Prints one of many items: JSON on a single line, YAML as a separate document.
 pub(crate) fn show_item(
     form: Form,
     body: &Value,

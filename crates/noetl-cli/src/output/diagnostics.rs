@@ -1,13 +1,13 @@
-//! Findings, with the line of the document they are about.
+//! Formats diagnostics with the source line they refer to.
 
 use noetl_playbook::{Diagnostic, Severity};
 
 use super::style::{Style, one_line};
 
-/// Columns of a document's line that are shown around a finding.
+/// Maximum number of characters of a source line to show around a diagnostic.
 const WIDTH: usize = 100;
 
-/// Renders findings of one document, in the order they stand in it.
+/// Formats the diagnostics of one document, in the given order.
 pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Style) -> String {
     let lines: Vec<&str> = source.lines().collect();
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Styl
     text
 }
 
-/// How many errors and warnings there are, in words.
+/// Formats the number of errors and warnings, such as `1 error, 2 warnings`, or `ok` for none.
 pub(crate) fn count(found: &[Diagnostic]) -> String {
     let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
     let warnings = found.len() - errors;

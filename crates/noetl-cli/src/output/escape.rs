@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns `true` for a character that acts on a terminal instead of showing on it.
+/// Returns `true` for a character that controls a terminal instead of being displayed.
 pub(crate) fn is_acting(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns
 }
 
-/// Returns text with acting characters as `\uXXXX`, other than line breaks and tabs. JSON and
-/// double-quoted YAML stay what they are.
+/// Returns text with control characters as `\uXXXX`, other than line breaks and tabs. The meaning
+/// of JSON and double-quoted YAML does not change.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     let is_shown = |c: char| matches!(c, '\n' | '\t') || !is_acting(c);
     if text.chars().all(is_shown) {

@@ -1,6 +1,6 @@
-//! Live progress of one execution: a line per step with its state and time.
+//! Shows live progress of one execution, with one line per step.
 //!
-//! On a terminal, running steps have a line of their own that moves; elsewhere a step is one plain
+//! On a terminal, each running step has an animated line. Otherwise, each step prints one plain
 //! line when it ends.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use noetl_model::{Event, Fact, Outcome, Timestamp};
 
 use super::style::{self, Style, one_line};
 
-/// Running steps shown at a time; more would push what matters off the screen.
+/// Maximum number of running steps shown at a time; more would scroll other lines off the screen.
 const SHOWN_MAX: usize = 10;
 
-/// Shows what happens as it happens.
+/// Prints events of an execution to stderr as they occur.
 pub(crate) struct Progress {
     style: Style,
     live: Option<MultiProgress>,
@@ -28,12 +28,12 @@ pub(crate) struct Progress {
 struct Running {
     since: Timestamp,
     line: Option<ProgressBar>,
-    /// Of a loop: how many items have ended, and how many there are if that is known.
+    /// For a loop, the number of ended items, and the total number if known.
     items: Option<(u32, Option<u32>)>,
 }
 
 impl Progress {
-    /// Progress on stderr.
+    /// Creates a progress display on stderr.
     pub(crate) fn new() -> Self {
         let live = std::io::stderr()
             .is_terminal()
@@ -41,7 +41,7 @@ impl Progress {
         Self { style: style::of_stderr(), live, running: HashMap::new() }
     }
 
-    /// Shows one event.
+    /// Updates the display for one event.
     pub(crate) fn show(&mut self, event: &Event) {
         match &event.fact {
             Fact::StepEntered { step, generation, .. } => {
@@ -96,7 +96,7 @@ impl Progress {
         }
     }
 
-    /// Takes down the moving lines.
+    /// Removes the animated lines.
     pub(crate) fn clear(&mut self) {
         for (_, running) in self.running.drain() {
             if let Some(line) = running.line {
@@ -105,7 +105,7 @@ impl Progress {
         }
     }
 
-    /// Notes how far a loop is.
+    /// Updates the item counts of a loop.
     fn count(
         &mut self,
         step: &Arc<str>,
@@ -160,14 +160,14 @@ impl Progress {
 
     fn print(&self, text: &str) {
         match &self.live {
-            // Above the moving lines; a terminal that went away has nobody to tell.
+            // Prints above the animated lines. Ignores the error of a closed terminal.
             Some(live) => drop(live.println(without_tags(text))),
             None => super::note(text),
         }
     }
 }
 
-/// How many items have ended, of how many.
+/// Formats the progress of a loop: ended items out of the total, or rows if the total is unknown.
 fn counted(ended: u32, total: Option<u32>) -> String {
     match total {
         Some(total) => format!("{ended} of {total} items"),
@@ -175,13 +175,13 @@ fn counted(ended: u32, total: Option<u32>) -> String {
     }
 }
 
-/// A step's name, and which visit of it this is from the second on.
+/// Returns a step's name, with its run number from the second run on.
 fn visit(step: &str, generation: u32) -> String {
     let step = one_line(step);
     if generation > 1 { format!("{step} #{generation}") } else { step }
 }
 
-/// A duration as people say it.
+/// Formats a duration with a suitable unit.
 pub(crate) fn human(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 0.001 {
@@ -195,11 +195,11 @@ pub(crate) fn human(time: Duration) -> String {
     }
 }
 
-/// Progress of long work as one line, on a terminal only.
+/// Progress of a long operation on one line, on a terminal only.
 pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    /// A line that counts these.
+    /// Creates a line that counts items of this kind.
     pub(crate) fn new(what: &'static str) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
@@ -212,14 +212,14 @@ impl Bar {
         Self(bar)
     }
 
-    /// This many are done.
+    /// Sets the number of completed items.
     pub(crate) fn count(&self, done: usize) {
         if let Some(bar) = &self.0 {
             bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
         }
     }
 
-    /// This many of all are done.
+    /// Sets the number of completed items and the total.
     pub(crate) fn set(&self, done: u64, all: u64) {
         if let Some(bar) = &self.0 {
             bar.set_length(all);
@@ -227,7 +227,7 @@ impl Bar {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line from the terminal.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();

@@ -1,26 +1,26 @@
-//! Colour, where it is wanted.
+//! Terminal colors.
 
 use std::io::IsTerminal;
 
 use super::escape::is_acting;
 
-/// Text of others on one line, without what would move a terminal's cursor or change its colours.
+/// Returns untrusted text on one line, with control characters replaced by spaces.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_acting(c) { ' ' } else { c }).collect()
 }
 
-/// How to emphasise.
+/// Whether output is colored, with functions that apply colors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     coloured: bool,
 }
 
-/// The style of stderr: colour on a terminal, unless `NO_COLOR` is set or the terminal is dumb.
+/// Returns the style for stderr: color on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
 pub(crate) fn of_stderr() -> Style {
     Style { coloured: std::io::stderr().is_terminal() && is_wanted() }
 }
 
-/// The style of stdout, by the same rules.
+/// Returns the style for stdout: color on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
 pub(crate) fn of_stdout() -> Style {
     Style { coloured: std::io::stdout().is_terminal() && is_wanted() }
 }

@@ -1,8 +1,8 @@
-//! Tables for people: columns in line, ids whole.
+//! Formats tables with aligned columns and complete IDs.
 
 use super::style::{Style, one_line};
 
-/// What a cell says by its colour.
+/// Semantic color of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -13,7 +13,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// The tone of a status, whatever its case.
+    /// Returns the tone of a status, ignoring case.
     pub(crate) fn of_status(status: &str) -> Self {
         match status.to_ascii_uppercase().as_str() {
             "COMPLETED" | "OK" | "ACTIVE" | "READY" | "CONNECTED" => Self::Good,
@@ -23,7 +23,7 @@ impl Tone {
         }
     }
 
-    /// The text in this tone.
+    /// Returns the text with the color of this tone.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
@@ -35,7 +35,7 @@ impl Tone {
     }
 }
 
-/// One cell.
+/// Text of a table cell with its tone.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -47,12 +47,12 @@ impl Cell {
         Self { text: one_line(&text.to_string()), tone: Tone::Plain }
     }
 
-    /// A cell for what may not be there.
+    /// Creates a cell for an optional value; `-` if absent.
     pub(crate) fn maybe(text: Option<impl ToString>) -> Self {
         text.map_or_else(|| Self::new("-"), Self::new)
     }
 
-    /// A cell for a status, in its tone.
+    /// Creates a cell for a status, with its tone.
     pub(crate) fn status(text: &str) -> Self {
         Self::new(text).toned(Tone::of_status(text))
     }
@@ -62,7 +62,7 @@ impl Cell {
     }
 }
 
-/// Rows under a head.
+/// A table with a header and `N` columns.
 pub(crate) struct Table<const N: usize> {
     head: [&'static str; N],
     rows: Vec<[Cell; N]>,
@@ -77,13 +77,13 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells);
     }
 
-    /// The table, or this sentence when it has no rows.
+    /// Formats the table, or returns the text `empty` if it has no rows.
     pub(crate) fn render(&self, style: Style, empty: &str) -> String {
         grid(&self.head, &self.rows, style, empty)
     }
 }
 
-/// Rows under a head, or this sentence when there are none.
+/// Formats rows below a header, or returns the text `empty` if there are no rows.
 pub(crate) fn grid(
     head: &[impl ToString],
     rows: &[impl AsRef<[Cell]>],
@@ -108,8 +108,7 @@ fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
     let mut text = String::new();
     let mut blanks = 0;
     for (cell, width) in cells.iter().zip(widths) {
-        // Padding comes before the next cell that says something, so a line has no blanks at its
-        // end.
+        // Add padding only before the next nonempty cell, so that lines have no trailing spaces.
         if !cell.text.is_empty() {
             text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
             text.push_str(&cell.tone.paint(style, &cell.text));
@@ -120,7 +119,7 @@ fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
     text
 }
 
-/// Names and values below each other, values in line.
+/// Formats names and values on one line each, with aligned values.
 pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
     let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -132,7 +131,7 @@ pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
     text
 }
 
-/// Names and values below each other, each as `Name: value`.
+/// Formats each name and value as a `Name: value` line.
 pub(crate) fn named(fields: &[(&str, Cell)], style: Style) -> String {
     let line = |(name, cell): &(&str, Cell)| {
         format!("{}: {}\n", style.faint(name), cell.tone.paint(style, &cell.text))

@@ -1,23 +1,23 @@
-//! Data as YAML that every reader reads the same way: what could be taken for something else than
-//! text is quoted.
+//! Writes values as YAML that every parser reads alike. Quotes all strings that a parser could read
+//! as another type.
 
 use serde_json::Value;
 
-/// A document.
+/// Formats a value as a YAML document.
 pub(crate) fn document(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0, Place::Start);
     text
 }
 
-/// What stands before a value.
+/// Context that precedes a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The beginning of the document.
+    /// The start of the document.
     Start,
     /// A key and its colon.
     Key,
-    /// A dash and its blank.
+    /// A dash and its space.
     Item,
 }
 
@@ -56,7 +56,7 @@ fn write(out: &mut String, value: &Value, depth: usize, place: Place) {
     }
 }
 
-/// Goes to where an entry begins. The first one of a list's item stands right after its dash.
+/// Starts a line for an entry. The first entry of a list item follows the dash on the same line.
 fn begin(out: &mut String, depth: usize, place: Place, number: usize) {
     if place == Place::Item && number == 0 {
         return;
@@ -71,7 +71,7 @@ fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
     }
-    // A JSON string is a YAML one, but for controls that JSON lets through.
+    // A JSON string is a valid YAML string, except for control characters that JSON doesn't escape.
     let quoted = Value::from(text).to_string();
     let escaped = quoted.chars().map(|c| match c {
         '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
@@ -82,7 +82,7 @@ fn scalar(text: &str) -> String {
     escaped.collect()
 }
 
-/// Whether no reader takes it for anything but this text.
+/// Returns `true` if every parser reads the unquoted text as this string.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 11] =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
@@ -94,7 +94,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Whether it reads best, and as what it is, as lines of its own.
+/// Returns `true` if the text has several lines and a block scalar preserves it.
 fn is_block(text: &str) -> bool {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.contains('\n')

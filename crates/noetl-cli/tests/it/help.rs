@@ -13,45 +13,45 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
     assert_snapshot!(help(&[]), @r"
-    Runs workflows: playbooks in YAML, every transition in one log that can be replayed
+    Run durable workflows defined in YAML
 
     Usage: noetl <COMMAND>
 
     Commands:
-      run           Run a playbook to its end, here and now
-      check         Check playbooks and say what is wrong with them, where, and what would be right
+      run           Run a playbook locally to completion
+      check         Check playbooks and report errors with location and fix
       dev           Start the control plane with a worker on an embedded database
-      server        Start the control plane alone, on a database that is named; workers are other
-                    processes
-      worker        Run the steps of a server's executions, as a process of its own
-      db            Look after the database
-      register      Register documents at a server
-      catalog       Work with the documents of a server
+      server        Start a server without a worker
+      worker        Start a worker that runs steps for a server
+      db            Inspect, back up, and purge the database
+      register      Register documents on a server
+      catalog       Manage the documents of a server
       list          List the documents of a kind
-      execute       Start a registered playbook at a server
-      status        Say how an execution stands
+      execute       Start a registered playbook on a server
+      status        Show the status of an execution
       executions    List executions, newest first
-      events        Print the log of an execution
-      replay        Say what the log of an execution tells, up to any event or time
-      why           Say what an execution waits for, or why it ended
-      logs          Print what the steps of an execution printed
-      cancel        Stop an execution
-      retry         Do again what failed in an execution, in a new one that begins with its past
-      rerun         Start a new execution with the workload of another
-      fork          Start a new execution with the past of another, up to any event
-      cleanup       Stop executions that have run for long
-      credential    Keep credentials at a server
-      get           Read one thing from a server
-      query         Run SQL on the database of a server that keeps its data in Postgres
-      ehdb          Read the log of a server, every id as text
-      subscription  Work with subscriptions
-      schedule      Work with schedules
+      events        Print the events of an execution
+      replay        Show execution state at any event or time
+      why           Explain what an execution waits for, or why it ended
+      logs          Print the step logs of an execution
+      cancel        Cancel a running execution
+      retry         Retry the failed steps of an execution in a new execution that copies its earlier
+                    events
+      rerun         Start an execution with the workload of another
+      fork          Start an execution from any event of another
+      cleanup       Cancel executions that have run for a long time
+      credential    Manage credentials on a server
+      get           Print one object of a server
+      query         Run SQL on the Postgres database of a server
+      ehdb          Query executions and events of a server, with every ID as text
+      subscription  Manage subscriptions of a server
+      schedule      Manage schedules of a server
       workers       List the workers of a server
-      token         Make, list and end the tokens callers show
-      grant         Limit roles to paths, and credentials to playbooks
-      audit         Say who asked for which secret, and whether that is all that was recorded
-      doctor        Say whether server, token and this machine are as they have to be
-      context       Keep the addresses of several servers, and choose one
+      token         Manage access tokens of a server
+      grant         Restrict roles to paths, and credentials to playbooks
+      audit         Inspect, export, and verify the audit of secrets
+      doctor        Check the server, the access token, and this machine
+      context       Manage contexts, which are named servers
       completions   Print a completion script for a shell [alias: completion]
       help          Print this message or the help of the given subcommand(s)
 
@@ -67,138 +67,139 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
 #[test]
 fn the_help_of_run_is_stable() {
     assert_snapshot!(help(&["run"]), @r"
-    Run a playbook to its end, here and now
+    Run a playbook locally to completion
 
     Usage: noetl run [OPTIONS] <FILE>
 
     Arguments:
       <FILE>
-              The playbook; `-` reads it from stdin. With `--runtime distributed`, its path in the
-              catalog
+              Playbook file; `-` reads stdin. With `--runtime distributed`, a catalog path
 
     Options:
           --set <KEY=VALUE>
-              Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-              anything else is text; `workload.` before a key is left out. Wins over --payload
+              Workload value to set, such as `--set who=Ada` or `--set limits.max=3`. JSON if it parses,
+              else text; a `workload.` prefix of the key is ignored. Overrides --payload. Repeatable
 
           --payload <JSON|FILE>
-              A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input
+              JSON object to merge into the workload: inline, a file, or `-` for stdin. Overrides
+              --input
 
               [alias: --workload]
 
       -i, --input <JSON|FILE>
-              The same, below --payload
+              JSON object to merge into the workload, with lower precedence than --payload
 
           --credentials <FILE>
-              Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or
-              JSON file of `{name, type, data}`, or a list of them. Can be given several times
+              File with credentials for the run, under the names that playbooks use in `auth`: YAML or
+              JSON with a `{name, type, data}` object, or with a list of them. Repeatable
 
           --db <PATH>
-              Keep the log in this database file instead of in memory
+              Database file for the event log [default: in memory]
 
           --database-url <URL>
-              Keep the log in this database instead of in memory: `sqlite://path`, or
-              `postgres://user:password@host:port/database`
+              Database for the event log: `sqlite://path`, or
+              `postgres://user:password@host:port/database` [default: in memory]
 
           --slots <N>
-              How many steps run at a time
+              Maximum number of steps to run at a time
 
               [default: 16]
 
           --approve
-              Give every approval the playbook asks for. Without it, and at a terminal, you are asked
+              Approve every approval of the playbook. Without this flag, prompt for each one on a
+              terminal
 
           --dry-run
-              Say what is wrong with the playbook and the payload, and run nothing
+              Check the playbook and the payload, without running
 
           --output <OUTPUT>
-              How to print the outcome
+              Output format of the outcome
 
               Possible values:
-              - text: For people
-              - json: For programs
+              - text: Plain text for people
+              - json: JSON document for programs
 
               [default: text]
 
       -j, --json
-              The same as --output json
+              Print JSON, as --output json does
 
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
       -r, --runtime <RUNTIME>
-              Where it runs
+              Runtime for the playbook
 
               Possible values:
-              - auto:        The same as local
-              - local:       Here, to its end
-              - distributed: At a server that has it in its catalog; the same as `noetl execute`
+              - auto:        Currently the same as local
+              - local:       In this process, to completion
+              - distributed: On a server that has the playbook in its catalog, as `noetl execute` does
 
               [default: auto]
 
       -V, --version <N>
-              The version to start; the highest when left out
+              Version to start [default: latest]
 
           --server-url <URL>
-              The server to start it at, as `noetl execute` finds it when left out
+              Server URL [default: as for `noetl execute`]
 
               [alias: --endpoint]
 
           --context <NAME>
-              The server of this context
+              Context that names the server
 
           --token <TOKEN>
-              The token to show
+              Access token for the server
     ");
 }
 
 #[test]
 fn the_help_of_check_is_stable() {
     assert_snapshot!(help(&["check"]), @r"
-    Check playbooks and say what is wrong with them, where, and what would be right
+    Check playbooks and report errors with location and fix
 
     Usage: noetl check [OPTIONS] <FILES>...
 
     Arguments:
       <FILES>...
-              The playbooks; `-` reads one from stdin
+              Playbooks to check; `-` reads one from stdin
 
     Options:
           --fix
-              Rewrite older shapes to the newest dialect where that is certain, and keep comments. What
-              came from stdin goes to stdout
+              Rewrite older syntax to the current dialect where the rewrite is unambiguous. Keeps
+              comments. A document from stdin is printed to stdout
 
           --dry-run
-              Print what --fix would change instead of writing it
+              Print the changes that --fix would make instead of writing them
 
           --against <PATH|ID>
-              Decide recorded executions again with this playbook, and show the first decision of each
-              that would differ: an execution's id, or a catalog path for its newest executions
+              Execution ID, or a catalog path for its newest executions. Replays each execution with
+              this playbook and shows the first decision that differs from the recorded one
 
           --last <N>
-              With --against and a path: how many executions
+              Number of executions to replay, with --against and a path
 
               [default: 20]
 
           --data <DIR>
-              With --against: where the database of `noetl dev` is kept
+              Data directory of `noetl dev`, with --against
 
               [env: NOETL_DATA=]
               [default: noetl-data]
 
           --database-url <URL>
-              With --against: the database itself: `sqlite://path`, or
+              Database to read with --against: `sqlite://path`, or
               `postgres://user:password@host:port/database`
 
               [env: NOETL_DATABASE_URL]
 
           --output <OUTPUT>
-              How to print what was found
+              Output format of the diagnostics
 
               Possible values:
-              - text: For people
-              - json: For programs
+              - text: Plain text for people
+              - json: JSON document for programs
 
               [default: text]
 
@@ -215,54 +216,57 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>         The address to listen on. One that is not loopback takes no --auth open
-                                [env: NOETL_HOST=] [default: 127.0.0.1]
-          --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
+          --host <HOST>         Address to listen on. --auth open requires a loopback address [env:
+                                NOETL_HOST=] [default: 127.0.0.1]
+          --port <PORT>         Port to listen on; 0 picks a free port [env: NOETL_PORT=] [default:
                                 8082]
           --auth <MODE>         Authentication of callers: `token`, which is created and stored for you
                                 on this machine; `oidc`, an identity provider; or `open`, which lets
                                 every user and program of this machine do everything [env: NOETL_AUTH]
                                 [default: token]
-          --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
-          --database-url <URL>  Keep everything in this database instead: `sqlite://path`, or
+          --data <DIR>          Directory for the database [env: NOETL_DATA=] [default: noetl-data]
+          --database-url <URL>  Database to use instead of --data: `sqlite://path`, or
                                 `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
-          --slots <N>           How many steps the worker in this process runs at a time; 0 for those
-                                who bring their own [env: NOETL_SLOTS=] [default: 16]
-          --nats-url <URL>      The NATS server commands are announced and events are published on,
-                                `nats://user:password@host:port`; several of a cluster are parted by
-                                commas. Events are published when NOETL_EVENT_STREAM_ENABLED or
-                                NOETL_OUTBOX_RELAY says how [env: NOETL_NATS_URL]
+          --slots <N>           Maximum number of steps this process runs at a time; 0 if only separate
+                                workers run steps [env: NOETL_SLOTS=] [default: 16]
+          --nats-url <URL>      NATS server to announce commands and publish events on, such as
+                                `nats://user:password@host:port`; separate the servers of a cluster with
+                                commas. Publishing events requires NOETL_EVENT_STREAM_ENABLED or
+                                NOETL_OUTBOX_RELAY [env: NOETL_NATS_URL]
       -h, --help                Print help
 
     What is removed once a day, if any of these is given:
-          --event-retention-days <N>    Finished executions with everything they have, in days since
-                                        their last event [default: 0] [env: NOETL_EVENT_RETENTION_DAYS=]
-          --command-retention-days <N>  Commands of finished executions, in days since they ended
-                                        [default: 7] [env: NOETL_COMMAND_RETENTION_DAYS=]
-          --runtime-stale-minutes <N>   Worker pools, in minutes since their last heartbeat [default:
-                                        60] [env: NOETL_RUNTIME_STALE_MINUTES=]
-          --outbox-retention-days <N>   Published rows of the outbox, in days [default: 7] [env:
-                                        NOETL_OUTBOX_RETENTION_DAYS=]
-          --dedup-retention-days <N>    Messages that subscriptions have seen, in days [default: 7]
-                                        [env: NOETL_DEDUP_RETENTION_DAYS=]
-          --audit-retention-days <N>    The audit of secrets, in days [default: 90] [env:
-                                        NOETL_AUDIT_RETENTION_DAYS=]
+          --event-retention-days <N>    Days to retain finished executions with all their data, since
+                                        their last event; 0 is forever [default: 0] [env:
+                                        NOETL_EVENT_RETENTION_DAYS=]
+          --command-retention-days <N>  Days to retain commands of finished executions, since the
+                                        commands ended; 0 is forever [default: 7] [env:
+                                        NOETL_COMMAND_RETENTION_DAYS=]
+          --runtime-stale-minutes <N>   Minutes to retain worker pools, since their last heartbeat; 0 is
+                                        forever [default: 60] [env: NOETL_RUNTIME_STALE_MINUTES=]
+          --outbox-retention-days <N>   Days to retain published outbox rows; 0 is forever [default: 7]
+                                        [env: NOETL_OUTBOX_RETENTION_DAYS=]
+          --dedup-retention-days <N>    Days to remember messages of subscriptions for deduplication; 0
+                                        is forever [default: 7] [env: NOETL_DEDUP_RETENTION_DAYS=]
+          --audit-retention-days <N>    Days to retain audit records of secrets; 0 is forever [default:
+                                        90] [env: NOETL_AUDIT_RETENTION_DAYS=]
     ");
 }
 
 #[test]
 fn the_help_of_db_names_its_verbs() {
     assert_snapshot!(help(&["db"]), @r"
-    Look after the database
+    Inspect, back up, and purge the database
 
     Usage: noetl db <COMMAND>
 
     Commands:
-      migrate   Bring the schema up to date, and make the database when there is none [alias: init]
-      validate  Check the database and every log in it. Changes nothing
-      stats     Say how many rows and bytes each table has
-      backup    Copy an embedded database to a new file, also while a server runs on it
-      purge     Remove what is old. Nothing that can still move is touched
+      migrate   Create the database if it doesn't exist, and migrate its schema to the latest version
+                [alias: init]
+      validate  Check the database and every event log in it. Read-only
+      stats     Show the number of rows and bytes of each table
+      backup    Copy an embedded database to a new file. Safe while a server uses the database
+      purge     Delete old data by retention policy. Never touches unfinished executions
       help      Print this message or the help of the given subcommand(s)
 
     Options:
@@ -273,185 +277,186 @@ fn the_help_of_db_names_its_verbs() {
 #[test]
 fn the_help_of_execute_says_which_server_is_asked() {
     assert_snapshot!(help(&["execute"]), @r"
-    Start a registered playbook at a server
+    Start a registered playbook on a server
 
     Usage: noetl execute [OPTIONS] <PATH>
 
     Arguments:
       <PATH>
-              The playbook's path in the catalog
+              Catalog path of the playbook
 
     Options:
       -V, --version <N>
-              Its version; the highest when left out
+              Version of the playbook [default: latest]
 
           --set <KEY=VALUE>
-              Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-              anything else is text; `workload.` before a key is left out. Wins over --payload
+              Workload value to set, such as `--set who=Ada` or `--set limits.max=3`. JSON if it parses,
+              else text; a `workload.` prefix of the key is ignored. Overrides --payload. Repeatable
 
           --payload <JSON|FILE>
-              A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input
+              JSON object to merge into the workload: inline, a file, or `-` for stdin. Overrides
+              --input
 
               [alias: --workload]
 
       -i, --input <JSON|FILE>
-              The same, below --payload
+              JSON object to merge into the workload, with lower precedence than --payload
 
           --pool <NAME>
-              Which workers its commands go to
+              Worker pool for the commands of the execution
 
       -f, --follow
-              Print its events until it is over, and end as it does
+              Print events until the execution ends, and exit with its outcome
 
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://127.0.0.1:8082
+              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
+              current context, else http://127.0.0.1:8082]
 
           --host <HOST>
-              The server's host, with --port
+              Host of the server, with --port
 
       -p, --port <PORT>
-              The server's port, with --host
+              Port of the server, with --host
 
           --context <NAME>
-              The server of this context; see `noetl context`
+              Context that names the server; see `noetl context`
 
           --token <TOKEN>
-              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
-              How to print the answer [default: table]
+              Output format [default: table]
 
               Possible values:
-              - table: For people
-              - json:  What the server answered
-              - yaml:  The same as YAML
+              - table: Human-readable text or table
+              - json:  JSON, as returned by the server
+              - yaml:  YAML form of the JSON response
 
       -j, --json
-              The same as --output json
+              Print JSON, as --output json does
     ");
 }
 
 #[test]
 fn the_help_of_groups_names_their_verbs() {
     assert_snapshot!(help(&["catalog"]), @r"
-    Work with the documents of a server
+    Manage the documents of a server
 
     Usage: noetl catalog <COMMAND>
 
     Commands:
-      register  Register documents of any kind; `-` is stdin
-      load      Register documents in batches: files, and every YAML file of directories and below
+      register  Register documents of any kind; `-` reads stdin
+      load      Register documents in batches, from files and from all YAML files below directories
       list      List documents, the newest version of each
-      get       Print a document
-      validate  Say what is wrong with documents, and keep nothing
+      get       Print a document as registered
+      validate  Validate documents without registering them
       help      Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["token"]), @r"
-    Make, list and end the tokens callers show
+    Manage access tokens of a server
 
     Usage: noetl token <COMMAND>
 
     Commands:
-      create  Make a token. It is printed this once
-      list    List tokens; those that do not count any more, too
-      revoke  End a token
-      header  Print the header that shows the token for a server, for curl: `curl --header @<(noetl
+      create  Create a token and print it. It can't be printed later
+      list    List all tokens, including revoked and expired ones
+      revoke  Revoke a token immediately
+      header  Print the authorization header for a server, for use with curl: `curl --header @<(noetl
               token header) URL`
-      link    Print a link that signs a browser in, once and within ten minutes
+      link    Print a link that signs in one browser, valid once within ten minutes
       help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["audit"]), @r"
-    Say who asked for which secret, and whether that is all that was recorded
+    Inspect, export, and verify the audit of secrets
 
     Usage: noetl audit <COMMAND>
 
     Commands:
-      list    List who asked for which secret, latest first
-      export  Write the records of the audit as JSON lines, oldest first, or send them to syslog
-      verify  Check in the database that nothing of the audit was changed, removed or moved, and that
-              every encrypted value is where it was sealed. Changes nothing
+      list    List requests for secrets, latest first
+      export  Write audit records as JSON lines, oldest first, or send them to syslog
+      verify  Verify in the database that no audit record was changed, removed, or moved, and that every
+              encrypted value is in the row it was sealed for. Read-only
       help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["context"]), @r"
-    Keep the addresses of several servers, and choose one
+    Manage contexts, which are named servers
 
     Usage: noetl context <COMMAND>
 
     Commands:
-      add      Keep a server under a name
-      update   Change what is kept under a name
-      use      Use a context from now on
-      list     List contexts; the current one is marked
+      add      Add a context for a server
+      update   Change the settings of a context
+      use      Make a context the current one
+      list     List contexts and mark the current one
       current  Print the current context
-      delete   Forget a context
+      delete   Delete a context from this machine
       help     Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["subscription"]), @r"
-    Work with subscriptions
+    Manage subscriptions of a server
 
     Usage: noetl subscription <COMMAND>
 
     Commands:
       register    Register a subscription whose document is in the catalog
-      list        List subscriptions; those that are over, too
-      get         Say how a subscription stands
-      events      Read its log: its moves, and what became of messages
-      activate    Let it take messages
-      pause       Let it take no messages for now
-      resume      Let it go on after a pause
-      drain       Let it finish what it has, and take nothing more
-      deactivate  End it
+      list        List all subscriptions, including deactivated ones
+      get         Show the status of a subscription
+      events      Print events of a subscription: state changes and outcomes of messages
+      activate    Activate a subscription, so that it receives messages
+      pause       Pause a subscription, so that it receives no messages
+      resume      Resume a paused subscription
+      drain       Finish the messages in flight and receive no more
+      deactivate  End a subscription from any state
       help        Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["schedule"]), @r"
-    Work with schedules
+    Manage schedules of a server
 
     Usage: noetl schedule <COMMAND>
 
     Commands:
-      list    List schedules, with their next runs
-      get     Say how a schedule stands
-      create  Make a schedule. A document of kind Schedule that is registered makes one too
-      pause   Let a schedule rest
-      resume  Let a schedule run again
-      run     Start what a schedule starts, now
-      delete  Delete a schedule
+      list    List schedules with their next runs
+      get     Show the status of a schedule
+      create  Create a schedule. Registering a document of kind Schedule creates one, too
+      pause   Pause a schedule, so that it starts no executions
+      resume  Resume a paused schedule
+      run     Start an execution of a schedule now
+      delete  Delete a schedule from the server
       help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help
     ");
     assert_snapshot!(help(&["credential"]), @r"
-    Keep credentials at a server
+    Manage credentials on a server
 
     Usage: noetl credential <COMMAND>
 
     Commands:
-      set     Keep a credential, in the place of any that has its name
-      list    List credentials, without what is secret
-      get     Print a credential
-      delete  Remove a credential
+      set     Store a credential, replacing any credential of that name
+      list    List credentials without their secret data
+      get     Print a credential; secret data only with --include-data
+      delete  Delete a credential from the server
       reseal  Bind every encrypted value of a database to its tenant and name
       help    Print this message or the help of the given subcommand(s)
 
@@ -475,7 +480,7 @@ fn the_help_of_completions_is_stable() {
     Usage: noetl completions <SHELL>
 
     Arguments:
-      <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
+      <SHELL>  Shell to complete commands for [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
       -h, --help  Print help
@@ -485,81 +490,82 @@ fn the_help_of_completions_is_stable() {
 #[test]
 fn the_help_of_worker_is_stable() {
     assert_snapshot!(help(&["worker"]), @r"
-    Run the steps of a server's executions, as a process of its own
+    Start a worker that runs steps for a server
 
     Usage: noetl worker [OPTIONS]
 
     Options:
-          --slots <N>              How many steps run at a time. Else NOETL_WORKER_SLOTS [default: 16]
-          --pool <POOL>            The pool whose steps it takes. Else NOETL_WORKER_POOL [default:
-                                   shared]
-          --label <KEY=VALUE>      What the worker says of itself, to be seen in the list of workers.
-                                   Can be given several times. Besides NOETL_WORKER_LABELS, where they
-                                   are parted by commas
-          --name <NAME>            Its name, which no other process has. Else NOETL_WORKER_NAME
-                                   [default: one of its own]
-          --listen <ADDRESS:PORT>  Where it answers `GET /health` and `GET /metrics`; port 0 picks a
-                                   free one. Else NOETL_WORKER_LISTEN [default: nowhere]
-          --result-max <MIB>       How many mebibytes the result of a step may have. Else
-                                   NOETL_WORKER_RESULT_MAX_MB [default: 64]
-          --grace <SECONDS>        How many seconds running steps may take to end when it is told to
-                                   stop; what is left is given back. Else NOETL_WORKER_GRACE_SECS
-                                   [default: 30]
+          --slots <N>              Maximum number of steps to run at a time. [env: NOETL_WORKER_SLOTS]
+                                   [default: 16]
+          --pool <POOL>            Pool whose steps to run. [env: NOETL_WORKER_POOL] [default: shared]
+          --label <KEY=VALUE>      Label to show in `noetl workers`. Repeatable. [env:
+                                   NOETL_WORKER_LABELS, comma-separated]
+          --name <NAME>            Worker name, unique among all processes. [env: NOETL_WORKER_NAME]
+                                   [default: generated]
+          --listen <ADDRESS:PORT>  Address to serve `GET /health` and `GET /metrics` on; port 0 picks a
+                                   free port. [env: NOETL_WORKER_LISTEN] [default: none]
+          --result-max <MIB>       Maximum size of a step's result, in MiB. [env:
+                                   NOETL_WORKER_RESULT_MAX_MB] [default: 64]
+          --grace <SECONDS>        Seconds that running steps may take to finish on shutdown; unfinished
+                                   commands are released. [env: NOETL_WORKER_GRACE_SECS] [default: 30]
       -h, --help                   Print help
 
     Server:
-          --server <URL>       The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else
-                               the current context, else http://127.0.0.1:8082 [alias: --server-url]
-          --context <NAME>     The server of this context; see `noetl context`
-          --token-file <FILE>  File that holds the token to show, of role worker; `-` reads stdin. Else
-                               NOETL_TOKEN_FILE
-          --token <TOKEN>      Token to show, of role worker. Else NOETL_TOKEN, or the one of the
-                               context. A file keeps it out of the arguments and the environment, which
-                               other processes may read while the worker starts
-          --nats-url <URL>     The NATS server on which commands are announced,
-                               `nats://user:password@host:port`, so that the worker asks when there is
-                               something; several of a cluster are parted by commas. Else NOETL_NATS_URL
-                               [default: none, the server is asked and holds the call]
+          --server <URL>       Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default:
+                               that of the current context, else http://127.0.0.1:8082] [alias:
+                               --server-url]
+          --context <NAME>     Context that names the server; see `noetl context`
+          --token-file <FILE>  File with an access token of role worker; `-` reads stdin. [env:
+                               NOETL_TOKEN_FILE]
+          --token <TOKEN>      Access token of role worker. Prefer a file: other processes may read the
+                               arguments and the environment while the worker starts. [env: NOETL_TOKEN]
+                               [default: that of the context]
+          --nats-url <URL>     NATS server that announces commands, such as
+                               `nats://user:password@host:port`, so that the worker requests commands
+                               only when some are pending; separate the servers of a cluster with
+                               commas. [env: NOETL_NATS_URL] [default: none; the worker uses long polls]
 
     Subscriptions:
-          --subscriptions        Acts on subscriptions too: on every one that fetches its messages from
-                                 a source. Several such workers share them, one acting on each at a time
-          --subscription <PATH>  Acts on the subscription of this path and runs no steps: registers and
-                                 activates it, and drains and deactivates it at its end unless another
-                                 waits to take over. Else NOETL_SUBSCRIPTION_PATH where WORKER_MODE is
-                                 `subscription`
+          --subscriptions        Run every subscription that fetches messages from a source, in addition
+                                 to steps. Workers with this flag share the subscriptions; one worker
+                                 runs each at a time
+          --subscription <PATH>  Catalog path of the subscription to run, without running steps.
+                                 Registers and activates it. On exit, drains and deactivates it unless
+                                 another worker waits to take over. [env: NOETL_SUBSCRIPTION_PATH, if
+                                 WORKER_MODE is `subscription`]
 
     Isolation of steps:
-          --step-isolation <LEVEL>      Level to isolate steps at: 0 none, 1 Landlock and a subreaper, 2
-                                        namespaces, 3 users of their own, or auto for the best up to 2
-                                        that this machine allows (3 with users). Else
-                                        NOETL_STEP_ISOLATION [default: auto]
-          --step-users <FIRST-LAST>     Users to run steps as, one for each tenant: numbers as
-                                        `200000-265535`. The worker has to be root. Else
-                                        NOETL_STEP_USERS
-          --step-paths <PATHS>          Directories that steps may use beside those of the system, `=ro`
-                                        for reading only: `/srv/data,/srv/shared=ro; TENANT:
-                                        /srv/tenant`. Else NOETL_STEP_PATHS [default: all]
-          --step-tools <KINDS>          Kinds of tools that steps may use: `shell,http; TENANT: http`.
-                                        Else NOETL_STEP_TOOLS [default: all]
-          --step-share-tenants          Run steps of several tenants though the level does not keep them
-                                        apart (below 2). The same as NOETL_STEP_SHARE_TENANTS=true
-          --step-user <USER>            Whom they run as: a name, or numbers as `1000:1000`. The worker
-                                        has to be root. Else NOETL_STEP_USER [default: the worker's
+          --step-isolation <LEVEL>      Isolation level of steps: 0 none, 1 Landlock and a subreaper, 2
+                                        namespaces, 3 separate users, or auto for the highest level up
+                                        to 2 that this machine supports (3 with --step-users). [env:
+                                        NOETL_STEP_ISOLATION] [default: auto]
+          --step-users <FIRST-LAST>     User IDs to run steps as, one per tenant, such as
+                                        `200000-265535`. Requires root. [env: NOETL_STEP_USERS]
+          --step-paths <PATHS>          Directories that steps may use in addition to system
+                                        directories, `=ro` for read-only: `/srv/data,/srv/shared=ro;
+                                        TENANT: /srv/tenant`. [env: NOETL_STEP_PATHS] [default: all]
+          --step-tools <KINDS>          Tool kinds that steps may use: `shell,http; TENANT: http`. [env:
+                                        NOETL_STEP_TOOLS] [default: all]
+          --step-share-tenants          Run steps of several tenants even if the level doesn't isolate
+                                        tenants (below 2). [env: NOETL_STEP_SHARE_TENANTS=true]
+          --step-user <USER>            User to run steps as: a name, or IDs such as `1000:1000`.
+                                        Requires root. [env: NOETL_STEP_USER] [default: the worker's
                                         user]
-          --step-no-network             They have no network. The same as NOETL_STEP_NO_NETWORK=true
-          --step-private-tmp            Each has temporary files of its own, in memory. The same as
-                                        NOETL_STEP_PRIVATE_TMP=true
-          --step-memory <MIB>           How many mebibytes of address space each process may have. Else
-                                        NOETL_STEP_MEMORY_MB
-          --step-cpu-seconds <SECONDS>  How many seconds each process may compute. Else
-                                        NOETL_STEP_CPU_SECONDS
-          --step-processes <N>          How many processes their user may have in all. Else
-                                        NOETL_STEP_PROCESSES
-          --step-cgroup <DIRECTORY>     The control group (version 2) they are put into, whose limits
-                                        hold for all of them together. Else NOETL_STEP_CGROUP
-          --step-env <NAMES>            Which of the worker's variables they see, parted by commas. Else
-                                        NOETL_STEP_ENV [default: PATH,HOME,LANG,TMPDIR]
+          --step-no-network             Run steps without network access. [env:
+                                        NOETL_STEP_NO_NETWORK=true]
+          --step-private-tmp            Give each step its own in-memory temporary directory. [env:
+                                        NOETL_STEP_PRIVATE_TMP=true]
+          --step-memory <MIB>           Address space limit of each step process, in MiB. [env:
+                                        NOETL_STEP_MEMORY_MB]
+          --step-cpu-seconds <SECONDS>  CPU time limit of each step process, in seconds. [env:
+                                        NOETL_STEP_CPU_SECONDS]
+          --step-processes <N>          Maximum number of processes of the user that runs the steps.
+                                        [env: NOETL_STEP_PROCESSES]
+          --step-cgroup <DIRECTORY>     Control group (version 2) to run steps in; its limits apply to
+                                        all steps together. [env: NOETL_STEP_CGROUP]
+          --step-env <NAMES>            Names of the worker's environment variables that steps inherit,
+                                        comma-separated. [env: NOETL_STEP_ENV] [default:
+                                        PATH,HOME,LANG,TMPDIR]
     ");
 }
 
@@ -593,121 +599,121 @@ fn a_verb_that_does_not_exist_is_a_wrong_call() {
 #[test]
 fn the_help_of_the_published_verbs_is_stable() {
     assert_snapshot!(help(&["catalog", "load"]), @r"
-    Register documents in batches: files, and every YAML file of directories and below
+    Register documents in batches, from files and from all YAML files below directories
 
     Usage: noetl catalog load [OPTIONS] <PATHS>...
 
     Arguments:
       <PATHS>...
-              The files and directories
+              Files, and directories to search recursively
 
     Options:
           --batch-size <N>
-              The most documents of one request
+              Maximum number of documents per request, up to 1,000
 
               [default: 100]
 
           --dry-run
-              Say what would be sent, and send nothing
+              List the documents that would be sent, without sending them
 
           --force
-              Register documents with errors, too
+              Register documents even if they have errors
 
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://127.0.0.1:8082
+              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
+              current context, else http://127.0.0.1:8082]
 
           --host <HOST>
-              The server's host, with --port
+              Host of the server, with --port
 
       -p, --port <PORT>
-              The server's port, with --host
+              Port of the server, with --host
 
           --context <NAME>
-              The server of this context; see `noetl context`
+              Context that names the server; see `noetl context`
 
           --token <TOKEN>
-              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
-              How to print the answer [default: table]
+              Output format [default: table]
 
               Possible values:
-              - table: For people
-              - json:  What the server answered
-              - yaml:  The same as YAML
+              - table: Human-readable text or table
+              - json:  JSON, as returned by the server
+              - yaml:  YAML form of the JSON response
 
       -j, --json
-              The same as --output json
+              Print JSON, as --output json does
     ");
     assert_snapshot!(help(&["query"]), @r"
-    Run SQL on the database of a server that keeps its data in Postgres
+    Run SQL on the Postgres database of a server
 
     Usage: noetl query [OPTIONS] <SQL>
 
     Arguments:
       <SQL>
-              The statement
+              SQL statement to run
 
     Options:
       -s, --schema <NAME>
-              The schema its names are looked for in
+              Schema in which to resolve unqualified names
 
               [default: noetl]
 
       -f, --format <FORMAT>
-              The same as --output
+              Output format, as for --output
 
               Possible values:
-              - table: For people
-              - json:  What the server answered
-              - yaml:  The same as YAML
+              - table: Human-readable text or table
+              - json:  JSON, as returned by the server
+              - yaml:  YAML form of the JSON response
 
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://127.0.0.1:8082
+              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
+              current context, else http://127.0.0.1:8082]
 
           --host <HOST>
-              The server's host, with --port
+              Host of the server, with --port
 
       -p, --port <PORT>
-              The server's port, with --host
+              Port of the server, with --host
 
           --context <NAME>
-              The server of this context; see `noetl context`
+              Context that names the server; see `noetl context`
 
           --token <TOKEN>
-              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
-              How to print the answer [default: table]
+              Output format [default: table]
 
               Possible values:
-              - table: For people
-              - json:  What the server answered
-              - yaml:  The same as YAML
+              - table: Human-readable text or table
+              - json:  JSON, as returned by the server
+              - yaml:  YAML form of the JSON response
 
       -j, --json
-              The same as --output json
+              Print JSON, as --output json does
     ");
     assert_snapshot!(help(&["ehdb", "query"]), @r"
-    Read executions and events
+    Query executions and events
 
     Usage: noetl ehdb query <COMMAND>
 
     Commands:
-      executions  List executions
-      execution   Say how an execution stands
+      executions  List executions, newest first
+      execution   Show the status of an execution
       events      List events of an execution, oldest first
       help        Print this message or the help of the given subcommand(s)
 

@@ -1,5 +1,5 @@
-//! Tokens straight on a store, where no control plane is asked: the first one, or one in the place of
-//! one that was lost.
+//! Token changes directly on a store, without a running control plane: to create the first token or
+//! replace a lost one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::tokens::{TokenError, TokenRequest, Tokens};
 
-/// How long a machine number is leased. A change takes a moment; whoever dies meanwhile keeps the
-/// number from others for so long.
+/// Duration of the machine-ID lease. A change takes far less. If the process dies, its machine ID
+/// stays unavailable for this long.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Tokens of a store that this process has no control plane on. Nothing changes that cannot be
-/// recorded.
+/// Access tokens of a store on which this process runs no control plane. A change that cannot be
+/// recorded in the audit is not made.
 pub struct DirectTokens {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -28,18 +28,18 @@ pub struct DirectTokens {
 }
 
 impl DirectTokens {
-    /// The tokens of a store, as changed by `who`, as the audit names it.
+    /// Creates the service. `who` identifies the caller in the audit.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, who: String) -> Self {
         let tokens = Tokens::new(store.clone(), clock.clone());
         Self { store, clock, tokens, who }
     }
 
-    /// A tenant's tokens, oldest first.
+    /// Returns a tenant's tokens, oldest first.
     pub async fn list(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
         self.tokens.list(tenant).await
     }
 
-    /// Makes a token. The text is what its holder shows; it cannot be had again.
+    /// Creates an access token. Returns it with its secret text, which cannot be read later.
     pub async fn create(
         &self,
         tenant: &Tenant,
@@ -48,12 +48,13 @@ impl DirectTokens {
         self.recorded(async |recorded| recorded.create(tenant, &self.who, request).await).await
     }
 
-    /// Ends a tenant's token. Whether there is one.
+    /// Revokes a tenant's access token. Returns `false` if the tenant has no token with this ID.
     pub async fn revoke(&self, tenant: &Tenant, id: &str) -> Result<bool, TokenError> {
         self.recorded(async |recorded| recorded.revoke(tenant, &self.who, id).await).await
     }
 
-    /// Works under a machine number of its own: what is recorded has an id that nobody else mints.
+    /// Runs `work` under a leased machine ID, so audit IDs do not collide with those of other
+    /// processes. Releases the lease afterward.
     async fn recorded<T>(
         &self,
         work: impl AsyncFnOnce(&Recorded) -> Result<T, TokenError>,

@@ -1,4 +1,4 @@
-//! The task that announces, and looks for what was lost.
+//! The announcer task: announces commands and scans for lost announcements.
 
 mod overtaken;
 
@@ -24,17 +24,17 @@ use crate::lower;
 use crate::metrics::Metrics;
 use crate::publishing::pause;
 
-/// Commands announced at a time.
+/// Announcements published at a time.
 const BATCH: usize = 256;
 
-/// Commands read at a time when something was lost.
+/// Commands read at a time during a scan.
 const PAGE: usize = 1000;
 
-/// Pools with readers of their own. Whoever starts an execution can name another; those of further
-/// pools are announced without one.
+/// Limit of pools with their own consumers. The start of an execution can name any pool; commands
+/// of further pools are announced without a consumer.
 const POOLS_MAX: usize = 256;
 
-/// How often a number that an earlier process used is passed over in one look.
+/// Announcement numbers skipped per scan because the stream already knows them.
 const TAKEN_MAX: usize = 8;
 
 pub(super) struct Announcer {
@@ -47,7 +47,7 @@ pub(super) struct Announcer {
     pub(super) missed: Arc<AtomicBool>,
 }
 
-/// Why a look came to nothing.
+/// Reason a scan failed.
 enum Trouble {
     Bus(BusError),
     Store(StoreError),
@@ -65,21 +65,22 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// What is known between looks.
+/// Announcer state carried from one scan to the next.
 #[derive(Default)]
 struct Memory {
     tries: Tries,
-    /// Pools whose readers were made on this connection.
+    /// Pools whose consumers were created on this connection.
     ensured: HashSet<Arc<str>>,
     failures: u32,
-    /// The stream that the announcements went to.
+    /// Incarnation of the stream as of the last scan. A different value means the stream was
+    /// recreated.
     stream: Option<i128>,
-    /// Announcements were lost: what waits is looked for at once.
+    /// Whether announcements were lost, so the next scan runs at once.
     is_lost: bool,
 }
 
 impl Announcer {
-    /// Announces until this is told to close.
+    /// Announces commands until `closing` is cancelled.
     pub(super) async fn run(mut self, closing: CancellationToken) {
         tokio::select! {
             () = self.announce_all() => {}
@@ -103,7 +104,8 @@ impl Announcer {
         }
     }
 
-    /// Waits for the bus. What is left meanwhile is found by the look that comes first then.
+    /// Waits for a connection to the bus. Discards commands queued meanwhile: the first scan after
+    /// the connection finds them.
     async fn connected(&mut self) {
         let (bus, notes) = (self.bus.clone(), &mut self.notes);
         let mut connected = std::pin::pin!(bus.connected());
@@ -118,7 +120,7 @@ impl Announcer {
         }
     }
 
-    /// Announces while the bus is reached.
+    /// Announces commands while the bus is connected.
     async fn serve(&mut self, memory: &mut Memory) {
         let mut next = Instant::now();
         let mut batch = Vec::with_capacity(BATCH);
@@ -126,7 +128,7 @@ impl Announcer {
             tokio::select! {
                 biased;
                 count = self.notes.recv_many(&mut batch, BATCH) => {
-                    // Nobody leaves anything any more; what is there is still looked for.
+                    // The queue is closed. Scans continue.
                     if count == 0 {
                         tokio::time::sleep_until(next).await;
                     }
@@ -165,7 +167,8 @@ impl Announcer {
         }
     }
 
-    /// Publishes announcements. Those that came to nothing, and those whose number was used before.
+    /// Publishes announcements. Returns those that failed and those whose ID the stream already
+    /// had.
     async fn announce(&self, memory: &mut Memory, wanted: Vec<(Note, u32)>) -> Vec<(Note, Answer)> {
         let mut left = Vec::new();
         for (note, _) in &wanted {
@@ -175,10 +178,10 @@ impl Announcer {
             let message = |(note, number): &(Note, u32)| self.routes.message(note, *number);
             let mut answers = self.bus.publish(batch.iter().map(message).collect()).await;
             if answers.contains(&Err(PublishError::NoStream)) {
-                warn!("the stream of commands is gone; it is made again");
+                warn!("command stream is missing, recreating it");
                 memory.is_lost = true;
                 if self.bus.ensure(&self.routes.settings()).await.is_ok() {
-                    // What was kept before is known by its id.
+                    // The stream deduplicates announcements it stored before.
                     answers = self.bus.publish(batch.iter().map(message).collect()).await;
                 }
             }
@@ -189,7 +192,7 @@ impl Announcer {
                     Err(error) => {
                         if error.is_own_fault() {
                             let command = note.command;
-                            warn!(command.id = %command, %error, "a command is not announced");
+                            warn!(command.id = %command, %error, "failed to announce command");
                         }
                         left.push((note.clone(), Answer::Lost));
                     }
@@ -199,7 +202,7 @@ impl Announcer {
         left
     }
 
-    /// Creates the consumers of a pool that is new here.
+    /// Creates the consumers of a pool if it is new to this connection.
     async fn ensure_readers(&self, memory: &mut Memory, pool: &str) {
         let pool = segment(pool);
         if memory.ensured.contains(&*pool) || memory.ensured.len() >= POOLS_MAX {
@@ -207,12 +210,12 @@ impl Announcer {
         }
         match self.bus.ensure(&self.routes.settings_for(&pool)).await {
             Ok(()) => drop(memory.ensured.insert(Arc::from(&*pool))),
-            Err(error) => warn!(%pool, %error, "a pool has no reader on the bus yet"),
+            Err(error) => warn!(%pool, %error, "failed to create consumers of pool"),
         }
     }
 
-    /// Compares what waits with what is announced, and announces what is not. When to look again, if
-    /// that is sooner than usual.
+    /// Compares pending commands with the backlog and announces the missing ones. Returns the time
+    /// of the next scan if it has to be sooner than usual.
     async fn look(&self, memory: &mut Memory) -> Result<Option<Instant>, Trouble> {
         let found = self.bus.state(STREAM).await?;
         let waiting = self.waiting().await?;
@@ -240,8 +243,9 @@ impl Announcer {
         Ok(memory.tries.end(now))
     }
 
-    /// Returns the number of pending commands by the segment of their pool. Pools whose names differ only
-    /// in characters that a subject can't have share a segment, and so their announcements.
+    /// Returns the number of pending commands by the segment of their pool. Pools whose names
+    /// differ only in characters that a subject cannot contain share a segment, and so their
+    /// announcements.
     async fn waiting(&self) -> Result<BTreeMap<Arc<str>, u64>, StoreError> {
         let mut waiting: BTreeMap<Arc<str>, u64> = BTreeMap::new();
         let (mut answered, mut failed) = (false, None);
@@ -257,7 +261,7 @@ impl Announcer {
                         *waiting.entry(segment).or_default() += count;
                     }
                 }
-                // Those of the others are announced all the same.
+                // Commands of the other databases are announced all the same.
                 Err(error) => failed = Some(error),
             }
         }
@@ -267,7 +271,8 @@ impl Announcer {
         }
     }
 
-    /// Who reads, after what is missing was made again and who reads the wrong subjects was corrected.
+    /// Returns the consumers of the stream. First recreates missing ones and corrects those with
+    /// the wrong filter.
     async fn readers(
         &self,
         memory: &mut Memory,
@@ -277,7 +282,7 @@ impl Announcer {
         let readers = found.as_ref().map(|found| &found.consumers[..]).unwrap_or_default();
         let is_whole = Routes::pools().iter().all(|pool| self.routes.has_readers(pool, readers));
         if found.is_none() || !is_whole {
-            info!("the stream of commands, or a reader of it, is made again");
+            info!("recreating command stream or its consumers");
             self.bus.ensure(&self.routes.settings()).await?;
         }
         let mut is_lost = false;
@@ -289,7 +294,8 @@ impl Announcer {
             is_lost |= self.correct_readers(pool, readers).await?;
         }
         let Some(found) = self.bus.state(STREAM).await? else { return Ok(Vec::new()) };
-        // Whoever deleted it, and whoever made it again: what it held is gone.
+        // If the stream is a new one, the announcements of the old one are gone, whichever process
+        // deleted or recreated it.
         is_lost |= memory.stream.replace(found.made).is_some_and(|before| before != found.made);
         if is_lost {
             memory.tries.hurry(Instant::now());
@@ -297,8 +303,9 @@ impl Announcer {
         Ok(found.consumers)
     }
 
-    /// Corrects readers of a pool that hear nothing: a published worker that comes before the stream
-    /// makes its reader by itself, with a filter that nothing announced passes. Whether there was one.
+    /// Corrects consumers of a pool that receive nothing. A published worker that starts before the
+    /// stream exists creates its consumer itself, with a filter that matches no announcement.
+    /// Returns `true` if any consumer was corrected.
     async fn correct_readers(
         &self,
         pool: &str,
@@ -309,14 +316,14 @@ impl Announcer {
             let (name, filter) = (&consumer.name, &consumer.filter);
             warn!(
                 %pool, consumer = name, filter,
-                "a reader on the bus heard nothing: somebody made it with another filter; it is given this one"
+                "correcting filter of consumer that receives no announcements"
             );
             self.bus.redirect(STREAM, consumer).await?;
         }
         Ok(!misled.is_empty())
     }
 
-    /// Announces what waits in one database in pools that are short of announcements.
+    /// Announces the pending commands of one database whose pools lack announcements.
     async fn announce_waiting(
         &self,
         memory: &mut Memory,
@@ -342,8 +349,9 @@ impl Announcer {
         }
     }
 
-    /// Announces again. A number that somebody used before is passed over where nothing is left of
-    /// that announcement; where something is, it may be this one, and its turn comes.
+    /// Announces commands again. If the stream already knows a number and the pool's backlog is
+    /// empty, that announcement is consumed, and the next number is used. If the backlog is not
+    /// empty, it may contain the announcement, which is then still delivered.
     async fn announce_due(
         &self,
         memory: &mut Memory,
@@ -369,17 +377,17 @@ impl Announcer {
     }
 }
 
-/// What became of an announcement that the stream does not have as a new one.
+/// Reason an announcement was not stored as new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// One with its number was kept before.
+    /// The stream already has an announcement with this ID.
     Taken,
-    /// It is not kept, or nobody knows.
+    /// Publishing failed, or its outcome is unknown.
     Lost,
 }
 
 fn complain(failures: u32, error: &dyn std::error::Error) {
     if failures == 1 {
-        warn!(%error, "commands are not announced; trying again");
+        warn!(%error, "failed to announce commands, retrying");
     }
 }

@@ -1,4 +1,4 @@
-//! Where an announcement goes and what it says.
+//! Subjects, consumers, and payload of announcements.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,22 +12,23 @@ use serde::Serialize;
 
 use super::{AGE_MAX, AnnouncingOptions, DUPLICATE_WINDOW, Note, STREAM, SUBJECTS};
 
-/// The pool whose commands can be spread over subjects.
+/// Pool whose commands can be spread over several subjects.
 const SYSTEM: &str = "system";
 
-/// Pools whose readers are made from the start, so that a scaler finds them with nobody there.
+/// Pools whose consumers are created with the stream, so an autoscaler finds them without any
+/// worker.
 const POOLS: [&str; 3] = [DEFAULT_POOL, SYSTEM, "subscription"];
 
-/// The reader of the default pool: what published workers are called when nobody says otherwise.
+/// Consumer of the default pool. Published workers use this name by default.
 const CONSUMER: &str = "worker-pool";
 
-/// How long a reader may take between an announcement and its word on it.
+/// Time after which the bus redelivers an announcement that was not acked.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// The longest token that the name of a pool becomes.
+/// Length limit of a pool's subject token, in characters.
 const SEGMENT_MAX: usize = 64;
 
-/// What a worker is told.
+/// Payload of an announcement.
 #[derive(Serialize)]
 struct Announcement<'a> {
     command_id: &'a str,
@@ -40,7 +41,7 @@ struct Announcement<'a> {
     trace: Option<&'a TraceContext>,
 }
 
-/// Which subject an announcement goes to.
+/// Maps announcements to subjects and consumers.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
     server_url: Arc<str>,
@@ -55,13 +56,13 @@ impl Routes {
         }
     }
 
-    /// The stream with the readers that are there from the start.
+    /// Returns the stream settings with the initial consumers.
     pub(super) fn settings(&self) -> StreamSettings {
         let consumers = POOLS.iter().flat_map(|pool| self.consumers(pool)).collect();
         self.with(consumers)
     }
 
-    /// The stream with the readers of a pool.
+    /// Returns the stream settings with the consumers of `pool`.
     pub(super) fn settings_for(&self, pool: &str) -> StreamSettings {
         self.with(self.consumers(pool))
     }
@@ -76,7 +77,7 @@ impl Routes {
         }
     }
 
-    /// The readers of a pool.
+    /// Returns the consumers of `pool`.
     pub(super) fn consumers(&self, pool: &str) -> Vec<Consumer> {
         let name = reader_name(pool);
         let consumer = |name: String, prefix: &str| Consumer {
@@ -94,7 +95,7 @@ impl Routes {
         }
     }
 
-    /// What the subjects of a pool begin with.
+    /// Returns the subject prefixes of `pool`: one per shard if the pool is sharded.
     fn prefixes(&self, pool: &str) -> Vec<String> {
         let segment = segment(pool);
         if segment == SYSTEM && self.system_shards > 1 {
@@ -104,7 +105,7 @@ impl Routes {
         vec![format!("noetl.commands.{segment}")]
     }
 
-    /// Where an announcement for this execution goes.
+    /// Returns the subject of an announcement for this execution.
     fn subject(&self, pool: &str, execution: ExecutionId) -> String {
         let prefixes = self.prefixes(pool);
         let count = u32::try_from(prefixes.len()).unwrap_or(u32::MAX);
@@ -112,7 +113,7 @@ impl Routes {
         format!("{}.{execution}", prefixes.get(place).unwrap_or(&prefixes[0]))
     }
 
-    /// An announcement of a command, the `number`th.
+    /// Returns the `number`th announcement of a command.
     pub(super) fn message(&self, note: &Note, number: u32) -> Message {
         let name = command_name(note.execution, &note.step, note.command);
         let said = Announcement {
@@ -127,13 +128,13 @@ impl Routes {
         Message {
             subject: self.subject(&note.pool, note.execution),
             id: format!("{name}#{number}"),
-            // Numbers and texts always have a form.
+            // Numbers and strings always serialize.
             payload: serde_json::to_vec(&said).unwrap_or_default(),
         }
     }
 
-    /// How many announcements of a pool its readers have not dealt with: of several readers the one
-    /// that is furthest, since nobody may be behind the others.
+    /// Returns the number of announcements of a pool that its consumers have not acked. Of several
+    /// consumers the smallest backlog counts, because the others may have no worker.
     pub(super) fn backlog(&self, pool: &str, readers: &[ConsumerState]) -> u64 {
         let of = |prefix: String| {
             let subject = format!("{prefix}.0");
@@ -143,8 +144,8 @@ impl Routes {
         self.prefixes(pool).into_iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// How many announcements of a pool a reader has not been given: of several readers the one that
-    /// is furthest behind, since any of them may be what a scaler looks at.
+    /// Returns the number of announcements of a pool that were not delivered. Of several consumers
+    /// the largest number counts, because an autoscaler may watch any of them.
     pub(super) fn pending(&self, pool: &str, readers: &[ConsumerState]) -> u64 {
         let of = |prefix: String| {
             let subject = format!("{prefix}.0");
@@ -154,18 +155,18 @@ impl Routes {
         self.prefixes(pool).into_iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// Filters that match the announcements of a pool, and no other.
+    /// Returns filters that match the announcements of this pool and no other.
     pub(super) fn filters(&self, pool: &str) -> Vec<String> {
         self.prefixes(pool).into_iter().map(|prefix| format!("{prefix}.>")).collect()
     }
 
-    /// Whether a pool has all its readers.
+    /// Returns `true` if all consumers of the pool exist.
     pub(super) fn has_readers(&self, pool: &str, readers: &[ConsumerState]) -> bool {
         let is_there = |wanted: &Consumer| readers.iter().any(|reader| reader.name == wanted.name);
         self.consumers(pool).iter().all(is_there)
     }
 
-    /// Readers of a pool that are there by name and read nothing that is announced to it.
+    /// Returns the consumers of a pool that exist by name but match none of its announcements.
     pub(super) fn misled(&self, pool: &str, readers: &[ConsumerState]) -> Vec<Consumer> {
         let is_misled = |wanted: &Consumer| {
             let subject = wanted.filter.replace('>', "0");
@@ -174,13 +175,13 @@ impl Routes {
         self.consumers(pool).into_iter().filter(is_misled).collect()
     }
 
-    /// Pools whose readers are made from the start.
+    /// Returns the pools whose consumers are created with the stream.
     pub(super) const fn pools() -> [&'static str; 3] {
         POOLS
     }
 }
 
-/// The name of a pool's reader; those of its shards begin with it.
+/// Returns the name of a pool's consumer. The consumers of its shards have this name as prefix.
 pub(super) fn reader_name(pool: &str) -> String {
     match &*segment(pool) {
         DEFAULT_POOL => CONSUMER.to_owned(),
@@ -188,7 +189,8 @@ pub(super) fn reader_name(pool: &str) -> String {
     }
 }
 
-/// The token a pool is known by on the bus: its name, with an underscore for what no subject can have.
+/// Returns the subject token of a pool: its name, with an underscore for each character that a
+/// subject cannot contain, cut to [`SEGMENT_MAX`].
 pub(super) fn segment(pool: &str) -> Cow<'_, str> {
     if is_token(pool) && pool.len() <= SEGMENT_MAX {
         return Cow::Borrowed(pool);

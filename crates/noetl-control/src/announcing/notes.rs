@@ -1,4 +1,4 @@
-//! What the journal leaves for the announcer. It never waits for it.
+//! Queue of commands that the journal leaves for the announcer. The journal never blocks on it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,18 @@ use noetl_model::{CommandId, DEFAULT_POOL, ExecutionId};
 use noetl_store::CommandRow;
 use tokio::sync::mpsc;
 
-/// Commands that wait to be announced; what finds no room is found by a look.
+/// Capacity of the queue. A scan finds the commands that did not fit.
 const QUEUE: usize = 16 * 1024;
 
-/// A command that waits for a worker.
+/// Pending command to announce to workers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
     pub(crate) execution: ExecutionId,
     pub(crate) command: CommandId,
     pub(crate) step: Arc<str>,
     pub(crate) pool: Arc<str>,
-    /// Its span, where it is known here: a row does not hold it.
+    /// Trace context of the command's span, if known. `None` for a command read from its row, which
+    /// has no trace.
     pub(crate) trace: Option<TraceContext>,
 }
 
@@ -42,7 +43,7 @@ impl Note {
     }
 }
 
-/// Where the journal leaves what it committed. Cheap to clone.
+/// Queue that the journal adds committed commands to. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Announcements {
     sender: Arc<Mutex<Option<mpsc::Sender<Note>>>>,
@@ -50,12 +51,13 @@ pub(crate) struct Announcements {
 }
 
 impl Announcements {
-    /// Whether anybody announces.
+    /// Returns `true` if an announcer is running.
     pub(crate) fn is_on(&self) -> bool {
         self.lock().is_some()
     }
 
-    /// Leaves a command to be announced.
+    /// Queues a command to be announced. Sets the flag of [`missed`](Self::missed) if the queue is
+    /// full.
     pub(crate) fn leave(&self, note: Note) {
         let is_full = self.lock().as_ref().is_some_and(|sender| sender.try_send(note).is_err());
         if is_full {
@@ -63,7 +65,8 @@ impl Announcements {
         }
     }
 
-    /// Whether something found no room since this was last asked.
+    /// Returns the flag that is set when a command did not fit into the queue. The announcer clears
+    /// it.
     pub(super) fn missed(&self) -> Arc<AtomicBool> {
         self.missed.clone()
     }
@@ -79,7 +82,7 @@ impl Announcements {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Note>>> {
-        // Every critical section is one call that cannot panic half-way.
+        // Every critical section is one call that cannot panic halfway.
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,13 @@
-//! Which readers a worker hears the announcements of its pool through.
+//! Finds the consumers from which a worker receives the announcements of its pool.
 
 use noetl_bus::ConsumerState;
 
 use super::message::{reader_name, segment};
 
-/// Those of the readers of the stream that are of this pool and of no other: the one of its name, and
-/// those of its shards where it is spread. None when the server has made none yet. One that somebody
-/// made with another filter is left out: whoever answered for what it hears would answer for other
-/// pools as well.
+/// Returns the names of the consumers that serve exactly this pool: the one named after it, and
+/// those of its shards if it is sharded. Empty if the server has not created any. Skips consumers
+/// with a different filter, because a worker that acks their messages would ack those of other
+/// pools.
 pub fn readers_of(pool: &str, found: &[ConsumerState]) -> Vec<String> {
     let (name, prefix) = (reader_name(pool), format!("noetl.commands.{}", segment(pool)));
     let filter_of = |reader: &ConsumerState| match reader.name.strip_prefix(&name)? {

@@ -1,4 +1,4 @@
-//! Which commands were found waiting without an announcement, and when each is announced next.
+//! Tracks commands that were found pending without an announcement, and when to announce each next.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use noetl_model::CommandId;
 use tokio::time::Instant;
 
-/// How long a command that is found for the first time is left alone: it may be on its way between
-/// two questions.
+/// Delay before a newly found command is announced. Its announcement may have been in flight
+/// between the two queries.
 pub(super) const DOUBT: Duration = Duration::from_secs(1);
 
-/// How long after the first announcement the second comes at the earliest; doubled each time.
+/// Shortest interval between the first and second announcement of a command. Doubles each time.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The longest between two.
+/// Longest interval between two announcements of a command.
 const AGAIN_MAX: Duration = Duration::from_secs(300);
 
-/// How long a command is remembered that no look has found since: its announcement is on its way, or it
-/// is dealt with.
+/// Time for which a command is tracked after a scan last found it. Its announcement may be in
+/// flight, or the command is done.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
-/// Commands remembered. Beyond it those that come later wait for a place.
+/// Limit of tracked commands. Commands found beyond it are tracked once there is room.
 const KNOWN_MAX: usize = 200_000;
 
 #[derive(Default)]
@@ -29,19 +29,19 @@ pub(super) struct Tries {
 }
 
 struct Try {
-    /// How often it was announced from here.
+    /// Number of announcements made by this process since the last reset.
     count: u32,
-    /// The number of its last announcement.
+    /// Number of the last announcement, part of its ID.
     number: u32,
-    /// When the next is due.
+    /// Time of the next announcement.
     next: Instant,
-    /// When a look last found it.
+    /// Time a scan last found the command.
     seen: Instant,
 }
 
 impl Tries {
-    /// Notes that a command waits without an announcement. The number of the one that is due now, if
-    /// one is.
+    /// Records that a command is pending without an announcement. Returns the number of the
+    /// announcement to make now, if one is due.
     pub(super) fn due(&mut self, command: CommandId, now: Instant) -> Option<u32> {
         let is_full = self.known.len() >= KNOWN_MAX;
         let Some(known) = self.known.get_mut(&command) else {
@@ -62,7 +62,7 @@ impl Tries {
         Some(known.number)
     }
 
-    /// An announcement with this number was made by somebody before; the next one.
+    /// Returns the next announcement number, because the stream already knows the current one.
     pub(super) fn skip(&mut self, command: CommandId) -> u32 {
         match self.known.get_mut(&command) {
             Some(known) => {
@@ -73,7 +73,7 @@ impl Tries {
         }
     }
 
-    /// What was announced is lost: whatever waits is due at once, and the pauses begin anew.
+    /// Resets all intervals because announcements were lost: every tracked command is due at once.
     pub(super) fn hurry(&mut self, now: Instant) {
         for known in self.known.values_mut() {
             known.count = 0;
@@ -81,7 +81,8 @@ impl Tries {
         }
     }
 
-    /// Ends a look. When the next one is worth while, if that is sooner than usual.
+    /// Ends a scan and drops commands that no scan has found for a while. Returns the time of the
+    /// next scan if it has to be sooner than usual.
     pub(super) fn end(&mut self, now: Instant) -> Option<Instant> {
         self.known.retain(|_, known| now < known.seen + REMEMBERED);
         let fresh = self.known.values().filter(|known| known.count == 0 && known.seen == now);

@@ -1,4 +1,4 @@
-//! Whether the audit is as it was recorded.
+//! Verifies the hash chain of the audit.
 
 use noetl_model::Timestamp;
 use noetl_store::{AuditHead, AuditLink, SecretAudit, StoreError};
@@ -6,28 +6,30 @@ use noetl_store::{AuditHead, AuditLink, SecretAudit, StoreError};
 /// Links read at a time.
 const PAGE: usize = 1000;
 
-/// Problems that are described; more are counted.
+/// Problems described in a report. Further ones are only counted.
 const DESCRIBED_MAX: usize = 100;
 
-/// What a look at the whole audit found.
+/// Result of verifying the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditCheck {
-    /// The end of the chain as it is. Kept elsewhere, it shows later that nothing was taken off.
+    /// Last verified link of the chain. Store it outside the database: a later verification against
+    /// it detects truncation.
     pub head: AuditHead,
-    /// Uses that are as they were recorded.
+    /// Number of uses that match their link.
     pub uses: u64,
-    /// Uses that a purge may have removed: they are older than it lets them be.
+    /// Number of missing uses that a purge may have deleted, because they are older than the
+    /// retention period.
     pub purged: u64,
-    /// Uses without a link, of which nothing can be said.
+    /// Number of uses without a link. They cannot be verified.
     pub outside: u64,
-    /// What is wrong, in the order of the chain.
+    /// Problems in chain order.
     pub problems: Vec<String>,
-    /// Problems besides those described.
+    /// Number of problems beyond those described.
     pub more: u64,
 }
 
 impl AuditCheck {
-    /// Whether nothing is wrong.
+    /// Returns `true` if no problem was found.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -40,14 +42,14 @@ impl AuditCheck {
     }
 }
 
-/// Reads the audit of all tenants from its beginning. A use that is missing counts as purged when
-/// it happened before `purged_before`. A head that was kept has to be a part of the chain.
+/// Verifies the audit of all tenants from the first link. A missing use counts as purged if it
+/// happened before `purged_before`. The head `kept`, if given, has to be part of the chain.
 pub async fn verify_audit(
     store: &(impl SecretAudit + ?Sized),
     kept: Option<AuditHead>,
     purged_before: Timestamp,
 ) -> Result<AuditCheck, StoreError> {
-    // First the end, so that what is recorded meanwhile is not missed in it.
+    // The head first, so uses recorded during the verification are not reported as missing.
     let chain = store.audit_chain().await?;
     let (outside, problems) = (chain.outside, Vec::new());
     let head = AuditHead::START;
@@ -73,7 +75,7 @@ pub async fn verify_audit(
     } else if before.hash != chain.head.hash {
         check.wrong(format!("link {} is not the one the chain ended with", before.seq));
     }
-    // Links beyond the end are nobody's, unless they came since.
+    // Links beyond the head are invalid, unless they were added in the meantime.
     let now = store.audit_chain().await?.head;
     if now.seq < chain.head.seq {
         check.wrong("the end of the chain moved back".to_owned());

@@ -1,10 +1,10 @@
-//! Documents that call themselves agents.
+//! Documents that declare themselves agents.
 
 use noetl_model::Value;
 use noetl_playbook::read_data;
 use noetl_store::CatalogEntry;
 
-/// Whether a document calls itself an agent that can do all of this.
+/// Returns `true` if a document declares itself an agent with all of these capabilities.
 pub(super) fn is_agent(entry: &CatalogEntry, capabilities: &[String]) -> bool {
     if !matches!(entry.kind.as_str(), "agent" | "playbook") {
         return false;

@@ -1,19 +1,19 @@
-//! What there is to say about a document.
+//! Result of checking a document.
 
 use noetl_playbook::{Diagnostic, Severity};
 
-/// What was found about a document that is not kept.
+/// Result of checking a document without storing it.
 #[derive(Debug, Clone)]
 pub struct Checkup {
-    /// Its kind, lower-case; none when it cannot be read.
+    /// Document kind in lower case. `None` if the document cannot be parsed.
     pub kind: Option<String>,
     pub path: Option<String>,
-    /// What there is to say about it.
+    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Checkup {
-    /// Whether it could be registered as it is.
+    /// Returns `true` if the document has no errors and could be registered.
     pub fn is_valid(&self) -> bool {
         self.diagnostics.iter().all(|found| found.severity != Severity::Error)
     }

@@ -1,4 +1,4 @@
-//! Documents by the names editors know them by, and new texts for them.
+//! Lookup and replacement of documents for editors.
 
 use noetl_model::{CatalogId, Tenant};
 use noetl_playbook::{Diagnostic, describe};
@@ -6,27 +6,27 @@ use noetl_store::{CatalogEntry, StoreError};
 
 use super::{Catalog, RegisterError};
 
-/// Why a text did not replace another.
+/// Errors returned by [`Catalog::replace`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// There is no such document.
+    /// No document has this ID or path.
     #[error("there is no such document")]
     NotFound,
-    /// The text is that of another document.
+    /// The new text has the path of another document.
     #[error("the document's path is '{own}', and '{path}' is to be replaced")]
     AnotherPath {
-        /// The path the text says it has.
+        /// Path in the new text.
         own: String,
-        /// The path of what is to be replaced.
+        /// Path of the document to replace.
         path: String,
     },
-    /// It was not registered.
+    /// Registering the new version failed.
     #[error(transparent)]
     Register(#[from] RegisterError),
 }
 
 impl Catalog {
-    /// The document of this id, or the newest of this path.
+    /// Returns the document with this ID, or the newest version at this path.
     pub async fn named(
         &self,
         tenant: &Tenant,
@@ -40,7 +40,7 @@ impl Catalog {
         self.entry_at(tenant, name, None).await
     }
 
-    /// Registers a text as the next version of a document, which has to have its path.
+    /// Registers a text as the next version of a document. The text must have the same path.
     pub async fn replace(
         &self,
         tenant: &Tenant,
@@ -49,7 +49,7 @@ impl Catalog {
     ) -> Result<(CatalogEntry, Vec<Diagnostic>), ReplaceError> {
         let found = self.named(tenant, name).await.map_err(RegisterError::Store)?;
         let path = found.ok_or(ReplaceError::NotFound)?.path;
-        // A text that cannot be described is refused below, with its place.
+        // `register` rejects a text that cannot be parsed, with the position of the error.
         if let Ok(found) = describe(&content) {
             let own = found.path.or(found.name).unwrap_or_default();
             if own != path {

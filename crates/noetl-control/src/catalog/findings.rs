@@ -1,10 +1,10 @@
-//! What is wrong with a document besides its contents.
+//! Diagnostics about a document's metadata.
 
 use noetl_playbook::subscription::SHARED_LISTENER;
 use noetl_playbook::{Diagnostic, Severity};
 
-/// Kinds of documents the catalog keeps. Playbooks, subscriptions and schedules are checked; the others
-/// are kept as they are.
+/// Document kinds the catalog accepts. Playbooks, subscriptions, and schedules are checked; others
+/// are stored without checks.
 pub(super) const KINDS: [&str; 7] =
     ["playbook", "subscription", "schedule", "agent", "mcp", "credential", "memory"];
 
@@ -13,10 +13,10 @@ pub(super) fn no_path() -> Diagnostic {
     of_document("E003", "metadata", message, "write 'metadata: {name: my_playbook}'".to_owned())
 }
 
-/// The longest path: what a database can keep in order.
+/// Longest path in characters that a database can index.
 pub(super) const PATH_MAX: usize = 500;
 
-/// What there is to say against a path.
+/// Returns an error if the path is too long.
 pub(super) fn long_path(path: &str) -> Option<Diagnostic> {
     let length = path.chars().count();
     (length > PATH_MAX).then(|| {
@@ -30,7 +30,8 @@ pub(super) fn unknown_kind(kind: &str) -> Diagnostic {
     of_document("E002", "kind", format!("the catalog keeps no documents of kind '{kind}'"), help)
 }
 
-/// A gateway knows a listener by its name alone, and asks for the first that has it.
+/// Returns a warning that a listener name is not unique. A gateway identifies a listener by name
+/// alone and gets the first one.
 pub(super) fn shared_listener(name: &str, others: &[String]) -> Diagnostic {
     let others: Vec<String> = others.iter().map(|other| format!("'{other}'")).collect();
     let message = format!("listener '{name}' is also that of {}", others.join(", "));
@@ -40,7 +41,7 @@ pub(super) fn shared_listener(name: &str, others: &[String]) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..found }
 }
 
-/// A finding about a document that is known only by what it describes itself as.
+/// Creates an error for a document's metadata, positioned at the start of the document.
 fn of_document(code: &'static str, path: &str, message: String, help: String) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,

@@ -1,4 +1,4 @@
-//! Stored secrets, known by value from the start on.
+//! Registers stored secrets for redaction at startup.
 
 use noetl_store::{SealedPlace, StoreError};
 use tracing::debug;
@@ -12,8 +12,8 @@ use crate::sealing::SealedAt;
 const PAGE: usize = 500;
 
 impl Credentials {
-    /// Learns the secrets of everything that is stored, so that each is replaced from the first
-    /// report on, whichever process handed it out. A value that does not open is passed over.
+    /// Registers all stored secrets for redaction, so each is redacted from the first report on,
+    /// whichever process handed it out. Skips values that cannot be decrypted.
     pub(crate) async fn learn(&self) -> Result<(), StoreError> {
         let Some(key) = &self.key else { return Ok(()) };
         binding::follow(&*self.store, key).await?;
@@ -28,7 +28,7 @@ impl Credentials {
                 };
                 match key.open_at(&SealedAt::of(row), &row.sealed) {
                     Ok(data) => self.redaction.note(&row.tenant, &name, kind, &data),
-                    Err(error) => debug!(name, %error, "stored secret does not open"),
+                    Err(error) => debug!(name, %error, "failed to decrypt stored secret"),
                 }
             }
             if page.len() < PAGE {

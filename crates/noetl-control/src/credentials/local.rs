@@ -13,7 +13,7 @@ use crate::local::LOCAL_WORKER;
 use crate::placeholders::Minter;
 use crate::redaction::Redaction;
 
-/// A credential whose secrets are open.
+/// Credential with decrypted data.
 #[derive(Clone)]
 pub struct OpenCredential {
     /// Name in its tenant.
@@ -27,12 +27,13 @@ pub struct OpenCredential {
 /// Executions whose tenant is cached. The least recently used entry is evicted first.
 const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
-/// Credentials for the commands of executions, each by the tenant of its own. Cheap to clone.
+/// Credentials for the local worker's commands, each in the tenant of its execution. Cheap to
+/// clone.
 #[derive(Clone)]
 pub(crate) struct LocalSecrets {
     pub(crate) redaction: Redaction,
     credentials: Credentials,
-    /// An execution never changes its tenant.
+    /// Tenant by execution. The tenant of an execution never changes.
     tenants: Arc<Mutex<LruCache<ExecutionId, Tenant>>>,
 }
 
@@ -43,7 +44,7 @@ impl LocalSecrets {
         Self { redaction, credentials, tenants }
     }
 
-    /// The tenant an execution belongs to.
+    /// Returns the tenant of an execution, or the default tenant if the execution does not exist.
     pub(crate) async fn tenant(&self, execution: ExecutionId) -> Result<Tenant, StoreError> {
         if let Some(tenant) = self.tenants().get(&execution) {
             return Ok(tenant.clone());
@@ -90,7 +91,7 @@ impl LocalSecrets {
         self.credentials.resolve(&tenant, text, &asking).await
     }
 
-    /// Returns what makes placeholders for an execution, if it was handed a secret.
+    /// Returns the placeholder minter of an execution, if a secret was handed to the execution.
     pub(crate) fn minter(&self, tenant: &Tenant, execution: ExecutionId) -> Option<Minter> {
         self.credentials.placeholders.minter(tenant, execution)
     }

@@ -1,4 +1,4 @@
-//! Placeholders that stand for fields of credentials.
+//! Resolves placeholders for fields of credentials.
 
 use std::collections::BTreeMap;
 

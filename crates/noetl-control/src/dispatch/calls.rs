@@ -1,8 +1,8 @@
-//! Workers elsewhere that wait for a command, and what they are to stop.
+//! Long polls of remote workers, and the commands those workers have to stop.
 //!
-//! A caller that finds nothing waits here. A commit that leaves a command to be taken calls one that
-//! would take it, so that a hundred waiting workers do not all run for one command. Who is called and
-//! goes away, or finds nothing, passes the call on.
+//! A long poll that finds no command waits here. A commit that leaves a command unclaimed wakes one
+//! poll that accepts it, so a hundred waiting workers do not all query the store for one command. A
+//! poll that is woken and disconnects or finds nothing passes the wakeup on to the next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,29 +13,31 @@ use noetl_model::{CommandId, Event, Fact, Snowflakes, Tenant, Timestamp};
 use noetl_store::Wanted;
 use tokio::sync::Notify;
 
-/// How often a call that led to nothing is passed on. What it was about has most likely been taken by
-/// somebody else; whoever waits looks by itself now and then.
+/// Times a wakeup that led to nothing is passed on. By then another worker has most likely claimed
+/// the command, and waiting polls query the store at intervals anyway.
 const PASSED_ON_MAX: u8 = 8;
 
-/// Commands to be stopped that are remembered, oldest forgotten first: those of failing executions
-/// end within half a minute.
+/// Stopped commands remembered, oldest dropped first. Commands of failing executions end within
+/// half a minute.
 const STOPS_MAX: usize = 4096;
 
-/// Commands whose `command.issued` is at hand for whoever takes them, oldest forgotten first: the next
-/// call reads the others from the store. Each has at most what is kept inline, and most a few hundred
-/// bytes.
+/// Cached `command.issued` events of unclaimed commands, oldest dropped first. Later claims read
+/// the dropped ones from the store. The inline value limit bounds each event; most have a few
+/// hundred bytes.
 const ISSUED_MAX: usize = 1024;
 
-/// Who has waited longer than this comes before the next step of an execution that just had a place.
+/// Time after which a pending command takes precedence over a handoff.
 const WAITED_LONG: Duration = Duration::from_millis(50);
 
-/// How many places are left free for one command at most: it may be gone, or others' turn before it.
+/// Handoffs skipped for one pending command at most. It may already be claimed, or other commands
+/// may go first.
 const PLACES_MAX: u8 = 4;
 
-/// Of so many places one is left free though nobody is known here to wait: somebody may elsewhere.
+/// Interval, in handoffs, at which a handoff is skipped although no pending command is known here:
+/// one may be pending on another server.
 const ONE_FREE_IN: u32 = 32;
 
-/// Who waits. Cheap to clone.
+/// Registry of long polls. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<State>>);
 
@@ -46,34 +48,34 @@ struct State {
     stops: VecDeque<CommandId>,
     issued: HashMap<CommandId, Kept>,
     in_order: VecDeque<CommandId>,
-    /// Whether anybody ever waited.
+    /// Whether any worker has ever polled this process.
     is_used: bool,
-    /// How many places went on within their execution.
+    /// Number of handoffs allowed, modulo [`ONE_FREE_IN`].
     handed: u32,
 }
 
-/// What was issued and nobody has taken, as far as is known here.
+/// Issued command that is unclaimed as far as this process knows.
 struct Kept {
     event: Arc<Event>,
-    /// How many places were left free for it.
+    /// Number of handoffs skipped for this command.
     places: u8,
 }
 
 struct Caller {
     wanted: Wanted,
-    /// What it is called for; none when it is not called.
+    /// Command the poll was woken for, or `None` if it was not woken.
     called: Mutex<Option<Call>>,
     notify: Notify,
 }
 
-/// A command that somebody is called for.
+/// Wakeup for a command.
 #[derive(Clone)]
 struct Call {
     pool: Arc<str>,
     tool: Arc<str>,
-    /// Whose it is, where that is known.
+    /// Tenant of the command, if known.
     tenant: Option<Tenant>,
-    /// How often the call has been passed on.
+    /// Number of times the wakeup was passed on.
     passed_on: u8,
 }
 
@@ -97,7 +99,7 @@ impl Kept {
 }
 
 impl Caller {
-    /// Whether it takes whatever one would that wants this.
+    /// Returns `true` if this poll accepts every command that `wanted` accepts.
     fn serves(&self, wanted: &Wanted) -> bool {
         self.wanted.pool() == wanted.pool()
             && self.wanted.kinds.as_ref().is_none_or(|kinds| Some(kinds) == wanted.kinds.as_ref())
@@ -108,7 +110,7 @@ impl Caller {
         self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls it, unless it is called already.
+    /// Wakes the poll with `call`. Returns `false` if it has already been woken.
     fn call(&self, call: &Call) -> bool {
         let mut called = self.called();
         if called.is_some() {
@@ -121,7 +123,7 @@ impl Caller {
 }
 
 impl Calls {
-    /// Waits in line.
+    /// Adds a long poll to the queue.
     pub(crate) fn wait_for(&self, wanted: Wanted) -> InLine {
         let caller = Arc::new(Caller { wanted, called: Mutex::default(), notify: Notify::new() });
         let mut state = self.lock();
@@ -131,15 +133,15 @@ impl Calls {
         InLine { calls: self.clone(), caller }
     }
 
-    /// Whether anybody waits here now and then.
+    /// Returns `true` if any worker has ever polled this process.
     pub(crate) fn is_used(&self) -> bool {
         self.lock().is_used
     }
 
-    /// Whether a place that has just become free, for one that takes what it wants, is not to go on
-    /// within its execution: because a command has waited for long, or now and then so that one that
-    /// is not known here may be found. Then whoever has the place looks for what waits. While somebody
-    /// of the same pool does so, there are places enough.
+    /// Returns `true` if a handoff has to be skipped, so the worker polls for other commands. That
+    /// is the case if a matching command has waited longer than [`WAITED_LONG`], and for one in
+    /// [`ONE_FREE_IN`] handoffs, so a command that is not known here can be found. Always returns
+    /// `false` while a matching long poll is open: it claims such commands.
     pub(crate) fn is_anothers_turn(&self, wanted: &Wanted, now: Timestamp) -> bool {
         let mut state = self.lock();
         let State { waiting, issued, in_order, handed, .. } = &mut *state;
@@ -167,8 +169,8 @@ impl Calls {
         *handed == 0
     }
 
-    /// Calls the first that would take a command of this pool with this tool, and of this tenant if
-    /// that is known.
+    /// Wakes the first poll that accepts a command of this pool, tool, and tenant, if the tenant is
+    /// known.
     pub(crate) fn offer(&self, pool: &str, tool: &str, tenant: Option<&Tenant>) {
         let tenant = tenant.cloned();
         let call = Call { pool: pool.into(), tool: tool.into(), tenant, passed_on: 0 };
@@ -176,7 +178,7 @@ impl Calls {
         let _ = state.waiting.iter().find(|caller| call.is_for(caller) && caller.call(&call));
     }
 
-    /// Keeps the `command.issued` of a command that nobody has taken yet.
+    /// Caches the `command.issued` event of an unclaimed command.
     pub(crate) fn keep(&self, event: &Arc<Event>) {
         let mut state = self.lock();
         let command = event.id.into();
@@ -192,12 +194,13 @@ impl Calls {
         }
     }
 
-    /// The `command.issued` of a command, if it is at hand. Whoever asks is to hand it out.
+    /// Removes and returns the cached `command.issued` event of a command. The caller has to
+    /// dispatch the command.
     pub(crate) fn issued(&self, command: CommandId) -> Option<Arc<Event>> {
         self.lock().issued.remove(&command).map(|kept| kept.event)
     }
 
-    /// Remembers that a command that runs elsewhere is not wanted any more.
+    /// Records that a command on a remote worker has to stop.
     pub(crate) fn stop(&self, command: CommandId) {
         let mut state = self.lock();
         if !state.stopped.insert(command) {
@@ -211,12 +214,12 @@ impl Calls {
         }
     }
 
-    /// Whether a command that runs elsewhere is not wanted any more, as far as is known here.
+    /// Returns `true` if a command on a remote worker has to stop, as far as this process knows.
     pub(crate) fn is_stopped(&self, command: CommandId) -> bool {
         self.lock().stopped.contains(&command)
     }
 
-    /// Calls the next in line after one that would take the same.
+    /// Wakes the next poll after `from` that accepts the same command.
     fn pass_on(&self, from: &Arc<Caller>, call: Call) {
         if call.passed_on >= PASSED_ON_MAX {
             return;
@@ -229,30 +232,30 @@ impl Calls {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Every critical section is a few assignments that cannot panic half-way.
+        // Every critical section is a few assignments that cannot panic halfway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in line. Dropping it leaves the line.
+/// Queued long poll. Dropping it removes it from the queue.
 pub(crate) struct InLine {
     calls: Calls,
     caller: Arc<Caller>,
 }
 
 impl InLine {
-    /// Resolves when called.
+    /// Waits until the poll is woken.
     pub(crate) async fn called(&self) {
         self.caller.notify.notified().await;
     }
 
-    /// What was called for is looked for now; a later call is another one.
+    /// Starts a search for the command the poll was woken for. A wakeup from here on is a new one.
     pub(crate) fn looks(&self) -> Looking<'_> {
         Looking { line: self, call: self.caller.called().take() }
     }
 }
 
-/// A look after a call.
+/// Search for a command after a wakeup.
 pub(crate) struct Looking<'l> {
     line: &'l InLine,
     call: Option<Call>,
@@ -265,7 +268,7 @@ impl Looking<'_> {
 }
 
 impl Drop for Looking<'_> {
-    /// A look that found nothing, or was given up, was somebody else's to make.
+    /// Passes the wakeup on if the search found nothing or was abandoned.
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.line.calls.pass_on(&self.line.caller, call);
@@ -275,7 +278,7 @@ impl Drop for Looking<'_> {
 
 impl Drop for InLine {
     fn drop(&mut self) {
-        // Not held while the line is locked: who calls has the line first.
+        // The lock on the poll is released before the queue is locked: wakers lock the queue first.
         let call = self.caller.called().take();
         if let Some(call) = call {
             self.calls.pass_on(&self.caller, call);

@@ -1,9 +1,9 @@
-//! Pools that workers elsewhere serve.
+//! Tracks the pools that remote workers serve.
 //!
-//! The worker of this process takes commands of every pool, so that one process is enough for
-//! everything. A pool of a name of its own is served by somebody else as soon as a worker of it asks
-//! for commands here: it has what the pool is named for, so its commands are left to it for as long as
-//! it is heard of. Workers that ask at another server are not known here.
+//! The local worker accepts commands of every pool, so one process can run everything. Once a
+//! remote worker polls this server for commands of a named pool, the local worker leaves that
+//! pool's commands to it: the worker has the resources the pool is named for. This lasts as long as
+//! the worker shows signs of life. Workers that poll another server are not known here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,27 +14,29 @@ use noetl_store::Wanted;
 use noetl_store::holdings::SILENCE_MAX;
 use tokio::time::Instant;
 
-/// How long after its last word a worker serves its pool: as long as what it holds is left to it.
+/// Time after its last sign of life for which a worker counts as serving its pool. Equals the time
+/// its leases last without a renewal.
 const SERVED_FOR: Duration = SILENCE_MAX;
 
-/// Workers that are remembered; past it, those that are silent for long are forgotten.
+/// Limit of tracked workers. At the limit, workers without a recent sign of life are removed.
 const WORKERS_MAX: usize = 10_000;
 
-/// What was left that is remembered; past it all of it is looked at again.
+/// Limit of tracked entries for commands left to remote workers. At the limit, the local worker
+/// leaves no more commands, and the next check releases all of them.
 const LEFT_MAX: usize = 10_000;
 
-/// Who serves which pool. Cheap to clone.
+/// Remote workers by the pools they serve. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Served(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// By worker: what it takes, and when it was last heard of.
+    /// By worker: the commands it accepts, and the time of its last sign of life.
     workers: HashMap<String, (Wanted, Instant)>,
     left: HashSet<Left>,
 }
 
-/// Commands that were left to workers elsewhere: of this pool, with this tool, of this tenant.
+/// Pool, tool, and tenant of commands that were left to remote workers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Left {
     pool: Arc<str>,
@@ -43,7 +45,7 @@ struct Left {
 }
 
 impl Served {
-    /// A worker asks for commands.
+    /// Records that a worker polls for commands.
     pub(crate) fn asks(&self, worker: &str, wanted: &Wanted) {
         let mut state = self.lock();
         if state.workers.len() >= WORKERS_MAX {
@@ -52,7 +54,7 @@ impl Served {
         state.workers.insert(worker.to_owned(), (wanted.clone(), Instant::now()));
     }
 
-    /// A worker is there, whether or not it has room for commands.
+    /// Records a sign of life of a worker, whether or not it polls for commands.
     pub(crate) fn heard(&self, worker: &str) {
         if let Some((_, at)) = self.lock().workers.get_mut(worker) {
             *at = Instant::now();
@@ -63,7 +65,7 @@ impl Served {
         self.lock().workers.remove(worker);
     }
 
-    /// Whether a command of this pool is left to workers elsewhere.
+    /// Returns `true` if the local worker has to leave such a command to remote workers.
     pub(crate) fn leave(&self, pool: &Arc<str>, tool: &str, tenant: &Tenant) -> bool {
         let mut state = self.lock();
         let left = Left { pool: pool.clone(), tool: tool.into(), tenant: tenant.clone() };
@@ -74,7 +76,7 @@ impl Served {
         is_served
     }
 
-    /// Whether commands were left to workers that are not there any more; told once.
+    /// Returns `true`, once, if commands were left to workers that have since gone.
     pub(crate) fn are_back(&self) -> bool {
         let mut state = self.lock();
         let left = std::mem::take(&mut state.left);
@@ -86,7 +88,7 @@ impl Served {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Every critical section leaves it as it should be.
+        // Every critical section leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

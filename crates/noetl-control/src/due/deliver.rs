@@ -1,4 +1,4 @@
-//! One due row: what it asks for, done so that doing it again changes nothing.
+//! Fires one timer. Every action is idempotent, because a timer may fire more than once.
 
 use noetl_engine::{
     Abandon, Answer, AnswerFrom, Cancel, ChildOutcome, DueKind, Input, Refusal, Timeout, Wake,
@@ -15,16 +15,15 @@ use crate::journal::SubmitError;
 use crate::notices::Notice;
 use crate::traces::TraceOf;
 
-/// How often a notice is tried before it is given up.
+/// Attempts to send a notification before it is dropped.
 const NOTICE_TRIES: u32 = 8;
 
-/// How often a start that nobody wants any more is looked at before it is forgotten, once another
-/// delivery of it began. That one may still be under way; it ends within a loan or two, since the
-/// journal gives up sooner.
+/// Claims after which an unwanted start is dropped. Earlier deliveries of it may still be in
+/// flight. They end within one or two leases, because the journal's timeout is shorter.
 const START_LOOKS: u32 = 3;
 
 impl Deliverer {
-    /// Whether it needs no other try. What fails is tried again when its loan ends.
+    /// Fires a timer. Returns `true` if it is done; otherwise it is retried when its lease expires.
     pub(super) async fn deliver_one(&self, row: &DueRow) -> bool {
         let outcome = if row.kind == ABANDON {
             self.journal.submit(row.target, Input::Abandon(Abandon)).await.map(|_| ())
@@ -33,16 +32,16 @@ impl Deliverer {
                 Ok(kind) => self.perform(row, kind).await,
                 Err(error) => {
                     let kind = row.kind.as_str();
-                    warn!(kind, due.id = %row.id, %error, "a due row this version does not know");
+                    warn!(kind, due.id = %row.id, %error, "unknown timer kind, retrying");
                     return false;
                 }
             }
         };
         match outcome {
-            // Refused when it ended by itself, which is what is hoped for.
+            // A rejection means the execution moved on by itself, so the timer is not needed.
             Ok(()) | Err(SubmitError::Refused(_)) => true,
             Err(error) => {
-                warn!(execution.id = %row.target, %error, "a due row is not delivered yet");
+                warn!(execution.id = %row.target, %error, "failed to fire timer, retrying");
                 false
             }
         }
@@ -87,7 +86,8 @@ impl Deliverer {
         parent: ExecutionId,
     ) -> Result<(), SubmitError> {
         match self.journal.submit(child, unwanted(parent)).await {
-            // It was never started: whoever starts it sees that its parent does not want it.
+            // The child was never started. A later delivery of its start sees that the parent no
+            // longer wants it.
             Err(SubmitError::Refused(Refusal::NotFound)) => Ok(()),
             outcome => outcome.map(|_| ()),
         }
@@ -119,8 +119,8 @@ impl Deliverer {
         };
         match started {
             Ok(_) | Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
-                // Asked again after the start: who gave up before it is seen here, and whoever gives
-                // up after it has a cancel delivered that finds it.
+                // Checked again after the start. A parent that gave up before the start is detected
+                // here. A parent that gives up after it sends a cancel that finds the child.
                 if !self.is_wanted(row, parent, command, &child).await? {
                     return self.cancel_child(child.execution, parent).await;
                 }
@@ -136,14 +136,14 @@ impl Deliverer {
                 self.journal.submit(parent, input).await.map(|_| ())
             }
             Err(error) => {
-                warn!(execution.id = %parent, %error, "a playbook was called that cannot start");
+                warn!(execution.id = %parent, %error, "failed to start called playbook");
                 Ok(())
             }
         }
     }
 
-    /// Whether whoever asked for an execution still wants it: a command that waits for it must still
-    /// wait, and one that does not must not have been cancelled with its execution.
+    /// Returns `true` if the parent still wants the child. If the parent's command waits for the
+    /// child, the command must still be open. Otherwise the parent must not be cancelled.
     async fn is_wanted(
         &self,
         row: &DueRow,
@@ -153,8 +153,8 @@ impl Deliverer {
     ) -> Result<bool, SubmitError> {
         let failed = |error: StoreError| SubmitError::Store(error.into());
         if child.waits {
-            // The row was sent by the parent, so its commands are in the same database. A command
-            // has one child, so an open one waits for this one.
+            // The parent sent the timer, so its commands are in the same database. A command has
+            // one child, so an open command waits for this one.
             let found = self.store.command(command).await.map_err(failed)?;
             return Ok(found.is_some_and(|command| !command.state.is_terminal()));
         }
@@ -162,7 +162,7 @@ impl Deliverer {
         Ok(!found.is_some_and(|parent| parent.status == ExecutionStatus::Cancelled))
     }
 
-    /// Leaves an execution unstarted that nobody wants, and stops it if it was started before.
+    /// Leaves an unwanted child unstarted, and cancels it if it was started before.
     async fn forget_child(
         &self,
         row: &DueRow,
@@ -170,7 +170,8 @@ impl Deliverer {
         parent: ExecutionId,
     ) -> Result<(), SubmitError> {
         match self.journal.submit(child, unwanted(parent)).await {
-            // Another delivery may be about to start it, and die before it sees that it should not.
+            // Another delivery may be about to start the child, and die before it sees that it
+            // should not.
             Err(SubmitError::Refused(Refusal::NotFound))
                 if (2..START_LOOKS).contains(&row.attempts) =>
             {
@@ -201,18 +202,18 @@ impl Deliverer {
         match self.notices.tell(&playbook, &notice).await {
             Ok(()) => Ok(()),
             Err(error) if row.attempts >= NOTICE_TRIES => {
-                warn!(execution.id = %row.execution, %error, "nobody could be told");
+                warn!(execution.id = %row.execution, %error, "notification failed, giving up");
                 Ok(())
             }
             Err(error) => {
-                debug!(execution.id = %row.execution, %error, "a notice is tried again");
+                debug!(execution.id = %row.execution, %error, "notification failed, retrying");
                 Err(SubmitError::Busy)
             }
         }
     }
 }
 
-/// Stops an execution that its parent does not wait for any more.
+/// Returns the input that cancels a child its parent no longer waits for.
 fn unwanted(parent: ExecutionId) -> Input {
     let reason = Some(format!("its parent execution {parent} does not wait for it any more"));
     Input::Cancel(Cancel { reason, actor: None })
@@ -224,7 +225,7 @@ fn answer(command: CommandId, child: ExecutionId, outcome: ChildOutcome) -> Inpu
     Input::Answer(Box::new(Answer { command, from, outcome, reference, actor: None }))
 }
 
-/// Why a playbook that was called did not start.
+/// Returns the failure of a called playbook that did not start.
 fn unstarted(error: &StartError) -> Failure {
     let mut message = error.to_string();
     let mut source = std::error::Error::source(error);

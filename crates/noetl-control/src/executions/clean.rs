@@ -1,4 +1,4 @@
-//! Removes placeholders and secrets from payloads and answers that callers send.
+//! Redacts payloads and answers that callers send.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::Executions;
 use crate::journal::SubmitError;
 
 impl Executions {
-    /// Replaces placeholders and known secrets in a payload.
+    /// Neutralizes placeholders and redacts known secrets in a payload.
     pub(super) fn clean(&self, tenant: &Tenant, given: &mut Map) {
         given.values_mut().for_each(defuse);
         self.redaction.map(tenant, given);
     }
 
-    /// Replaces placeholders and known secrets in an external answer to a command.
+    /// Neutralizes placeholders and redacts known secrets in an external answer to a command.
     pub(super) async fn redact(
         &self,
         id: ExecutionId,

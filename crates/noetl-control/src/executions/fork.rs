@@ -1,4 +1,4 @@
-//! Executions that begin with the past of another.
+//! Starts executions with a copy of another execution's event log.
 
 use std::sync::Arc;
 
@@ -17,109 +17,110 @@ use crate::traces::TraceOf;
 /// Events read at a time.
 const PAGE: usize = 1000;
 
-/// Which version of its playbook an execution goes on with.
+/// Playbook version that a fork continues with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForkVersion {
-    /// The one the other had.
+    /// Version of the original execution.
     #[default]
     Same,
-    /// The newest of its path.
+    /// Newest version at the same path.
     Newest,
     Number(u32),
 }
 
-/// From where to go on.
+/// Point and settings of a fork.
 #[derive(Debug, Clone, Default)]
 pub struct ForkRequest {
-    /// The last event to take over, by its id or by its place in the log; the newest when `None`.
+    /// Last event to copy, by event ID or sequence number. `None` selects the newest.
     pub at: Option<i64>,
-    /// Laid over the workload.
+    /// Values merged over the workload.
     pub workload: Map,
-    /// The trace the new one belongs to.
+    /// Trace the new execution belongs to.
     pub trace: TraceOf,
-    /// The version of the playbook to go on with.
+    /// Playbook version to continue with.
     pub version: ForkVersion,
 }
 
-/// What to try again.
+/// Point and settings of a retry.
 #[derive(Debug, Clone, Default)]
 pub struct RetryRequest {
-    /// The step to go back to, as it was entered last; what failed when `None`.
+    /// Step to return to, as of its last run. `None` returns to the failure.
     pub from: Option<String>,
-    /// Laid over the workload.
+    /// Values merged over the workload.
     pub workload: Map,
-    /// The trace the new one belongs to.
+    /// Trace the new execution belongs to.
     pub trace: TraceOf,
-    /// The version of the playbook to go on with.
+    /// Playbook version to continue with.
     pub version: ForkVersion,
 }
 
-/// An execution that begins with the past of another.
+/// Execution started with a copy of another's event log.
 #[derive(Debug, Clone)]
 pub struct Forked {
     pub started: Started,
-    /// What it has from the other.
+    /// Original execution, and the last event copied from it.
     pub from: ForkedFrom,
 }
 
-/// Why nothing was begun.
+/// Errors of forking, retrying, and rerunning an execution.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// There is no such execution.
+    /// The execution does not exist.
     #[error("Execution not found: {0}")]
     NotFound(ExecutionId),
-    /// It was not run here.
+    /// The execution was imported, so it has no start to continue from.
     #[error("execution {0} was imported, and nothing here can go on with it")]
     Imported(ExecutionId),
-    /// No event of it has this id or place.
+    /// The log has no event with this ID or sequence number.
     #[error("the log of execution {execution} has no event {at}; its places are 1 to {last}")]
     NoEvent {
         execution: ExecutionId,
-        /// What was asked for.
+        /// Requested event ID or sequence number.
         at: i64,
-        /// The last place of its log.
+        /// Last sequence number of the log.
         last: Seq,
     },
-    /// It never came to the step.
+    /// The step was never entered.
     #[error("step '{step}' was never entered; these were: {}", .entered.join(", "))]
     NoStep { step: String, entered: Vec<String> },
-    /// It is not over.
+    /// The execution has not ended.
     #[error("execution {0} still runs; cancel it first, or fork it")]
     Running(ExecutionId),
-    /// There is nothing to try again.
+    /// The execution completed, so there is no failure to retry.
     #[error("execution {0} completed; say which step to go back to with `from`")]
     Completed(ExecutionId),
-    /// Its past is too long to be taken over.
+    /// The log is too long to copy.
     #[error(
         "the past of execution {0} is longer than what another can begin with \
          ({FORK_EVENTS_MAX} events or 64 MiB); run it again instead"
     )]
     TooLong(ExecutionId),
-    /// What is under way there has no place in the version.
+    /// The playbook version cannot continue the work in flight.
     #[error(
         "version {version} cannot go on with it: {misfit}; fork at another event, or run it again"
     )]
     Unfit {
         version: u32,
-        /// What has no place.
+        /// Incompatible element of the state.
         misfit: Misfit,
     },
-    /// The other was not started.
+    /// The new execution was not started.
     #[error("the execution was not started")]
     Start(#[source] StartError),
-    /// The store did not answer.
+    /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
 }
 
-/// What a fork and a retry have in common.
+/// Settings common to forks and retries.
 struct Wish {
     workload: Map,
     trace: TraceOf,
     version: ForkVersion,
 }
 
-/// How many commands are under way after these events: not those that were taken over.
+/// Returns the number of commands that are open after the events of a fork. Commands that ended in
+/// the original log do not count, although their events are copied.
 pub(super) fn handed_out(events: &[Arc<Event>]) -> usize {
     let mut open: Vec<CommandId> = Vec::new();
     for event in events {
@@ -136,9 +137,9 @@ pub(super) fn handed_out(events: &[Arc<Event>]) -> usize {
 }
 
 impl Executions {
-    /// Begins an execution with the past of another, up to an event; what was under way there is
-    /// handed out anew. The other is left as it is. When the event is in the middle of a decision,
-    /// it goes on from before that decision.
+    /// Starts an execution with a copy of another's event log up to an event. Commands in flight at
+    /// that point are issued again. The original execution is not changed. If the event is in the
+    /// middle of a decision, the copy ends before that decision.
     pub async fn fork(
         &self,
         tenant: &Tenant,
@@ -149,12 +150,12 @@ impl Executions {
         let ForkRequest { at, workload, trace, version } = request;
         let wish = Wish { workload, trace, version };
         let cut = self.place(&row, at).await?;
-        // One more tells whether what comes next belongs to the last one.
+        // One more event shows whether the cut is in the middle of a decision.
         let log = self.past(id, cut.next()).await?;
         self.begin_with(tenant, log, cut, wish).await
     }
 
-    /// Tries again what an execution failed of, or goes back to a step, as a new execution.
+    /// Retries the failure of an execution, or returns to one of its steps, as a new execution.
     pub async fn retry(
         &self,
         tenant: &Tenant,
@@ -186,7 +187,8 @@ impl Executions {
         row.ok_or(ForkError::NotFound(id))
     }
 
-    /// The place a caller means. Ids are far larger than any place.
+    /// Returns the sequence number that `at` refers to. Event IDs are far larger than any sequence
+    /// number.
     async fn place(&self, row: &ExecutionRow, at: Option<i64>) -> Result<Seq, ForkError> {
         let Some(at) = at else { return Ok(row.version) };
         let missing = || ForkError::NoEvent { execution: row.id, at, last: row.version };
@@ -200,7 +202,7 @@ impl Executions {
         }
     }
 
-    /// The events of a log up to a place.
+    /// Returns the events of a log up to and including `until`.
     async fn past(&self, id: ExecutionId, until: Seq) -> Result<Vec<Event>, ForkError> {
         let mut log: Vec<Event> = Vec::new();
         let mut bytes = 0;
@@ -258,7 +260,8 @@ impl Executions {
         let input = Input::Fork(Box::new(fork));
         let started = self.begin(tenant, &playbook, &input, Some(origin)).await;
         let started = started.map_err(ForkError::Start)?;
-        // It has begun, so that it must not be answered as a failure: that would be asked for again.
+        // The execution has started, so an error here must not fail the call: the caller would
+        // start it again.
         let began = self.beginning(started.execution).await.unwrap_or_default();
         let from = began.and_then(|began| began.forked).unwrap_or(ForkedFrom {
             execution: origin,
@@ -268,7 +271,8 @@ impl Executions {
         Ok(Forked { started, from })
     }
 
-    /// Another version of the playbook an execution began with; none when it is the same.
+    /// Returns another version of the playbook an execution started with, or `None` if it is the
+    /// same.
     async fn other(
         &self,
         tenant: &Tenant,

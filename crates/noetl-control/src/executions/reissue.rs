@@ -1,4 +1,4 @@
-//! Placeholders of one execution, made those of another that begins with its values.
+//! Replaces the placeholders of one execution with those of another that starts with its values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use noetl_store::StoreError;
 use super::{Executions, Ready, StartError, StartRequest};
 
 impl Executions {
-    /// Prepares the start of a child. The placeholders that its parent passes become its own.
+    /// Prepares the start of a child. Placeholders passed by its parent are replaced with its own.
     pub(crate) async fn prepare_child(
         &self,
         tenant: &Tenant,
@@ -25,8 +25,9 @@ impl Executions {
         self.find_and_compile(tenant, request).await
     }
 
-    /// Returns the input that begins an execution with its own placeholders in the place of those of
-    /// the execution that its values come from. Only placeholders that are good there are replaced.
+    /// Returns the input with the placeholders of the origin execution replaced by those of the new
+    /// one. Replaces only placeholders that are valid in the origin. `of` is the pair of origin and
+    /// new execution.
     pub(super) async fn reissued(
         &self,
         tenant: &Tenant,
@@ -85,7 +86,7 @@ impl Executions {
         row.decode().map_err(|error| StoreError::backend("read an event", error))
     }
 
-    /// Replaces the values beside the log that contain placeholders.
+    /// Replaces references to blobs that contain placeholders.
     async fn reissue_blobs(
         &self,
         tenant: &Tenant,
@@ -128,7 +129,8 @@ impl Executions {
         Ok(())
     }
 
-    /// Stores a value with its placeholders replaced. Returns `None` if it has none, or is gone.
+    /// Stores a blob with its placeholders replaced. Returns `None` if the blob has none or is
+    /// missing.
     async fn reissued_blob(
         &self,
         tenant: &Tenant,

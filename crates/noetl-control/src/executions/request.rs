@@ -1,4 +1,4 @@
-//! What is asked of a start, and what is made of it.
+//! Requests to start an execution, and their prepared form.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use crate::traces::TraceOf;
 
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
-    /// The catalog entry; wins over `path`.
+    /// Catalog entry to start. Takes precedence over `path`.
     pub catalog: Option<CatalogId>,
     pub path: Option<String>,
-    /// That path's version; the newest when `None`.
+    /// Version at `path`. `None` selects the newest.
     pub version: Option<u32>,
-    /// Laid over the playbook's workload.
+    /// Values merged over the playbook's workload.
     pub payload: Map,
-    /// The execution that asks.
+    /// Parent execution, if an execution requests the start.
     pub parent: Option<ExecutionId>,
-    /// Which workers its commands go to.
+    /// Worker pool for the commands of the execution.
     pub pool: Option<String>,
-    /// The trace it belongs to.
+    /// Trace the execution belongs to.
     pub trace: TraceOf,
 }
 
-/// What is to be started, with its playbook.
+/// Prepared start with its compiled playbook.
 pub(crate) struct Ready {
     pub(super) start: Start,
     pub(super) playbook: Arc<Playbook>,
 }
 
-/// What an execution knows of the command that called it.
+/// Link of a child execution to the command that called it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChildOf {
-    /// The command, if it waits.
+    /// Calling command, if it waits for the child.
     pub(crate) command: Option<CommandId>,
-    /// The step whose data it asked for.
+    /// Step of the child whose data the caller requested.
     pub(crate) returns: Option<Arc<str>>,
-    /// How many executions are above.
+    /// Number of ancestor executions.
     pub(crate) depth: u32,
 }
 
 impl Ready {
-    /// The same, called by a command.
+    /// Adds the link to the calling command.
     pub(crate) fn under(mut self, of: ChildOf) -> Self {
         self.start.parent_command = of.command;
         self.start.returns = of.returns;
@@ -52,8 +52,8 @@ impl Ready {
     }
 }
 
-/// An execution whose id is known before it is started. Starting it again with the same key is a
-/// repeat.
+/// Execution ID assigned before the start, with its start key. Starting it again with the same key
+/// is a duplicate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed {
     pub(crate) execution: ExecutionId,

@@ -1,4 +1,4 @@
-//! Stopping executions, one or many, and running one once more.
+//! Cancels one or many executions, and reruns an execution.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::{Executions, ForkError, StartRequest, Started};
 use crate::journal::SubmitError;
 use crate::traces::TraceOf;
 
-/// How many executions below one are looked at by one call. A step that waits for a child beyond them
-/// stops it all the same, by the message that its own end sends.
+/// Descendants visited by one call. A step that waits for a child beyond the limit still cancels
+/// it, with the message that the end of the step sends.
 const DESCENDANTS_MAX: usize = 10_000;
 
-/// How many executions a clean-up stops at most. Coming again goes on.
+/// Executions that one cleanup cancels at most. Repeat the call to cancel more.
 pub const CLEANED_MAX: usize = 500;
 
 /// Rows read at a time.
 const PAGE: usize = 100;
 
 impl Executions {
-    /// Stops an execution at once. Running steps are told to stop; their late results change
+    /// Cancels an execution at once. Stops its running commands; their late completions change
     /// nothing.
     pub async fn cancel(
         &self,
@@ -43,8 +43,9 @@ impl Executions {
         Input::Cancel(Cancel { reason, actor: self.actor.clone() })
     }
 
-    /// Stops everything below an execution, and says what was stopped. If that is cut short, coming
-    /// again goes on: what has ended is passed over, and what is below it is not.
+    /// Cancels all running descendants of an execution and returns their IDs. After an error, a
+    /// repeated call continues: it skips executions that have ended, but still visits their
+    /// descendants.
     pub async fn cancel_below(
         &self,
         tenant: &Tenant,
@@ -76,7 +77,7 @@ impl Executions {
                         let input = self.cancellation(Some(reason.clone()));
                         match self.journal.submit(child.id, input).await {
                             Ok(_) => cancelled.push(child.id),
-                            // It ended meanwhile, or was imported.
+                            // Ended in the meantime, or was imported.
                             Err(SubmitError::Refused(_)) => {}
                             Err(error) => return Err(error),
                         }
@@ -91,8 +92,9 @@ impl Executions {
         Ok(cancelled)
     }
 
-    /// Stops executions that began longer ago than `age`, at most [`CLEANED_MAX`], and says which.
-    /// A dry run only says which it would stop. What was imported is nobody's to stop.
+    /// Cancels executions that started longer ago than `age`, at most [`CLEANED_MAX`], and returns
+    /// their IDs. A dry run only returns the IDs. Skips imported executions, which cannot be
+    /// cancelled here.
     pub async fn cancel_older(
         &self,
         tenant: &Tenant,
@@ -104,7 +106,7 @@ impl Executions {
         let minutes = age.as_secs() / 60;
         let reason = format!("cleaned up: it began more than {minutes} minutes ago");
         let mut cancelled = Vec::new();
-        // Those that are passed over stay where they are; those that are stopped leave the list.
+        // Skipped executions stay in the listing; cancelled ones leave it.
         let mut passed = 0;
         loop {
             let filter = ExecutionFilter {
@@ -132,7 +134,7 @@ impl Executions {
                 let input = self.cancellation(Some(reason.clone()));
                 match self.journal.submit(row.id, input).await {
                     Ok(_) => cancelled.push(row.id),
-                    // It ended meanwhile.
+                    // Ended in the meantime.
                     Err(SubmitError::Refused(_)) => passed += 1,
                     Err(error) => return Err(error),
                 }
@@ -143,8 +145,8 @@ impl Executions {
         }
     }
 
-    /// Starts the same version of the same playbook again, with the same workload and `workload`
-    /// laid over it.
+    /// Starts the same version of the same playbook with the original workload and `workload`
+    /// merged over it.
     pub async fn rerun(
         &self,
         tenant: &Tenant,
@@ -172,7 +174,7 @@ impl Executions {
         begun.map_err(ForkError::Start)
     }
 
-    /// How an execution began; nothing of one that was imported.
+    /// Returns the start of an execution, or `None` for an imported one.
     pub(crate) async fn beginning(&self, id: ExecutionId) -> Result<Option<Beginning>, StoreError> {
         let first = self.events(id, Seq::START, 1).await?;
         Ok(first.into_iter().find_map(|event| match event.fact {

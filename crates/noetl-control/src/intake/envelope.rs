@@ -1,5 +1,5 @@
-//! A row of the event stream, from JSON to what the store keeps. Every column it can have is named
-//! here and nowhere else; what else a row holds is dropped.
+//! Parses a row of the event stream from JSON. This module lists every column; unknown columns are
+//! dropped.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use noetl_store::Import;
 
 use crate::reports::is_event_type;
 
-/// What is wrong with a row, and what would be right.
+/// Reason a row is invalid, and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongRow(String);
 
-/// Further columns that hold text.
+/// Columns with text values, imported into `more`.
 const TEXTS: [&str; 16] = [
     "node_id",
     "organization_id",
@@ -36,7 +36,7 @@ const TEXTS: [&str; 16] = [
     "envelope_checksum",
 ];
 
-/// Further columns that hold whole numbers.
+/// Columns with integer values, imported into `more`.
 const NUMBERS: [&str; 8] = [
     "catalog_id",
     "parent_event_id",
@@ -48,13 +48,13 @@ const NUMBERS: [&str; 8] = [
     "current_index",
 ];
 
-/// Further columns that hold times.
+/// Columns with time values, imported into `more`.
 const TIMES: [&str; 2] = ["event_time", "ingest_time"];
 
-/// Further columns that hold any JSON.
+/// Columns with arbitrary JSON values, imported into `more`.
 const VALUES: [&str; 2] = ["trace_component", "payload_ref"];
 
-/// Reads one row. What it says of a wrong one names the column and what would be right.
+/// Parses one row. An error names the column and the expected value.
 pub fn read_row(columns: Map, now: Timestamp) -> Result<Import, WrongRow> {
     let mut row = Columns(columns);
     let event = row.id("event_id")?.ok_or_else(|| wrong("event_id is required"))?;
@@ -126,7 +126,7 @@ pub fn read_row(columns: Map, now: Timestamp) -> Result<Import, WrongRow> {
     })
 }
 
-/// Refuses an event type that no subject and no label could hold.
+/// Rejects an event type that a subject or label could not contain.
 pub fn check_type(named: &str) -> Result<(), WrongRow> {
     if !is_event_type(named) {
         return Err(wrong("event_type must be 1 to 200 letters, digits or . _ - :"));
@@ -134,7 +134,7 @@ pub fn check_type(named: &str) -> Result<(), WrongRow> {
     Ok(())
 }
 
-/// Refuses what could be written and never read back.
+/// Rejects values that nest too deeply to be read back.
 pub fn check_depth(parts: [&Option<Value>; 2]) -> Result<(), WrongRow> {
     if parts.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
         return Err(wrong(format!("the row nests more than {DEPTH_MAX} levels deep")));
@@ -142,7 +142,8 @@ pub fn check_depth(parts: [&Option<Value>; 2]) -> Result<(), WrongRow> {
     Ok(())
 }
 
-/// A result has a status, and at most a reference and a context beside it.
+/// Rejects a result that is not null or an object with `status` and optionally `reference` and
+/// `context`.
 fn check_result(result: Option<&Value>) -> Result<(), WrongRow> {
     let Some(result) = result else { return Ok(()) };
     let is_right = result.as_object().is_some_and(|result| {
@@ -163,16 +164,16 @@ fn wrong(message: impl Into<String>) -> WrongRow {
     WrongRow(message.into())
 }
 
-/// The columns of a row that were not taken yet.
+/// Columns of a row that have not been parsed.
 struct Columns(Map);
 
 impl Columns {
-    /// A column, unless it is null.
+    /// Removes and returns a column, unless it is null.
     fn take(&mut self, name: &str) -> Option<Value> {
         self.0.swap_remove(name).filter(|value| !value.is_null())
     }
 
-    /// An id. Text is not one here, as the stream never has it.
+    /// Parses an integer ID. Rejects text, because the stream never has IDs as text.
     fn id(&mut self, name: &str) -> Result<Option<i64>, WrongRow> {
         let Some(value) = self.take(name) else { return Ok(None) };
         match value.as_i64() {
@@ -181,7 +182,7 @@ impl Columns {
         }
     }
 
-    /// A number that some write as text.
+    /// Parses an integer that some producers write as text.
     fn number_or_text(&mut self, name: &str) -> Result<Option<i64>, WrongRow> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = match &value {
@@ -193,8 +194,8 @@ impl Columns {
         number.map(Some).ok_or_else(message)
     }
 
-    /// A number that some write as text of any kind: what is no number goes to `meta`, where
-    /// readers look for it as well.
+    /// Parses an integer that some producers write as arbitrary text. Moves text that is not an
+    /// integer to `meta`, where readers also search for it.
     fn reference(&mut self, name: &str, meta: &mut Option<Value>) -> Result<Option<i64>, WrongRow> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = match &value {
@@ -214,7 +215,7 @@ impl Columns {
         Ok(None)
     }
 
-    /// Text; a number or a truth value is taken for its text.
+    /// Parses text. Accepts a number or Boolean as its text.
     fn text(&mut self, name: &str) -> Result<Option<String>, WrongRow> {
         match self.take(name) {
             None => Ok(None),
@@ -231,7 +232,7 @@ impl Columns {
         number.map(Some).ok_or_else(|| wrong("duration must be a number"))
     }
 
-    /// A time; one without a zone is in UTC, and a blank may stand for the `T`.
+    /// Parses a time. Assumes UTC without a zone, and accepts a blank for the `T`.
     fn time(&mut self, name: &str) -> Result<Option<Timestamp>, WrongRow> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let zoned = text.trim().replacen(' ', "T", 1);

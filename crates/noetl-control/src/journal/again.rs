@@ -1,5 +1,5 @@
-//! Inputs that are decided again: another process moved their execution meanwhile, or it is not
-//! known whether their commit was kept.
+//! Inputs that are decided again, because another process appended to their execution first or the
+//! outcome of their commit is unknown.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::batch::Reply;
 use super::writer::Writer;
 use super::{Elsewhere, Job, StartOf, SubmitError};
 
-/// How often an input is decided before it is given up. Past the second time its execution is held
-/// while it is decided, so only a store that keeps failing gets near this.
+/// Times an input is decided again before it fails. From the second on, its execution is locked for
+/// the decision, so only a store that keeps failing comes near this limit.
 const TRIES_MAX: u32 = 8;
 
-/// An input as it came.
+/// Copy of an input as it was submitted.
 pub(super) struct Again {
     pub(super) input: Input,
     pub(super) start: Option<StartOf>,
@@ -23,7 +23,8 @@ pub(super) struct Again {
     pub(super) tries: u32,
 }
 
-/// Sorts out who is answered with `error`, and what is decided once more instead.
+/// Returns the inputs to decide again. Callers whose input reached [`TRIES_MAX`] receive `error`
+/// instead.
 pub(super) fn decide_again(
     execution: ExecutionId,
     replies: Vec<Reply>,
@@ -52,8 +53,8 @@ pub(super) fn decide_again(
 }
 
 impl Writer {
-    /// Copies an input that may have to be decided again: another process may append first, or what
-    /// it was decided on may not be committed.
+    /// Copies an input that may have to be decided again: another process may append first, or the
+    /// state it was decided on may not be committed.
     pub(super) fn remember(job: &Job) -> Box<Again> {
         let Job { input, start, first_id, elsewhere, tries, .. } = job;
         Box::new(Again {
@@ -65,14 +66,14 @@ impl Writer {
         })
     }
 
-    /// Whether this is a report that was kept before, or is about to be.
+    /// Returns `true` if the input is a report that was committed before or is in flight.
     pub(super) async fn is_repeated(&mut self, job: &Job) -> Result<bool, SubmitError> {
         let Some(id) = report_id(&job.input).or(job.first_id) else { return Ok(false) };
         if self.reported.contains(&(job.execution, id)) {
             return Ok(true);
         }
         if job.tries == 0 {
-            // Whoever took the report has looked for it in the store.
+            // The receiver of the report has already searched the store for it.
             return Ok(false);
         }
         let found = self.parts.store.find_event(job.execution, id).await;
@@ -80,7 +81,7 @@ impl Writer {
     }
 }
 
-/// The id by which a repeat of this report is known.
+/// Returns the ID that identifies a resent report.
 pub(super) fn report_id(input: &Input) -> Option<EventId> {
     match input {
         Input::Keep(keep) => keep.id,

@@ -1,4 +1,5 @@
-//! One batch in the making: what each execution adds, and who waits for which part of it.
+//! A batch being decided: the events that each execution appends, and the callers that wait for
+//! them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,17 +22,18 @@ use crate::due;
 use crate::results;
 use crate::snapshots::{self, Taken};
 
-/// Who waits for an input's outcome, and which of the item's events it led to.
+/// Caller that waits for the outcome of an input, and the range of the item's events the input led
+/// to.
 pub(super) struct Reply {
     pub(super) to: oneshot::Sender<Result<Accepted, SubmitError>>,
     pub(super) outcome: Result<Range<usize>, SubmitError>,
-    /// What was claimed for the worker that waits.
+    /// Command claimed for the reporting worker.
     pub(super) handed: Option<CommandId>,
     /// Input to decide again if its events are not committed.
     pub(super) again: Box<Again>,
 }
 
-/// What a decision led to: where its events are, and what of it was claimed for the worker that asked.
+/// Result of a decision: the range of its events, and the command claimed for the reporting worker.
 pub(super) type Led = (Range<usize>, Option<CommandId>);
 
 impl Reply {
@@ -45,48 +47,50 @@ impl Reply {
     }
 }
 
-/// A command claimed in this batch for the worker in this process.
+/// Command that this batch claims for the local worker.
 pub(super) struct LocalClaim {
     pub(super) waiting: Waiting,
     pub(super) slot: Slot,
     pub(super) issued: Arc<Issued>,
     pub(super) tenant: Tenant,
-    /// Whether it waited before, and so has to wait again if the batch fails.
+    /// Whether the command was pending before this batch, so it is enqueued again if the batch
+    /// fails.
     pub(super) waited: bool,
 }
 
-/// What one execution adds.
+/// Decisions of one batch for one execution.
 pub(super) struct Item {
     pub(super) cached: Cached,
     expected: Seq,
     after: Option<EventId>,
     was_failing: bool,
-    /// Whether due rows are written with it.
+    /// Whether the append creates timers.
     has_due: bool,
     start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
-    /// What is claimed for workers elsewhere that name what they hold, and for how long.
+    /// Commands claimed for remote workers that renew by command ID, with the lease duration.
     pub(super) leases: Vec<(CommandId, Duration)>,
-    /// What of a trace ends with it.
+    /// Trace spans that end with these events.
     pub(super) spans: Vec<Span>,
 }
 
-/// What one execution added and is not known to be durable yet. Its state has moved on already.
+/// Append of one execution that is not known to be durable. The cached state already includes its
+/// events.
 pub(super) struct Pending {
     pub(super) execution: ExecutionId,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) effects: Vec<Effect>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
-    /// The log's last place once it is kept.
+    /// Sequence number of the last event in the log once the append is committed.
     pub(super) version: Seq,
-    /// Whether a due row was written with it.
+    /// Whether the append creates timers.
     pub(super) has_due: bool,
-    /// The state after its events, to be kept once they are.
+    /// Snapshot of the state after these events. Stored once they are committed.
     pub(super) snapshot: Option<Taken>,
-    /// What of a trace ends with it, to be told once it is kept.
+    /// Trace spans that end with these events. Exported once they are committed.
     pub(super) spans: Vec<Span>,
 }
 
@@ -107,7 +111,7 @@ impl Item {
         }
     }
 
-    /// Whether nothing was decided on its state yet.
+    /// Returns `true` if nothing has been decided on this state.
     pub(super) fn is_untouched(&self) -> bool {
         self.start.is_none()
             && self.events.is_empty()
@@ -115,7 +119,7 @@ impl Item {
             && self.claims.is_empty()
     }
 
-    /// Adds the events of one decision; answers where they are.
+    /// Adds the events of one decision and returns their range in `events`.
     pub(super) fn add(&mut self, events: Vec<Event>) -> Range<usize> {
         let from = self.events.len();
         self.events.extend(events.into_iter().map(Arc::new));
@@ -151,11 +155,13 @@ impl Item {
         })
     }
 
-    /// Parts the state, which goes back into memory, from what waits for the commit.
+    /// Splits the item into the state, which returns to the cache, and the work that waits for the
+    /// commit.
     fn pend(mut self) -> (Cached, Pending) {
         let snapshot = snapshots::take(&mut self.cached, self.events.len());
         let state = &self.cached.state;
-        // A command that was stopped in the batch that claimed it is not run; its slot is free.
+        // A command that was stopped in the batch that claimed it does not run. Its slot becomes
+        // free.
         self.claims.retain(|claim| state.open_command(claim.waiting.command).is_some());
         for reply in &mut self.replies {
             reply.handed = reply.handed.filter(|command| state.open_command(*command).is_some());
@@ -176,17 +182,17 @@ impl Item {
 }
 
 impl Pending {
-    /// Answers everybody who waits for this.
+    /// Sends each caller its outcome.
     pub(super) fn answer(replies: Vec<Reply>, events: &[Arc<Event>]) {
         for reply in replies {
             let Reply { outcome, handed, .. } = reply;
             let outcome = outcome.map(|range| Accepted { events: events[range].to_vec(), handed });
-            // A caller that went away needs no answer; what it asked for is durable.
+            // A caller that disconnected needs no response: its input is durable.
             let _ = reply.to.send(outcome);
         }
     }
 
-    /// Tells everybody who waits for this that it was not kept.
+    /// Fails each caller with `error`.
     pub(super) fn refuse(replies: Vec<Reply>, error: &SubmitError) {
         for reply in replies {
             let _ = reply.to.send(Err(error.clone()));
@@ -194,7 +200,7 @@ impl Pending {
     }
 }
 
-/// The items of a batch, in the order their executions were first named.
+/// Items of a batch, in the order in which their executions first occurred.
 #[derive(Default)]
 pub(super) struct Batch {
     places: HashMap<ExecutionId, usize>,
@@ -213,8 +219,8 @@ impl Batch {
         &mut self.items[place]
     }
 
-    /// Parts a decided batch into what to commit, what waits for that with the place of its
-    /// append, and the states.
+    /// Splits a decided batch into appends to commit, the work that waits for them with the index
+    /// of its append, and the new states.
     pub(super) fn seal(self, parts: &WriterParts) -> Sealed {
         let mut sealed = Sealed::default();
         for mut item in self.items {
@@ -230,7 +236,7 @@ impl Batch {
     }
 }
 
-/// A decided batch, taken apart.
+/// A decided batch, split by [`Batch::seal`].
 #[derive(Default)]
 pub(super) struct Sealed {
     pub(super) appends: Vec<Append>,

@@ -1,4 +1,4 @@
-//! Claims of commands for the local worker.
+//! Claims commands for the local worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::dispatch::{Slot, Waiting};
 use crate::recovery;
 
 impl Writer {
-    /// Claims what waits, for as many as there are free slots.
+    /// Claims pending commands while slots are free.
     ///
-    /// A store that does not answer is tried without a slot, and with one command at a time: the
-    /// commands of other shards need the slots meanwhile.
+    /// While the shard's store is unavailable, the writer probes it with a single read of the
+    /// oldest command and reserves no slot, because commands of other shards need the slots.
     pub(super) async fn claim_all_waiting(
         &mut self,
         batch: &mut Batch,
@@ -48,7 +48,7 @@ impl Writer {
         self.parts.dispatch.set_away(shard, self.unread);
     }
 
-    /// Whether the store that could not be read still cannot.
+    /// Returns `true` if the store failed before and still does not respond.
     async fn is_away(&self) -> bool {
         match self.parts.dispatch.oldest(self.parts.shard) {
             Some(waiting) if self.unread => {
@@ -58,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// Claims a command that waited. An error means that its state cannot be read for now.
+    /// Claims a pending command. Returns an error if its state cannot be read for now.
     pub(super) async fn claim_waiting(
         &mut self,
         batch: &mut Batch,
@@ -71,18 +71,18 @@ impl Writer {
             Err(SubmitError::Store(error)) if !matches!(error.failure(), StoreError::Row(_)) => {
                 return Err(error);
             }
-            // One that can never be read is no reason to keep all others waiting.
+            // An unreadable execution must not block the other commands.
             Err(error) => {
-                warn!(execution.id = %waiting.execution, %error, "a waiting command is not claimed");
+                warn!(execution.id = %waiting.execution, %error, "failed to claim pending command");
             }
         }
         Ok(())
     }
 
-    /// The item of a command's execution, with its state at least as new as the command: another
-    /// process may have issued it after the state here was last moved. None while something is decided
-    /// on the older state, which will not be kept, and while the store lacks events that are being
-    /// committed.
+    /// Returns the batch item of a command's execution, with a state at least as new as the
+    /// command: another process may have issued the command after this process last updated the
+    /// state. Returns `None` while decisions on the older state are outstanding, which will not be
+    /// committed, and while the store lacks events that are being committed.
     async fn item_with<'b>(
         &mut self,
         batch: &'b mut Batch,
@@ -107,7 +107,7 @@ impl Writer {
         Ok(Some(item))
     }
 
-    /// Lets commands wait again whose state was older than they are.
+    /// Returns commands that were newer than their cached state to the queue.
     pub(super) fn wait_late(&mut self) {
         if !self.late.is_empty() {
             for waiting in self.late.drain(..) {
@@ -117,21 +117,21 @@ impl Writer {
         }
     }
 
-    /// Reads back what waits in the store because it did not fit into memory.
+    /// Reloads pending commands from the store that did not fit into memory.
     pub(super) async fn refill(&mut self) {
         if !self.parts.dispatch.take_overflow(self.parts.shard) {
             return;
         }
         if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
         {
-            warn!(%error, "waiting commands are not read back yet");
+            warn!(%error, "failed to reload pending commands, retrying");
             self.parts.dispatch.overflow(self.parts.shard);
             self.unread = true;
         }
     }
 }
 
-/// Claims what a decision issued, for as many as there are free slots.
+/// Claims the commands that a decision issued, while slots are free.
 pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
         return;
@@ -142,7 +142,7 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
         .map(|event| event.id.into())
         .collect();
     for command in issued {
-        // Over already, or held by the control plane itself.
+        // Skips commands that already ended or are claimed by the control plane itself.
         let open = item.cached.state.open_command(command);
         let open = open.filter(|open| open.state == CommandState::Pending);
         if open.is_none_or(|open| is_left(parts, &open.issued, &item.cached.tenant)) {
@@ -154,7 +154,8 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     }
 }
 
-/// Whether a command is left to workers elsewhere, because it is of a pool that they serve.
+/// Returns `true` if the command's pool is served by remote workers, so the local worker leaves it
+/// to them.
 fn is_left(parts: &WriterParts, issued: &Issued, tenant: &Tenant) -> bool {
     let served = parts.dispatch.served();
     issued.pool.as_ref().is_some_and(|pool| served.leave(pool, &issued.tool, tenant))
@@ -175,14 +176,14 @@ pub(super) fn claim(
     }
     let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
     match decide_plain(parts, &mut item.cached, input) {
-        // No event: it was claimed before, and runs already.
+        // No event: it was claimed before and already runs.
         Ok(events) if events.is_empty() => {}
         Ok(events) => {
             item.add(events);
             let tenant = item.cached.tenant.clone();
             item.claims.push(LocalClaim { waiting, slot, issued, tenant, waited });
         }
-        // Over meanwhile; the slot is free for another.
+        // The command ended in the meantime. Dropping the slot frees it.
         Err(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! One decision: with the values it touches loaded, where the state knows them only by their place.
+//! Makes one decision, and loads the values it needs if the state contains only references to them.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use super::writer::WriterParts;
 use crate::cache::Cached;
 use crate::ids;
 
-/// How often a decision may name further values it needs. Each round loads all it can name, and a
-/// value names at most another, so this is never reached by a sensible playbook.
+/// Rounds of loading values for one decision. Each round loads every value the decision names, and
+/// a value names at most one more, so a reasonable playbook never reaches this limit.
 const ROUNDS_MAX: usize = 64;
 
-/// Events that are decided and not yet known to be in the store: of batches under way, and of the
-/// batch in the making.
+/// Decided events that are not known to be in the store: those of in-flight batches, and those of
+/// the current batch.
 pub(super) type Uncommitted<'a> = [&'a [Arc<Event>]; 2];
 
-/// Decides an input on the state of an item, which then has the events folded in.
+/// Decides an input on the state in `cached`, and applies the resulting events to it. Loads missing
+/// values and decides again until the decision has all values it needs.
 pub(super) async fn decide_on(
     parts: &WriterParts,
     cached: &mut Cached,
@@ -33,7 +34,7 @@ pub(super) async fn decide_on(
     load(parts, cached.state.id(), needed, uncommitted, &mut loaded).await?;
     let entropy = Entropy::new(ids::entropy());
     let mut first_id = given_id;
-    // What is kept of it for another try: all of it but what decides nothing.
+    // Copy of the input for the next round. An input that only records a report needs no values.
     let spare = (!matches!(input, Input::Keep(_))).then(|| input.clone());
     let mut input = input;
     for _ in 0..ROUNDS_MAX {
@@ -52,7 +53,7 @@ pub(super) async fn decide_on(
             (Err(Refusal::Need(places)), Some(again)) => {
                 load(parts, cached.state.id(), places, uncommitted, &mut loaded).await?;
                 input = again.clone();
-                // What the undone try drew of it is drawn again.
+                // The undone round consumed the ID; the next round uses it again.
                 first_id = given_id;
             }
             (decided, _) => return decided.map_err(SubmitError::Refused),
@@ -61,7 +62,7 @@ pub(super) async fn decide_on(
     Err(SubmitError::Busy)
 }
 
-/// The same for an input that touches no value, such as a claim.
+/// Decides an input that needs no values, such as a claim.
 pub(super) fn decide_plain(
     parts: &WriterParts,
     cached: &mut Cached,
@@ -78,7 +79,7 @@ pub(super) fn decide_plain(
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
 
-/// Reads what these places hold: from events about to be committed, or from the store.
+/// Loads the values at `places` into `loaded`, from uncommitted events or from the store.
 async fn load(
     parts: &WriterParts,
     execution: ExecutionId,
@@ -123,8 +124,8 @@ async fn read(
     Ok(events.into_iter().find(|event| event.seq == seq).map(Arc::new))
 }
 
-/// Whether an event is worth remembering while its commit is under way: a later decision may need
-/// a value of it.
+/// Returns `true` if a later decision may need a value of this event, so the event has to stay in
+/// memory while its commit is in flight.
 pub(super) fn holds_a_value(event: &Event) -> bool {
     matches!(
         event.fact,

@@ -1,8 +1,9 @@
-//! Claims for workers elsewhere that name what they hold.
+//! Claims commands for remote workers that renew their leases by command ID.
 //!
-//! A worker that says how a command ended has a place free. If it would take what the end leads to,
-//! that is claimed for it in the same transaction, and goes out with the answer: a chain of steps
-//! costs one request and one commit each. Who waits longer than a moment comes first.
+//! A worker that reports a completion has a free slot. If the completion issues a command that the
+//! worker accepts, the writer claims that command in the same transaction and returns it with the
+//! response (a handoff). A chain of steps then costs one request and one commit per step. The
+//! handoff is skipped while another command of the pool has waited too long.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use super::batch::Item;
 use super::decide::decide_plain;
 use super::writer::WriterParts;
 
-/// A worker elsewhere that names what it holds.
+/// Remote worker that renews its leases by command ID.
 #[derive(Debug, Clone)]
 pub struct Elsewhere {
     pub(crate) name: Arc<str>,
-    /// How long it holds what it has not named yet.
+    /// Duration of the lease on a newly claimed command, until the first renewal.
     pub(crate) lease: Duration,
-    /// What it takes of what its report leads to; nothing when `None`.
+    /// Commands the worker accepts as a handoff. `None` accepts none.
     pub(crate) next: Option<Arc<Wanted>>,
 }
 
-/// Notes for how long a worker holds what it has claimed with these events.
+/// Adds a lease for each command that the worker claimed with these events.
 pub(super) fn lease(item: &mut Item, claims: Range<usize>, to: &Elsewhere) {
     let claimed = |event: &Arc<Event>| match &event.fact {
         Fact::CommandClaimed { command, worker, .. } if *worker == to.name => Some(*command),
@@ -37,7 +38,8 @@ pub(super) fn lease(item: &mut Item, claims: Range<usize>, to: &Elsewhere) {
     item.leases.extend(claimed.map(|command| (command, to.lease)));
 }
 
-/// Claims a command that a report led to for the worker that said it.
+/// Claims a command issued by a report for the reporting worker, and returns its ID. Returns `None`
+/// if no issued command matches or another command has to go first.
 pub(super) fn hand_over(
     parts: &WriterParts,
     item: &mut Item,

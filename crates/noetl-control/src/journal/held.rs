@@ -1,8 +1,9 @@
-//! Executions that several processes move at once.
+//! Decides executions that several processes append to concurrently.
 //!
-//! Deciding first and asking the log afterwards is cheap while nobody else moves an execution. One
-//! that was moved by others twice in a row is held instead: its row is locked, what the others
-//! recorded is folded in, and only then is it decided. Contention so costs time and never an error.
+//! By default the writer decides first and lets the commit check the log, which is cheap while no
+//! other process appends. After two conflicts on one input, the writer locks the execution's row
+//! instead, folds in the events of other processes, and only then decides. Contention thus costs
+//! time and never an error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,14 +21,15 @@ use super::{Job, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
 
-/// Conflicts of one input after which its execution is held.
+/// Conflicts of one input after which its execution is locked for decisions.
 const CONFLICTS_MAX: u32 = 2;
 
-/// How many times in a row nobody else has to have moved a held execution for it to be decided
-/// without being held again.
+/// Consecutive locked decisions without events from other processes, after which an execution is
+/// decided without a lock.
 const CALM: u8 = 16;
 
-/// Executions to be held, with how long nobody else has moved them.
+/// Contended executions, each with its count of consecutive locked decisions without events from
+/// other processes.
 #[derive(Default)]
 pub(super) struct Contended(HashMap<ExecutionId, u8>);
 
@@ -36,7 +38,7 @@ impl Contended {
         self.0.contains_key(&execution)
     }
 
-    /// Whether this input is to be decided with its execution held.
+    /// Returns `true` if the input has to be decided with its execution locked. A start never is.
     pub(super) fn takes(&mut self, job: &Job) -> bool {
         if job.start.is_some() {
             return false;
@@ -56,7 +58,7 @@ impl Contended {
     }
 }
 
-/// What waits for one execution to be held.
+/// Inputs and claims that wait for the lock on one execution.
 #[derive(Default)]
 pub(super) struct ForHeld {
     pub(super) jobs: Vec<Job>,
@@ -64,7 +66,8 @@ pub(super) struct ForHeld {
 }
 
 impl Writer {
-    /// Decides and commits everything that waits for one execution. Nothing of it is under way.
+    /// Locks an execution, then decides and commits its waiting inputs and claims. Call only while
+    /// no append of the execution is in flight.
     pub(super) async fn decide_held(&mut self, execution: ExecutionId, work: ForHeld) {
         let ForHeld { jobs, claims } = work;
         let store = self.parts.store.clone();
@@ -86,13 +89,13 @@ impl Writer {
                 };
                 for (waiting, slot) in claims {
                     if may_pass {
-                        // Looked at again after a rest, not at once.
+                        // Retried after a pause, not at once.
                         self.parts.dispatch.wait(waiting);
                         self.unread = true;
                         self.parts.dispatch.set_away(self.parts.shard, true);
                     } else {
-                        // One that can never be read is no reason to keep all others waiting.
-                        warn!(execution.id = %waiting.execution, %error, "a command is not claimed");
+                        // An unreadable execution must not block the other commands.
+                        warn!(execution.id = %waiting.execution, %error, "failed to claim command");
                     }
                     drop(slot);
                 }
@@ -127,7 +130,7 @@ impl Writer {
         self.committed(outcome, waiters).await;
     }
 
-    /// The execution as its log is now.
+    /// Returns the state of the locked execution with all events in its log applied.
     async fn caught_up(
         &mut self,
         execution: ExecutionId,

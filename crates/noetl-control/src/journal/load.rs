@@ -1,4 +1,4 @@
-//! Folds an execution's state from its log, when it is not in memory.
+//! Rebuilds an execution's state from its snapshot and event log if the state is not cached.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::catalog::{PlaybookError, Playbooks};
 use crate::ids::Ids;
 use crate::snapshots;
 
-/// Events read at a time: large enough to spare round trips, small enough to hold.
+/// Events per read: large enough to save round trips, small enough for memory.
 pub(super) const PAGE: usize = 1000;
 
-/// The state of an execution, with its playbook; `None` when there is no such execution.
+/// Returns the state of an execution with its playbook, or `None` if the execution does not exist.
 pub(super) async fn load(
     store: &dyn Store,
     catalog: &dyn Store,
@@ -26,7 +26,7 @@ pub(super) async fn load(
     let Some(tenant) = store.tenant_of(execution).await.map_err(failed)? else {
         return Ok(None);
     };
-    // Decisions are made without loading, so a state has to hold all its values.
+    // The latest usable snapshot, or the absent state. The loop below applies the later events.
     let (mut state, snapshot_bytes) = snapshots::restore(store, &tenant, execution).await;
     let from = state.version();
     go_past(ids, state.last_event());
@@ -57,8 +57,8 @@ pub(super) async fn load(
     Ok(Some(cached))
 }
 
-/// Another process's clock may be ahead of this one's: what is added to its log comes after it all
-/// the same.
+/// Advances the ID generator past `newest`. The clock of another process may be ahead of this one,
+/// and events appended here must still get larger IDs.
 pub(super) fn go_past(ids: &Ids, newest: Option<EventId>) {
     if let Some(newest) = newest {
         ids.go_past(newest);

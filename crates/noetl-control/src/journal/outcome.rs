@@ -1,4 +1,5 @@
-//! What a commit's outcome leads to: effects once it is durable, another try once it is not.
+//! Handles commit outcomes: performs effects once a commit is durable, and decides inputs again or
+//! fails them if it is not.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ impl Writer {
             Committed::Appended => self.appended(pending),
             Committed::Repeated => {
                 self.cache.take(pending.execution);
-                // The start is what it was; what else was decided on it was not written.
+                // The start is in the log. The other decisions on it were not written.
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
                 Pending::answer(replies, &pending.events);
@@ -61,16 +62,17 @@ impl Writer {
             }
             Committed::Conflict { found } => {
                 self.parts.metrics.conflicts.inc();
-                // What this was decided on was not kept, and neither is this.
-                debug!(execution.id = %pending.execution, %found, "the state is read again");
+                // Another process appended first, or an earlier batch was not committed, so this
+                // append was not written.
+                debug!(execution.id = %pending.execution, %found, "commit conflict, reloading");
                 self.not_kept(pending, &SubmitError::Busy);
             }
         }
     }
 
-    /// Answers what led to no event, unless it was decided on something that was not kept, or that
-    /// another process has moved: an append would have met that in the log, an answer without one
-    /// has to look.
+    /// Completes an input that led to no event. If it was decided on a state that was not committed
+    /// or that another process has since changed, the input is decided again. An append would have
+    /// met that change in the log; a reply without an append has to check for it.
     async fn finish_eventless(&mut self, pending: Pending, batch: u64) {
         let is_broken = self.broken.get(&pending.execution).is_some_and(|newest| batch <= *newest);
         if is_broken {
@@ -95,7 +97,7 @@ impl Writer {
             self.reported.pop(&(pending.execution, event.id));
         }
         let is_open = match error {
-            // Somebody else was there first, or nobody knows whether this was.
+            // Another process appended first, or the outcome is unknown.
             SubmitError::Busy => true,
             SubmitError::Store(error) => {
                 matches!(error.failure(), StoreError::Unknown(_) | StoreError::EventTaken(_))
@@ -115,7 +117,7 @@ impl Writer {
         } = pending;
         self.parts.watch.committed(&events);
         self.parts.metrics.events_appended.inc_by(events.len() as u64);
-        // Before the effects: one of them may be to stop what is assigned here.
+        // Before the effects: one of them may stop a command assigned here.
         for claim in claims {
             self.assign(claim);
         }
@@ -137,8 +139,8 @@ impl Writer {
         Pending::answer(replies, &events);
     }
 
-    /// Calls workers elsewhere for what nobody has claimed, and leaves it to be announced to those
-    /// that listen on a bus, if they have the tools.
+    /// Wakes long polls for commands that are still unclaimed. Queues those that published workers
+    /// can run for an announcement on the bus.
     fn offer(&self, execution: ExecutionId, events: &[Arc<Event>], effects: &[Effect]) {
         let tenant = self.cache.tenant(execution);
         let mut open = effects.iter().filter_map(|effect| match effect {
@@ -146,7 +148,7 @@ impl Writer {
             _ => None,
         });
         let mut next = open.next();
-        // Both are in the order of the log.
+        // Events and effects are both in log order.
         for event in events {
             if let Fact::CommandIssued(issued) = &event.fact
                 && next == Some(event.id.into())
@@ -169,7 +171,7 @@ impl Writer {
                 self.parts.dispatch.wait(Waiting { execution, command });
                 self.parts.dispatch.wake();
             }
-            // Claimed in the same transaction: it is assigned with its slot.
+            // Claimed in the same transaction: assigned together with its slot.
             Effect::Dispatch { claimed_by: Some(_), .. } => {}
             Effect::Stop { command } => self.parts.dispatch.stop(command),
             Effect::Finish { status } => {
@@ -185,20 +187,20 @@ impl Writer {
         slot.assign();
         let Waiting { execution, command } = waiting;
         let assignment = Assignment { execution, command, tenant, issued, cancel, slot };
-        // The channel holds as many assignments as there are slots, so only a worker that is gone
-        // can refuse one; the command is then found again at the next start.
+        // The channel's capacity equals the number of slots, so sending fails only if the worker is
+        // gone. The command is then recovered at the next start.
         if self.parts.assignments.try_send(assignment).is_err() {
             self.parts.dispatch.ended(waiting.command);
         }
     }
 
-    /// Nothing of the batch was kept, or it is not known what was: states are dropped and read
-    /// again, and everybody may come again, since every input is idempotent.
+    /// Handles a failed commit. None of the batch was committed, or the outcome is unknown, so the
+    /// states are dropped and reloaded. Callers may retry, because every input is idempotent.
     async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
-        // Whatever was said of it, the log alone knows what was kept.
+        // Whatever the error says, only the log tells which appends were committed.
         self.suspects.extend(waiters.pending.iter().map(|(pending, _)| pending.execution));
         let error = Arc::new(error);
-        warn!(error = %chain(&*error), items = waiters.pending.len(), "a batch was not committed");
+        warn!(error = %chain(&*error), items = waiters.pending.len(), "failed to commit batch");
         self.parts.watch.store_failed(error.clone());
         let error = SubmitError::Store(error);
         for (pending, _) in waiters.pending {

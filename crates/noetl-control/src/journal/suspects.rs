@@ -1,4 +1,4 @@
-//! Executions of which nobody knows whether their last commit was kept.
+//! Reconciles executions whose last commit is unconfirmed.
 
 use noetl_store::StoreError;
 use tracing::warn;
@@ -10,19 +10,20 @@ use crate::dispatch::Waiting;
 use crate::recovery;
 
 impl Writer {
-    /// Reads the executions of a commit that failed, does what the log calls for and hands out again
-    /// what nobody runs. Only while nothing is under way: what a state says is then what the log says.
+    /// Reloads the executions of failed commits, stops commands that the log no longer lists as
+    /// open, and dispatches pending commands again. Expires commands claimed by this process that
+    /// it does not run. Call only while no commit is in flight, so a reloaded state equals the log.
     pub(super) async fn look_after_suspects(&mut self, batch: &mut Batch) {
         for execution in std::mem::take(&mut self.suspects) {
             self.cache.take(execution);
             let item = match self.item(batch, execution).await {
                 Ok(item) => item,
-                // It was not kept, so nothing of it is left to look after.
+                // The start was not committed, so there is nothing to reconcile.
                 Err(SubmitError::Refused(_)) => continue,
                 Err(SubmitError::Store(error))
                     if !matches!(error.failure(), StoreError::Row(_)) =>
                 {
-                    warn!(execution.id = %execution, %error, "an execution is not read yet");
+                    warn!(execution.id = %execution, %error, "failed to load execution, retrying");
                     self.suspects.insert(execution);
                     continue;
                 }
@@ -56,7 +57,7 @@ impl Writer {
                     Some(worker) if worker == self.parts.identity.worker() => {
                         if !self.parts.dispatch.is_running(command) {
                             let expire = recovery::expire(command, "its claim was not confirmed");
-                            // Refused when it is over by now.
+                            // Rejected if the command has ended in the meantime.
                             let _ = self.decide_into(item, expire, None, None).await;
                         }
                     }

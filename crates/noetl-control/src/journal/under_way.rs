@@ -1,4 +1,4 @@
-//! What batches that are not committed yet append.
+//! Tracks the appends of batches that are not committed yet.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use super::batch::Pending;
 use super::decide::holds_a_value;
 use super::writer::{Waiters, Writer};
 
-/// What batches under way append to one execution.
+/// In-flight appends of one execution.
 #[derive(Default)]
 pub(super) struct UnderWay {
     pub(super) batches: usize,
-    /// Those of their events that hold values, which a decision on top of them may need.
+    /// Uncommitted events that carry values. Decisions on top of them may need those values.
     pub(super) events: Vec<Arc<Event>>,
-    /// The batch of each.
+    /// Batch number of each entry in `events`, in the same order.
     pub(super) numbers: Vec<u64>,
 }
 
 impl Writer {
-    /// Whether a batch under way appends to an execution.
+    /// Returns `true` if an in-flight batch appends to `execution`.
     pub(super) fn is_under_way(&self, execution: ExecutionId) -> bool {
         self.under_way.contains_key(&execution)
     }
@@ -36,8 +36,8 @@ impl Writer {
         }
     }
 
-    /// Forgets the values of batches that cannot be kept, because one before them was not: another
-    /// process may have recorded other events at their places.
+    /// Discards the values of batches that cannot be committed because an earlier batch was not.
+    /// Another process may have written other events at their sequence numbers.
     pub(super) fn forget_doomed(&mut self, execution: ExecutionId) {
         if let Some(under_way) = self.under_way.get_mut(&execution) {
             under_way.events.clear();
@@ -50,7 +50,7 @@ impl Writer {
             if let Entry::Occupied(mut under_way) = self.under_way.entry(pending.execution) {
                 let now = under_way.get_mut();
                 now.batches -= 1;
-                // What has arrived is in the store, or is in no log.
+                // These batches are done: their events are in the store, or in no log.
                 let here = now.numbers.partition_point(|number| *number <= waiters.batch);
                 now.events.drain(..here);
                 now.numbers.drain(..here);

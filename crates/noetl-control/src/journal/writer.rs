@@ -1,4 +1,4 @@
-//! The loop that decides and commits.
+//! The writer loop: decides queued inputs in batches and commits them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -37,29 +37,29 @@ use crate::snapshots::Snapshots;
 use crate::traces::Traces;
 use crate::watch::Watch;
 
-/// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
-/// does not wait long for the last.
+/// Inputs decided per transaction. Large enough to spread an fsync over many inputs, small enough
+/// that the first input of a batch does not wait long for the last.
 const BATCH_MAX: usize = 512;
 
-/// Commits under way at a time: enough that the store finds the next one when it is done with one,
-/// few enough that little is decided on what may not be kept.
+/// Commits in flight at a time. Enough that the store never waits for the next one, few enough that
+/// little is decided on states that may not be committed.
 const COMMITS_MAX: usize = 8;
 
-/// How long a failing execution waits for commands it told to stop.
+/// Time a failing execution waits for the commands it stopped before it abandons them.
 pub(super) const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// How long the writer rests after the store failed, so that a full disk is not hammered.
+/// Pause after a store failure, so the writer does not retry against a full disk in a tight loop.
 pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 
-/// Reports remembered: more than can be on their way to the writer at a time.
+/// Report IDs remembered for deduplication: more than can be in flight to the writer at a time.
 const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
-/// What a writer is made of.
+/// Dependencies of a [`Writer`].
 pub(crate) struct WriterParts {
-    /// The shard's own database.
+    /// Database of this shard.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) shard: usize,
-    /// Where the catalog is.
+    /// Database that stores the catalog.
     pub(crate) catalog: Arc<dyn Store>,
     pub(crate) results: Results,
     pub(crate) snapshots: Snapshots,
@@ -72,7 +72,7 @@ pub(crate) struct WriterParts {
     pub(crate) watch: Watch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) caps: Caps,
-    /// Who is told of what.
+    /// Decides which events of a playbook create notifications.
     pub(crate) notify: Notices,
     pub(crate) traces: Traces,
     pub(crate) assignments: mpsc::Sender<Assignment>,
@@ -81,41 +81,43 @@ pub(crate) struct WriterParts {
     pub(crate) closing: CancellationToken,
 }
 
-/// Decides and commits. One per store: states are its own, so nothing is locked.
+/// Decides and commits the inputs of one store. The only writer of that store in this process, so
+/// its execution states need no locks.
 ///
-/// While a batch commits, the next is decided on the states the first will leave behind. The store
-/// commits in the order it was asked, and checks every append against the log: if a batch is not
-/// kept, its states are dropped, and what was decided on top of them does not fit and is not kept
-/// either.
+/// While a batch commits, the writer decides the next batch on the speculative states that the
+/// first leaves behind. The store commits batches in the order submitted and checks every append
+/// against the event log. If a batch is not committed, the writer drops its states. Later batches
+/// that were decided on those states then conflict with the log and are not committed either.
 pub(crate) struct Writer {
     pub(super) parts: WriterParts,
     pub(super) cache: Cache,
-    /// Executions of a commit that failed: what it issued and claimed, if it was kept after all, is
-    /// handed to nobody yet.
+    /// Executions of an unconfirmed commit. If it succeeded after all, the commands it issued and
+    /// claimed are not dispatched yet.
     pub(super) suspects: BTreeSet<ExecutionId>,
-    /// The number of the newest batch.
+    /// Number of the newest batch.
     pub(super) batch: u64,
-    /// Executions of which something under way was not kept, with the newest batch that may have
-    /// been decided on it: what such a batch answers without an event is not to be believed.
+    /// Executions that lost an in-flight append, with the newest batch that may have been decided
+    /// on it. A reply without an event from such a batch is not trusted.
     pub(super) broken: HashMap<ExecutionId, u64>,
-    /// Whether waiting commands could not be read and are to be tried again.
+    /// Whether reading pending commands failed and has to be retried.
     pub(super) unread: bool,
-    /// Inputs to be decided once more.
+    /// Inputs to decide again.
     pub(super) again: Vec<Job>,
-    /// Commands that are newer than a state something is being decided on.
+    /// Pending commands that are newer than the state their execution is being decided on.
     pub(super) late: Vec<Waiting>,
     pub(super) contended: Contended,
-    /// What batches under way append, by execution.
+    /// Appends of in-flight batches, by execution.
     pub(super) under_way: HashMap<ExecutionId, UnderWay>,
-    /// Ids of reports that were kept lately or are about to be: a repeat that was asked for before
-    /// the first was found in the store is known by them.
+    /// IDs of reports that were committed recently or are in flight. Detects a resent report whose
+    /// sender checked the store before the first copy was committed.
     pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
 }
 
-/// A commit under way: what the store says, and what waits for it.
+/// Commit in flight. Resolves to the store's outcome and the work that waits for it.
 type Commit = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, Waiters)>;
 
-/// What waits for a commit, each with the place of its append, if it has one.
+/// Work that waits for a commit: each entry with the index of its append, or `None` if it appends
+/// nothing.
 pub(super) struct Waiters {
     pub(super) batch: u64,
     pub(super) pending: Vec<(Pending, Option<usize>)>,
@@ -140,12 +142,13 @@ impl Writer {
         }
     }
 
-    /// Runs until the control plane closes; what was queued by then is still committed.
+    /// Runs until the control plane shuts down. Inputs queued by then are still committed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut commits: FuturesOrdered<Commit> = FuturesOrdered::new();
         let mut jobs = Vec::new();
         loop {
-            // Suspects are looked after between commits, so those under way are let to end first.
+            // Unconfirmed commits are reconciled between commits, so commits in flight finish
+            // first.
             let room = if self.suspects.is_empty() { COMMITS_MAX } else { 1 };
             let has_room = commits.len() < room;
             let rests = !self.suspects.is_empty() || self.unread;
@@ -163,8 +166,7 @@ impl Writer {
                 () = std::future::ready(()), if has_room && self.can_decide_again() => {}
                 taken = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {
                     if taken == 0 {
-                        // Nobody is left who could submit anything: a control plane was dropped
-                        // while it closed.
+                        // All senders are gone: the control plane was dropped during shutdown.
                         break;
                     }
                 }
@@ -196,14 +198,14 @@ impl Writer {
         }
     }
 
-    /// Whether an input waits to be decided once more and nothing keeps it from that.
+    /// Returns `true` if an input is to be decided again and its execution has no append in flight.
     fn can_decide_again(&self) -> bool {
         self.again.iter().any(|job| !self.is_under_way(job.execution))
     }
 
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
         if !self.parts.identity.is_held() {
-            // Ids minted now could be another's.
+            // Without the machine-ID lease, new IDs could collide with those of another process.
             for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
                 let _ = job.reply.send(Err(SubmitError::Unleased));
             }
@@ -211,7 +213,7 @@ impl Writer {
             return;
         }
         for job in &mut jobs {
-            // The command this input ends is over: its slot serves what the input leads to.
+            // The command this input ends is done: free its slot for the commands the input issues.
             job.slot = None;
         }
         let mut batch = Batch::default();
@@ -245,7 +247,7 @@ impl Writer {
             timer.observe_duration();
             (outcome, waiters)
         });
-        // Polled here, so that the store is asked in the order of the decisions.
+        // Polled here, so the store receives commits in the order of the decisions.
         match futures::poll!(&mut commit) {
             Poll::Ready((outcome, waiters)) if commits.is_empty() => {
                 self.arrived(&waiters);
@@ -259,9 +261,9 @@ impl Writer {
         }
     }
 
-    /// Keeps the states that the next decisions need: those that run, and those that ended and are
-    /// not committed yet. Without the latter, the next input would be decided on a log that lacks
-    /// the end.
+    /// Caches the states that later decisions need: those of running executions, and those of
+    /// executions that ended in a commit still in flight. Without the latter, the next input would
+    /// be decided on a log that lacks the end.
     pub(super) fn cache_states(&mut self, states: Vec<Cached>) {
         for cached in states {
             let (id, status) = (cached.state.id(), cached.state.status());
@@ -271,8 +273,8 @@ impl Writer {
         }
     }
 
-    /// Returns `true` if the store lacks events of an execution that are being committed, and memory
-    /// has no state that includes them.
+    /// Returns `true` if the store lacks events of `execution` that are being committed, and no
+    /// cached state includes them.
     pub(super) fn is_ahead_of_store(&self, execution: ExecutionId) -> bool {
         self.is_under_way(execution) && !self.cache.contains(execution)
     }
@@ -284,8 +286,8 @@ impl Writer {
             self.again.push(job);
             return;
         }
-        // A start that is decided again may have been kept, or another's may have its id: the store
-        // tells by its key, so it is asked, whatever is known here.
+        // A start that is decided again may already be committed, or another start may use its ID.
+        // Only the store can tell, by the start key, so the cached state is dropped.
         let asks_again = job.start.is_some() && job.tries > 0;
         if asks_again {
             if batch.get(job.execution).is_some() {
@@ -312,7 +314,7 @@ impl Writer {
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
-            // A start that is asked for again is refused by the state it led to.
+            // A repeated start is rejected by the state the first one led to.
             Some(_) | None => match self.item(batch, execution).await {
                 Ok(item) => item,
                 Err(error) => {
@@ -334,7 +336,8 @@ impl Writer {
         load::load(&*parts.store, &*parts.catalog, &parts.playbooks, &parts.ids, execution).await
     }
 
-    /// The item of an execution: already in the batch, in memory, or folded from the log.
+    /// Returns the batch item of `execution`: from the batch, from the cache, or folded from the
+    /// event log.
     pub(super) async fn item<'b>(
         &mut self,
         batch: &'b mut Batch,
@@ -355,8 +358,8 @@ impl Writer {
 }
 
 impl Writer {
-    /// Decides an input, adds what follows to its item, and claims what it issues for the worker that
-    /// said it and for free slots.
+    /// Decides an input and adds the resulting events to its item. Claims the issued commands for
+    /// the reporting worker and for free local slots.
     pub(super) async fn decide_into(
         &mut self,
         item: &mut Item,
@@ -372,7 +375,8 @@ impl Writer {
         let endings = self.parts.traces.is_recording().then(|| may_end(&item.cached.state, &input));
         let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
         let events = decided.await?;
-        // One that leads to nothing is not in the log under its id; it may still be kept there.
+        // A report without events leaves no trace of its ID in the log, so a resent one may still
+        // be recorded.
         if let Some(id) = id.filter(|_| !events.is_empty()) {
             self.reported.put((execution, id), ());
         }

@@ -1,9 +1,9 @@
-//! Entries that a playbook declares, for workers that have no keychain of their own.
+//! Resolves keychain entries that a playbook declares, for workers without their own keychain.
 //!
-//! Stored credentials, values that are spelled out and bearer tokens are answered. What would take a
-//! call to somebody else is for a worker, whose network may reach it; that is said rather than tried.
-//! Nothing found here is kept: reading the credential again is as quick, and a change of it counts
-//! at once.
+//! Supports stored credentials, literal values, and bearer tokens. Entries that need a call to an
+//! external service fail with a reason: a worker has to resolve them, because its network may reach
+//! the service. Results are not cached: reading the credential again is as fast, and a changed
+//! credential takes effect at once.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::credentials::CredentialError;
 use crate::redaction::reveal::at;
 
 impl Keychains {
-    /// What the playbook of an execution declares under a name; nothing when it does not.
+    /// Returns the data of the entry that an execution's playbook declares under a name, or `None`
+    /// if it declares none.
     pub(super) async fn declared(
         &self,
         tenant: &Tenant,
@@ -55,7 +56,7 @@ impl Keychains {
         Ok(Some(Value::Object(data)))
     }
 
-    /// The settings of an entry, rendered with the input of the execution.
+    /// Renders the settings of an entry with the workload of the execution.
     async fn settings(
         &self,
         row: &ExecutionRow,
@@ -84,7 +85,7 @@ impl Keychains {
         }
     }
 
-    /// Values that the document spells out.
+    /// Returns the literal values in the document.
     async fn literal(
         &self,
         tenant: &Tenant,
@@ -98,7 +99,7 @@ impl Keychains {
         Ok(fields.clone())
     }
 
-    /// The fields of a stored credential, under the names `map` gives them.
+    /// Returns the fields of a stored credential, renamed by `map`.
     async fn stored(
         &self,
         tenant: &Tenant,

@@ -1,23 +1,22 @@
-//! What the settings of a keychain's entry say, for whoever makes one of them: the control plane, or a
-//! worker.
+//! Reads the settings of keychain entries. Used by the control plane and by workers.
 
 use noetl_model::{Map, Value};
 
-/// Where an entry may name the stored credential it is made from.
+/// Keys that may name the stored credential of an entry.
 const ALIAS_KEYS: [&str; 4] = ["credential", "auth", "key", "alias"];
 
-/// Where a token is.
+/// Keys that may contain a token.
 const TOKEN_KEYS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
 
-/// Where fields are that a document spells out.
+/// Keys that may contain literal fields.
 const LITERAL_KEYS: [&str; 3] = ["map", "data", "values"];
 
-/// A kind as it is compared.
+/// Normalizes a kind for comparison: lower case, with underscores for hyphens.
 pub fn kind(written: &str) -> String {
     written.to_ascii_lowercase().replace('-', "_")
 }
 
-/// The credential an entry names.
+/// Returns the credential that an entry names.
 pub fn alias(settings: &Map) -> Option<&str> {
     ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
         Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
@@ -26,29 +25,29 @@ pub fn alias(settings: &Map) -> Option<&str> {
     })
 }
 
-/// The fields that the document spells out.
+/// Returns the literal fields of an entry.
 pub fn literal(settings: &Map) -> Option<&Map> {
     LITERAL_KEYS.iter().find_map(|key| settings.get(*key))?.as_object()
 }
 
-/// A token among settings or fields.
+/// Returns the token in settings or fields.
 pub fn token(fields: &Map) -> Option<&str> {
     TOKEN_KEYS.iter().find_map(|key| text(fields, key))
 }
 
-/// Puts a token where templates look for it.
+/// Inserts a token under the keys that templates read.
 pub fn put_token(fields: &mut Map, token: &str) {
     for key in ["token", "access_token"] {
         fields.insert(key.to_owned(), token.into());
     }
 }
 
-/// A text that is not empty.
+/// Returns a string value, unless it is empty.
 pub fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {
     map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// What marks and the audit call an entry.
+/// Returns the name of an entry in placeholders and in the audit.
 pub fn label(name: &str) -> String {
     format!("keychain.{name}")
 }

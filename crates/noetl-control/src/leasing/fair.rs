@@ -1,12 +1,12 @@
-//! Whose turn it is: oldest first, and no execution twice in a row while others wait.
+//! Orders pending commands: oldest first, and no execution twice in a row while others have some.
 
 use std::collections::{HashMap, VecDeque};
 
 use noetl_model::ExecutionId;
 use noetl_store::CommandRow;
 
-/// Puts commands in the order in which they are handed out: one of each execution, then the next of
-/// each. The execution that had the last turn comes after the others.
+/// Sorts commands round-robin: one of each execution, then the next of each. Puts the execution
+/// that was served last behind the others.
 pub(super) fn in_turn(waiting: Vec<CommandRow>, last: Option<ExecutionId>) -> Vec<CommandRow> {
     let mut places: HashMap<ExecutionId, usize> = HashMap::new();
     let mut queues: VecDeque<VecDeque<CommandRow>> = VecDeque::new();

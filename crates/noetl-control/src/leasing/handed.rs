@@ -1,7 +1,7 @@
-//! Commands that went out with the answer to a report.
+//! Remembers handoffs: commands returned with the response to a completion.
 //!
-//! The answer may be lost, and the report comes again. It changes nothing then; but the worker has a
-//! command by now that it does not know of, and is told once more.
+//! If the response is lost, the worker resends the completion, which has no further effect. By then
+//! the worker holds a lease on a command it has not received, so the handoff is sent again.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use noetl_store::{Store, StoreError};
 
 use super::Leased;
 
-/// Answers that are remembered: those that are under way, and some more. A worker whose answer is
-/// forgotten loses the command with its lease.
+/// Maximum number of remembered handoffs: the responses in flight, and some more. If a handoff is
+/// evicted before its response arrives, the worker loses the command when the lease expires.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
 
-/// By the command that was reported: what its worker was given. Cheap to clone.
+/// Handed-off commands by the ID of the completed command. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Handed(Arc<Mutex<LruCache<CommandId, Leased>>>);
 
@@ -31,7 +31,8 @@ impl Handed {
         self.lock().put(reported, leased);
     }
 
-    /// What the worker was given that reports this again, if it still holds it.
+    /// Returns the command handed off with the completion of `reported`, if the worker still holds
+    /// its lease.
     pub(crate) async fn again(
         &self,
         store: &dyn Store,
@@ -47,7 +48,7 @@ impl Handed {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<CommandId, Leased>> {
-        // Every critical section is one call that cannot panic half-way.
+        // Each critical section is one call that cannot panic midway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

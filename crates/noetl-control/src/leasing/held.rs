@@ -1,4 +1,4 @@
-//! Whether workers elsewhere hold anything, as far as this process has seen.
+//! Tracks whether remote workers may hold leases, as far as this process can see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,12 @@ use noetl_store::holdings::SILENCE_MAX;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long after the last sign of one a lease may still be there: none lasts longer than a worker may
-/// be silent without a sign that this process sees, or another one does and looks for itself.
+/// Time after the last observed lease activity during which leases may still exist. No lease lasts
+/// longer than [`SILENCE_MAX`] without activity. Activity reaches this process, or another one,
+/// which then scans for expired leases itself.
 const SEEN_FOR: Duration = SILENCE_MAX.saturating_mul(2);
 
-/// When a lease was last given or renewed here. Cheap to clone.
+/// Time of the last lease granted or renewed by this process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Held(Arc<watch::Sender<Option<Instant>>>);
 
@@ -22,17 +23,18 @@ impl Default for Held {
 }
 
 impl Held {
-    /// Notes that there is a lease now.
+    /// Records that a lease exists now.
     pub(crate) fn seen(&self) {
         self.0.send_replace(Some(Instant::now()));
     }
 
-    /// Whether there may be leases.
+    /// Returns `true` if leases may exist.
     pub(crate) fn is_likely(&self) -> bool {
         self.0.borrow().is_some_and(|at| at.elapsed() < SEEN_FOR)
     }
 
-    /// Tells whoever thinks that there is none when there is one.
+    /// Subscribes to lease activity, so the reaper leaves its idle interval when a lease is
+    /// granted.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Instant>> {
         self.0.subscribe()
     }

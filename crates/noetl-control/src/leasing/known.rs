@@ -1,4 +1,4 @@
-//! Executions whose commands are handed out and reported, so that they are not read anew for each.
+//! Caches executions whose commands are leased and completed, so each is read once.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,14 @@ use lru::LruCache;
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{ExecutionRow, Store, StoreError};
 
-/// Executions that are remembered; others are read again as they come.
+/// Maximum number of cached executions. Others are read on each use.
 const KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("it is not zero");
 
-/// An execution as it was when it was read: only whose it is and what it runs is to be relied on.
+/// An execution as of the time it was read. Rely only on its tenant and playbook, which never
+/// change.
 pub(crate) type Of = Arc<(Tenant, ExecutionRow)>;
 
-/// What of executions never changes. Cheap to clone.
+/// Immutable attributes of executions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Known(Arc<Mutex<LruCache<ExecutionId, Of>>>);
 
@@ -24,7 +25,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// An execution, read if it is not known; `None` when there is none.
+    /// Returns an execution, from the cache or the store, or `None` if it does not exist.
     pub(crate) async fn of(
         &self,
         store: &dyn Store,
@@ -41,7 +42,7 @@ impl Known {
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<ExecutionId, Of>> {
-        // Every critical section is one call that cannot panic half-way.
+        // Each critical section is one call that cannot panic midway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What workers elsewhere ask for, and are given.
+//! Types of a lease request and its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use noetl_store::{CommandRow, ExecutionRow};
 
 use super::known::Of;
 
-/// What a worker asks for.
+/// A long poll of a remote worker.
 #[derive(Debug, Clone)]
 pub struct LeaseRequest {
     pub worker: String,
-    /// The pool it is of; the default one when `None`.
+    /// Pool of the worker; the default pool if `None`.
     pub pool: Option<String>,
-    /// The kinds of tools it has; all when `None`.
+    /// Tool kinds the worker supports; all if `None`.
     pub kinds: Option<Vec<String>>,
-    /// How many commands it takes at most.
+    /// Maximum number of commands to lease, from 1 to `BATCH_MAX`.
     pub max: usize,
-    /// How long it waits for the first.
+    /// Time to wait for the first command. Capped at `WAIT_MAX`.
     pub wait: Duration,
-    /// Its public key: another one under the same name is another process.
+    /// Public key of the worker. A different key under the same name is a different process.
     pub public_key: Option<String>,
 }
 
-/// A command that was handed out.
+/// A command leased to a remote worker.
 #[derive(Debug, Clone)]
 pub struct Leased {
-    /// Its row as it was before.
+    /// Row of the command before the claim.
     pub row: CommandRow,
-    /// Its `command.issued`.
+    /// The `command.issued` event of the command.
     pub event: Arc<Event>,
     pub issued: Arc<Issued>,
     of: Of,
@@ -46,17 +46,17 @@ impl Leased {
         &self.of.0
     }
 
-    /// The row of its execution; what changes of it may be older.
+    /// Returns the row of the command's execution. Mutable columns may be stale.
     pub fn of(&self) -> &ExecutionRow {
         &self.of.1
     }
 }
 
-/// What a worker is told of the commands it holds.
+/// Response to a renewal. Commands in neither list remain with the worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Renewed {
-    /// Not wanted any more: to be stopped.
+    /// Commands the worker must stop.
     pub cancel: Vec<CommandId>,
-    /// Held by it no more: whatever it says of them changes nothing.
+    /// Commands the worker no longer holds. Reports about them have no effect.
     pub lost: Vec<CommandId>,
 }

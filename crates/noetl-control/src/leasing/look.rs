@@ -1,8 +1,8 @@
-//! The look for leases that have ended. It exists because a worker elsewhere that dies says nothing.
+//! Lease reaper: expires overdue leases, because a remote worker that dies sends no report.
 //!
-//! Each look is one statement, which finds nothing in a small index while all is well. What it takes
-//! comes again if it cannot be dealt with now, and no two processes take the same at a time; if they
-//! did, the second would find the command over.
+//! Each scan is one statement on a small index that is empty while no lease is overdue. A lease
+//! that cannot be expired now is found again after [`AGAIN`], and two processes do not claim the
+//! same lease at once; if they did, the second would find that the command has ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::journal::{Journal, SubmitError};
 use crate::lost_reports::LostReports;
 use crate::metrics::Metrics;
 
-/// How often to look while workers elsewhere hold something. A lease is longer by far.
+/// Scan interval while remote workers hold leases. Much shorter than a lease.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How often to look when this process has seen no lease for a while: another one that gave some may
-/// be gone.
+/// Scan interval when this process has seen no lease activity recently. Covers leases granted by
+/// another process that has died.
 const LOOK_IDLE: Duration = Duration::from_secs(60);
 
-/// When a lease that could not be dealt with is found again.
+/// Delay before a claimed lease is found again if it could not be expired.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// Leases taken at a time.
+/// Overdue leases claimed at a time.
 const PAGE: usize = 200;
 
-/// How many are submitted at a time: all of them at once would keep others waiting.
+/// Maximum number of concurrent submissions. More would delay other journal inputs.
 const TOGETHER: usize = 32;
 
 pub(crate) struct LeaseLook {
@@ -43,21 +43,21 @@ pub(crate) struct LeaseLook {
     pub(crate) held: Held,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) lost: LostReports,
-    /// How long a lease lasts that its holder renews.
+    /// Duration of a renewable lease.
     pub(crate) lease: Duration,
     pub(crate) closing: CancellationToken,
 }
 
 impl LeaseLook {
-    /// Looks now and then until the control plane closes.
+    /// Scans periodically until the control plane closes.
     pub(crate) async fn run(self) {
-        // While nobody was here, nobody could be heard of.
+        // No renewal could arrive while no server ran, so wait one lease before the first scan.
         let mut rest = self.lease;
         let mut seen = self.held.subscribe();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
-                // None that begins now ends sooner than the next look would be.
+                // A lease granted now cannot expire before a scan one [`LOOK_EVERY`] away.
                 Ok(()) = seen.changed(), if rest == LOOK_IDLE => {
                     rest = LOOK_EVERY;
                     continue;
@@ -65,14 +65,14 @@ impl LeaseLook {
                 () = self.closing.cancelled() => return,
             }
             if let Err(error) = self.look().await {
-                warn!(%error, "ended leases are not looked for yet");
+                warn!(%error, "lease scan failed, retrying at next interval");
             }
             seen.mark_unchanged();
             rest = if self.held.is_likely() { LOOK_EVERY } else { LOOK_IDLE };
         }
     }
 
-    /// Deals with every lease that has ended. How many there were.
+    /// Expires every overdue lease. Returns their number.
     pub(crate) async fn look(&self) -> Result<usize, StoreError> {
         let mut count = 0;
         loop {
@@ -91,14 +91,14 @@ impl LeaseLook {
         }
     }
 
-    /// Returns why leases ended that got an earlier limit because reports may be lost.
+    /// Returns the reason for each lease that expired early because reports may be lost.
     async fn causes(&self, ended: &[CommandRow]) -> Result<HashMap<CommandId, String>, StoreError> {
         if ended.is_empty() {
             return Ok(HashMap::new());
         }
         let ids: Vec<CommandId> = ended.iter().map(|row| row.id).collect();
         let held = self.store.held(&ids).await?.into_iter();
-        // A lease that ended before its limit did so for another reason.
+        // A lease that expired before its limit did so for another reason.
         let taken = |held: &HeldCommand| held.until.minus(AGAIN);
         let limit = |held: &HeldCommand| held.at_most.filter(|at_most| *at_most <= taken(held));
         let cause = |held: HeldCommand| Some((held.id, self.lost.cause(limit(&held)?)?));
@@ -111,21 +111,21 @@ impl LeaseLook {
             (Some(cause), _) => {
                 format!("{cause}, and worker '{worker}' sent no report of this command since then")
             }
-            // Ours never say that they begin, so it may have.
+            // Remote workers do not report a start, so the command may have run.
             (None, CommandState::Claimed) => {
                 format!("worker '{worker}' took it and was not heard of in time")
             }
             (None, _) => format!("worker '{worker}' fell silent, or held it for too long"),
         };
-        info!(execution.id = %row.execution, command.id = %row.id, worker, "a lease has ended");
+        info!(execution.id = %row.execution, command.id = %row.id, worker, "lease expired");
         let input =
             Expire { command: row.id, reason, attempts_max: ATTEMPTS_MAX, may_have_run: true };
         match self.journal.submit(row.execution, Input::Expire(input)).await {
             Ok(_) => self.metrics.leases_ended.inc(),
-            // Over meanwhile.
+            // The command has ended in the meantime.
             Err(SubmitError::Refused(_)) => {}
             Err(error) => {
-                warn!(execution.id = %row.execution, %error, "a command is still held by nobody");
+                warn!(execution.id = %row.execution, %error, "failed to expire command lease, retrying");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What workers elsewhere are to stop, wherever that was decided.
+//! Finds leased commands to stop because their execution fails, whichever process decided it.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,13 @@ use super::Leasing;
 use crate::due::ABANDON;
 
 impl Leasing {
-    /// Those of these commands that are to be stopped because their execution fails, wherever that was
-    /// decided. Until it gives up on them, such an execution has a row that says when it does.
+    /// Returns the commands to stop because their execution fails, whichever process decided it. A
+    /// failing execution has an `ABANDON` timer until it abandons its commands.
     pub(super) async fn stopped_elsewhere(
         &self,
         commands: &[CommandId],
     ) -> Result<HashSet<CommandId>, StoreError> {
-        // The one process there is knows by itself.
+        // A single process knows its failing executions from memory.
         if commands.is_empty() || !self.store.is_shared() {
             return Ok(HashSet::new());
         }

@@ -1,6 +1,6 @@
-//! What the headers of a message decide, as far as its document lets them.
+//! Applies directives: message headers that may override settings, as far as the document permits.
 //!
-//! A value that is not allowed is as if it were not there: whoever sends may not know what is.
+//! A value that is not allowed is ignored, because a sender may not know the allowed ones.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub(super) struct Decided {
     pub(super) idempotency_key: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) schema_hint: Option<String>,
-    /// What each header did decide, for whoever looks at the execution.
+    /// Applied directives by the setting they control, recorded in the execution's payload.
     pub(super) applied: Map,
 }
 
-/// Reads what the section `headers` of a document lets these headers decide. Their names are in
-/// lower case; of directives for one thing the last that counts wins.
+/// Returns the settings that the document's `headers` section lets these headers override. Header
+/// names are lower case. Among directives for one setting, the last applicable one wins.
 pub(super) fn decide(section: Option<&Value>, headers: &BTreeMap<String, String>) -> Decided {
     let mut decided = Decided::default();
     let mut by_priority = None;
@@ -41,7 +41,7 @@ pub(super) fn decide(section: Option<&Value>, headers: &BTreeMap<String, String>
             allowed.map(|allowed| allowed.iter().any(|one| one.as_str() == Some(value)));
         let mapped = directive.get("map").and_then(|map| text(map, value));
         let slot = match controls.as_str() {
-            // Whatever decides where work goes has to be named by the document.
+            // A value that selects a playbook or pool has to be allowed by the document.
             "dispatch.playbook" if is_allowed == Some(true) => &mut decided.playbook,
             "dispatch.execution_pool" if is_allowed == Some(true) => &mut decided.pool,
             "priority" if mapped.is_some() && is_allowed != Some(false) => &mut by_priority,

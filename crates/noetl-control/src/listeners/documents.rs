@@ -1,4 +1,4 @@
-//! Documents that were read, so that each is read once.
+//! Caches parsed subscription documents, so each is parsed once.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use noetl_playbook::subscription_spec;
 
 use super::settings::text;
 
-/// Documents whose reading is remembered; each is a few kilobytes at most times.
+/// Maximum number of cached documents, usually a few kilobytes each.
 const READ_MAX: usize = 4096;
 
-/// Bytes of documents whose reading is remembered.
+/// Maximum total text size of cached documents, in bytes.
 pub(super) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What is remembered of a document: its listener and its `spec`.
+/// Cached part of a document: its listener name and `spec`.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) listener: String,
     pub(super) spec: Value,
 }
 
-/// What is remembered, least recently used out first, bounded by number and by bytes of text.
+/// LRU cache of parsed documents, bounded by count and by bytes of text.
 pub(super) struct Documents {
     read: LruCache<CatalogId, (Option<Arc<Read>>, usize)>,
     bytes: usize,
@@ -40,7 +40,7 @@ impl Documents {
         self.read.get(&id).map(|(read, _)| read.clone())
     }
 
-    /// One that has no listener takes no room, however large its text is.
+    /// Caches a document. A document without a listener counts as 0 bytes, whatever its size.
     pub(super) fn put(&mut self, id: CatalogId, read: Option<Arc<Read>>, bytes: usize) {
         let bytes = if read.is_some() { bytes } else { 0 };
         self.bytes += bytes;

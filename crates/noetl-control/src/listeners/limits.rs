@@ -1,4 +1,4 @@
-//! How much of a listener's messages this process takes: so many at a time, so many a second.
+//! Limits a listener's messages in this process by concurrency and by rate.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,14 @@ use noetl_model::{SubscriptionId, Timestamp};
 
 use crate::rates::Bucket;
 
-/// Subscriptions that are counted; those that were quiet the longest start afresh.
+/// Maximum number of subscriptions tracked. The least recently used ones are evicted and start
+/// over.
 const COUNTED_MAX: usize = 4096;
 
-/// How often a subscription's log is told that messages are refused.
+/// Minimum interval between `subscription.rate_limited` events of a subscription.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// Counts by subscription. Cheap to clone.
+/// Counters by subscription. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Limits(Arc<Mutex<LruCache<SubscriptionId, Arc<Mutex<Count>>>>>);
 
@@ -26,14 +27,14 @@ struct Count {
     told: Option<Timestamp>,
 }
 
-/// The right to deal with one message, for as long as it is held.
+/// Permit to process one message. Dropping it releases the permit.
 #[derive(Debug)]
 pub(super) struct Place(Arc<Mutex<Count>>);
 
-/// It is one too many.
+/// The message exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// Whether it is time to say so in the log.
+    /// Whether to record the rejection in the subscription's event log now.
     pub(super) is_to_be_told: bool,
 }
 
@@ -51,7 +52,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// A place for one more message. The bucket holds what a second brings, and at least one.
+    /// Acquires a permit for one more message. The rate bucket holds one second's worth of
+    /// messages, and at least one.
     pub(super) fn enter(
         &self,
         of: SubscriptionId,
@@ -77,7 +79,7 @@ impl Limits {
 }
 
 fn lock(count: &Mutex<Count>) -> std::sync::MutexGuard<'_, Count> {
-    // Numbers are written whole, so a poisoned lock still guards sound ones.
+    // Numbers are written whole, so a poisoned lock still guards valid ones.
     count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! One message as an execution sees it.
+//! Converts an ingress message to the payload of an execution.
 
 use std::collections::BTreeMap;
 
@@ -10,52 +10,52 @@ use sha2::{Digest as _, Sha256};
 use super::directives::Decided;
 use super::settings::Listener;
 
-/// Headers in which senders name a message, so that a repeat has the same name.
+/// Headers in which senders put a message ID that is the same on redelivery.
 const NAMES: [&str; 5] =
     ["webhook-id", "ce-id", "idempotency-key", "x-github-delivery", "x-goog-pubsub-message-id"];
 
-/// Headers that let somebody in somewhere. They stay out of the log.
+/// Headers that carry credentials. They are not written to the event log.
 const SECRET: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-session-token"];
 
-/// Levels around a body in the payload of an execution.
+/// Nesting levels that the payload of an execution adds around a body.
 const AROUND: usize = 4;
 
-/// What somebody sent, once it is known who.
+/// A message from an authenticated sender.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
-    /// Its headers by their name in lower case; of several with one name the last.
+    /// Headers by lower-case name. Among several with one name, the last.
     pub headers: BTreeMap<String, String>,
-    /// Its body as it came.
+    /// Body bytes as received, not decoded.
     pub body: Vec<u8>,
-    /// Signature that was verified, in hex: the same bytes with the same time have the same one.
+    /// Verified signature in hex. Equal bytes with an equal signed time have equal signatures.
     pub signature: Option<String>,
 }
 
-/// Why a message cannot be taken, now or ever.
+/// Reasons a message is permanently rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// It says that it is JSON, and is not.
+    /// The content type is JSON, but the body is not.
     #[error("the body is not JSON: {0}")]
     NotJson(String),
-    /// It is not what a push service sends.
+    /// The body is not a Pub/Sub push message.
     #[error("the body is not a push message: {0}")]
     NotPushed(&'static str),
-    /// It could be written and never read back.
+    /// The body could be written but not read back.
     #[error("the body nests more than {} levels deep", DEPTH_MAX - AROUND)]
     TooDeep,
-    /// Not every store can keep it.
+    /// The body contains NUL characters, which not every store supports.
     #[error("the body must not hold NUL characters")]
     Nul,
 }
 
-/// A message that was read.
+/// A message converted to a payload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shaped {
     pub(super) id: String,
     pub(super) payload: Map,
 }
 
-/// The parts of a message, whoever carried it.
+/// Parts of a message, independent of the transport.
 struct Parts {
     id: String,
     data: Value,
@@ -65,7 +65,7 @@ struct Parts {
 }
 
 impl Message {
-    /// Reads a message and lays it out as the payload of an execution.
+    /// Parses a message and builds the payload of an execution.
     pub(super) fn shape(
         &self,
         listener: &Listener,
@@ -139,7 +139,7 @@ impl Message {
         Ok(Shaped { id: parts.id, payload })
     }
 
-    /// A request that is the message.
+    /// Parses a request whose body is the message.
     fn plain(
         &self,
         listener: &Listener,
@@ -158,8 +158,8 @@ impl Message {
         Ok(Parts { id, data, text, attributes: headers.clone(), metadata })
     }
 
-    /// A request that wraps a message, as Pub/Sub pushes them; or one that does not, if it was told
-    /// to.
+    /// Parses a Pub/Sub push request, which wraps a message. If the push subscription is configured
+    /// to send unwrapped messages, parses the request as the message itself.
     fn pushed(&self, listener: &Listener, said: Option<&String>) -> Result<Parts, MessageError> {
         let wrapper: Value = match serde_json::from_slice(&self.body) {
             Ok(wrapper) => wrapper,
@@ -197,7 +197,7 @@ impl Message {
         Ok(Parts { id: id.to_owned(), data, text, attributes, metadata })
     }
 
-    /// The headers without those that let somebody in.
+    /// Returns the headers without those that carry credentials.
     fn shown_headers(&self, listener: &Listener) -> Map {
         let shown = self.headers.iter().filter(|(name, _)| {
             !SECRET.contains(&name.as_str()) && Some(*name) != listener.verify.header.as_ref()
@@ -206,7 +206,7 @@ impl Message {
     }
 }
 
-/// A body as a value, and as text. What says that it is JSON has to be.
+/// Returns a body as a value and as text. A body whose content type is JSON has to parse.
 fn decoded(
     body: &[u8],
     said: Option<&String>,
@@ -248,7 +248,7 @@ fn holds_nul(value: &Value) -> bool {
     }
 }
 
-/// Bytes as text of base 16.
+/// Returns bytes in lower-case hex.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,8 @@
-//! Messages that this server is handed: each becomes an execution, or is answered with why not.
+//! Receives messages pushed to this server: each starts an execution or gets an error response.
 //!
-//! Who sends was found out before. A message is answered only once its execution is durable, so a
-//! sender that hears nothing sends it again; with a window of repeats that again is the same
-//! execution.
+//! The sender is authenticated before. A message is acknowledged only once its execution is
+//! durable, so a sender without a response redelivers; within the dedup window, redelivery leads to
+//! the same execution.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,56 +24,56 @@ use crate::once::{Once, StartedOnce, Starts};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
 use crate::traces::TraceOf;
 
-/// Subscriptions whose id is remembered by their path.
+/// Maximum number of subscription IDs cached by path.
 const KNOWN_MAX: usize = 4096;
 
-/// What became of a message.
+/// Outcome of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenIn {
-    /// The execution it is.
+    /// Execution the message started, now or at its first delivery.
     pub execution: ExecutionId,
     pub subscription: SubscriptionId,
-    /// Whether it had been one before.
+    /// Whether an earlier delivery started the execution.
     pub is_duplicate: bool,
-    /// Whether it repeats a signature that counted before.
+    /// Whether the message repeats a verified signature within its dedup window.
     pub is_replay: bool,
 }
 
-/// Why a message became nothing.
+/// Errors returned by [`Ingress::receive`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// Its subscription takes none now.
+    /// The subscription does not accept messages in its current state.
     #[error("Subscription '{path}' is {}: it takes no messages", .state.as_str())]
     NotTaking {
-        /// The path of the subscription.
+        /// Path of the subscription.
         path: String,
         state: SubscriptionState,
     },
-    /// It is one too many.
+    /// The message exceeds a concurrency or rate limit.
     #[error("Subscription '{0}' takes no more messages now")]
     Limited(String),
-    /// It cannot be read.
+    /// The message cannot be parsed.
     #[error(transparent)]
     Message(MessageError),
-    /// Its playbook was not started.
+    /// The playbook could not be started.
     #[error("the playbook '{playbook}' was not started")]
     Start {
         playbook: String,
         #[source]
         cause: StartError,
     },
-    /// Its subscription could not be found or registered.
+    /// The subscription could not be found or registered.
     #[error(transparent)]
     Subscription(SubscriptionError),
 }
 
-/// Whether executions go on with the trace of whoever sends.
+/// Returns `true` if executions continue the sender's trace.
 fn propagates(listener: &Listener) -> bool {
     let said = listener.headers.as_ref().and_then(|headers| headers.pointer("/trace/propagate"));
     said.and_then(|said| said.as_str()) != Some("none")
 }
 
-/// Takes messages. Cheap to clone.
+/// Receives messages of push subscriptions. Cheap to clone.
 #[derive(Clone)]
 pub struct Ingress {
     subscriptions: Subscriptions,
@@ -100,8 +100,8 @@ impl Ingress {
         Self { subscriptions, executions, starts, clock, limits, replay_window, known }
     }
 
-    /// Makes an execution of a message whose sender is known. It goes on with the sender's trace
-    /// unless its document says otherwise.
+    /// Starts an execution for a message of an authenticated sender. The execution continues the
+    /// sender's trace unless the document sets `headers.trace.propagate: none`.
     pub async fn receive(
         &self,
         tenant: &Tenant,
@@ -140,7 +140,7 @@ impl Ingress {
             scope: subscription,
             key,
             window,
-            // Whoever captured one message could fill the log of the subscription with it.
+            // Replays of one captured message must not fill the subscription's event log.
             is_noted: !is_signature,
         });
         let started = match once {
@@ -156,8 +156,8 @@ impl Ingress {
         Ok(TakenIn { execution, subscription, is_duplicate, is_replay })
     }
 
-    /// The subscription at a path, if it takes messages. One that was never registered is; one that
-    /// is over stays over.
+    /// Returns the subscription at a path if it accepts messages. Registers a subscription that
+    /// does not exist yet. A deactivated one stays deactivated.
     async fn taking(&self, tenant: &Tenant, path: &str) -> Result<SubscriptionId, ReceiveError> {
         let key = (tenant.clone(), path.to_owned());
         let known = self.lock().get(&key).copied();
@@ -183,7 +183,7 @@ impl Ingress {
         }
     }
 
-    /// Says in the subscription's log that messages are refused, as far as that can be said.
+    /// Records in the subscription's event log that messages are rejected, on a best-effort basis.
     async fn tell(&self, tenant: &Tenant, id: SubscriptionId, listener: &Listener) {
         let said = Reported {
             event_type: "subscription.rate_limited".to_owned(),
@@ -201,7 +201,7 @@ impl Ingress {
             columns: None,
         };
         if let Err(error) = self.subscriptions.note(tenant, id, said, None).await {
-            warn!(%error, "that messages are refused is not noted");
+            warn!(%error, "failed to record rate-limited messages");
         }
     }
 
@@ -237,7 +237,8 @@ fn repeat(
     let signature = message.signature.as_ref().map(|mac| format!("signature:{mac}"));
     match (signature, listener.dedup) {
         (Some(key), Dedup::Within(window)) if !listener.trusts_headers() => {
-            // A window shorter than the time counts would let the same signature in again.
+            // A window shorter than the validity of the signed time would accept the same signature
+            // twice.
             let window = counts.map_or(window, |counts| window.max(counts));
             Some(Repeat { key, window, is_signature: true })
         }

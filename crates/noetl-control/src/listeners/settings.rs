@@ -1,7 +1,7 @@
-//! What the document of a push subscription says to whoever serves its listener.
+//! Reads the settings of a listener from the document of its push subscription.
 //!
-//! It may have been in the catalog before there was a check. What is there and cannot be used is
-//! refused rather than left out: a window against replays that is misspelt must not be no window.
+//! The document may predate validation. An invalid value is an error rather than ignored: a
+//! misspelled replay window must not become no window.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use noetl_playbook::subscription::{
 use super::ListenerError;
 use crate::once::WINDOW_MAX;
 
-/// The window of repeats when none is named.
+/// Default dedup window, in seconds.
 const DEDUP_WINDOW_SECS: u64 = 300;
 
-/// What has to be known of a listener to serve it.
+/// Settings needed to serve a listener.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listener {
     pub name: String,
-    /// The path of its document.
+    /// Path of the subscription's document.
     pub path: String,
-    /// Where its messages come from.
+    /// Source kind, such as `webhook` or `pubsub`. Default: `webhook`.
     pub source: String,
-    /// Whether its subscription is handed messages at all.
+    /// Whether messages are pushed to the subscription. Default: `true`.
     pub is_push: bool,
-    /// How senders are known.
+    /// Authentication that senders must pass.
     pub verify: ListenerVerify,
-    /// The largest message, in bytes.
+    /// Maximum size of a message, in bytes.
     pub max_bytes: Option<u64>,
-    /// The playbook a message starts.
+    /// Playbook that a message starts.
     pub playbook: String,
-    /// Which part of a message is laid out in the payload.
+    /// Part of the message whose fields are copied to the top level of the payload.
     pub payload_from: String,
-    /// Which pool runs it.
+    /// Pool that runs the execution.
     pub execution_pool: Option<String>,
     /// Deduplication of messages, from `dedup` in the document.
     pub dedup: Dedup,
-    /// How many messages are dealt with at a time.
+    /// Maximum number of messages processed at a time.
     pub max_in_flight: Option<u64>,
-    /// How many are begun within a second.
+    /// Maximum number of messages started per second.
     pub max_per_sec: Option<f64>,
-    /// What headers may decide, as the document has it.
+    /// Section `headers` of the document: directives and trust in unsigned headers.
     pub headers: Option<Value>,
 }
 
@@ -68,22 +68,22 @@ impl Listener {
     }
 }
 
-/// How senders are known, with the secret.
+/// Authentication of senders, with its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ListenerVerify {
     pub kind: VerifyKind,
-    /// The header of the signature, in lower case.
+    /// Header that carries the signature, in lower case.
     pub header: Option<String>,
-    /// The secret itself.
+    /// Secret text, read from the credential.
     pub secret: Option<String>,
-    /// Whom the token is for.
+    /// Required audience of an OIDC token.
     pub audience: Option<String>,
     pub service_account: Option<String>,
-    /// What stands before a signature.
+    /// Text before the signature in its header, such as `sha256=`.
     pub prefix: Option<String>,
-    /// When a signature is made and until when it counts, where that is asked for.
+    /// Header and tolerance of the signed time, if the document requires one.
     pub signed_at: Option<SignedAt>,
-    /// Who vouches for an identity.
+    /// Required issuer of an OIDC token.
     pub issuer: String,
 }
 
@@ -93,20 +93,20 @@ impl std::fmt::Debug for ListenerVerify {
     }
 }
 
-/// A text that is not empty.
+/// Returns a field's trimmed text, or `None` if it is empty or not text.
 pub(super) fn text(of: &Value, field: &str) -> Option<String> {
     let text = of.get(field).and_then(Value::as_str).map(str::trim);
     text.filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A document, by its path.
+/// The `spec` of a subscription document, with its path.
 pub(super) struct Document<'a> {
     pub(super) path: &'a str,
     pub(super) spec: &'a Value,
 }
 
 impl Document<'_> {
-    /// The listener, and the credential that holds its secret.
+    /// Returns the listener's settings, and the name of the credential that contains its secret.
     pub(super) fn listener(&self, name: &str) -> Result<(Listener, Option<String>), ListenerError> {
         let (verify, alias) = self.verify()?;
         let dispatch = self.section("dispatch");
@@ -114,7 +114,7 @@ impl Document<'_> {
             name: name.to_owned(),
             path: self.path.to_owned(),
             source: text(self.spec, "source").unwrap_or_else(|| "webhook".to_owned()),
-            // Documents that do not say are as old as the routes of gateways.
+            // Documents without a mode date from the first gateways, which only pushed.
             is_push: text(self.spec, "mode").is_none_or(|mode| mode == Mode::Push.as_str()),
             verify,
             max_bytes: self.count(self.section("ingress"), "max_bytes", "ingress.max_bytes")?,
@@ -137,7 +137,7 @@ impl Document<'_> {
         self.spec.get(name).unwrap_or(&Value::Null)
     }
 
-    /// How senders are known, and the credential of the secret.
+    /// Returns the authentication of senders, and the name of the credential with the secret.
     fn verify(&self) -> Result<(ListenerVerify, Option<String>), ListenerError> {
         let verify = self.section("ingress").get("verify").unwrap_or(&Value::Null);
         let kind = self.needed(verify, "type", "ingress.verify.type")?;
@@ -230,7 +230,7 @@ impl Document<'_> {
         }
     }
 
-    /// A text that may be left out, but not be anything else.
+    /// Returns an optional text. A value of another type is an error.
     fn optional(
         &self,
         of: &Value,

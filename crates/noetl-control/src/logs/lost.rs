@@ -1,4 +1,4 @@
-//! Lines that were lost before they could be kept, until they are counted in the store.
+//! Records lost step log lines until they are counted in the store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,11 +9,11 @@ use noetl_store::PassedOver;
 use noetl_store::logs::LINE_COST;
 use tokio::sync::Notify;
 
-/// Commands whose losses are remembered one by one. More print at a time in no process that has a
-/// slot for each; what is beyond is in the total alone.
+/// Maximum number of commands whose losses are recorded. A process has fewer commands printing at a
+/// time; losses of further commands are not recorded here.
 const COMMANDS_MAX: usize = 4096;
 
-/// Losses by command. Cheap to clone.
+/// Lost lines and bytes by command. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lost(Arc<Inner>);
 
@@ -24,7 +24,7 @@ struct Inner {
 }
 
 impl Lost {
-    /// Notes a text that was lost.
+    /// Records a lost text.
     pub(super) fn text(&self, execution: ExecutionId, command: CommandId, text: &str) {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
@@ -34,14 +34,14 @@ impl Lost {
         self.add(execution, PassedOver { command, lines, bytes });
     }
 
-    /// Notes lines that were lost.
+    /// Records lost lines and notifies the writer.
     pub(super) fn add(&self, execution: ExecutionId, lost: PassedOver) {
         self.put_back(execution, vec![lost]);
         self.0.noted.notify_one();
     }
 
-    /// Notes again what was taken, and wakes nobody: what could not be counted now is no sooner
-    /// countable.
+    /// Records losses that could not be counted in the store, without a notification: an immediate
+    /// retry would fail as well.
     pub(super) fn put_back(&self, execution: ExecutionId, lost: Vec<PassedOver>) {
         let mut commands = self.0.commands.lock().unwrap_or_else(PoisonError::into_inner);
         for PassedOver { command, lines, bytes } in lost {
@@ -56,7 +56,7 @@ impl Lost {
         }
     }
 
-    /// Takes what was noted, by execution.
+    /// Removes and returns the recorded losses, by execution.
     pub(super) fn take(&self) -> HashMap<ExecutionId, Vec<PassedOver>> {
         let mut commands = self.0.commands.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken: HashMap<ExecutionId, Vec<PassedOver>> = HashMap::new();
@@ -66,7 +66,7 @@ impl Lost {
         taken
     }
 
-    /// Resolves when something was noted.
+    /// Waits until a loss is recorded.
     pub(super) async fn noted(&self) {
         self.0.noted.notified().await;
     }

@@ -1,10 +1,10 @@
-//! Texts as they are printed, cut into lines.
+//! Splits printed text into lines.
 
 use noetl_store::logs::LINE_BYTES_MAX;
 
 use super::Printed;
 
-/// Joins what was printed in a row, so that a secret over several lines is seen whole.
+/// Joins consecutive texts of one command and stream, so a secret that spans lines is recognized.
 pub(super) fn join(texts: &mut Vec<Printed>, printed: Printed) {
     match texts.last_mut() {
         Some(last)
@@ -18,7 +18,8 @@ pub(super) fn join(texts: &mut Vec<Printed>, printed: Printed) {
     }
 }
 
-/// The lines of a text, without what not every store can keep, the long ones in pieces.
+/// Splits text into lines. Replaces NUL characters, which not every store supports, and cuts long
+/// lines into pieces of at most [`LINE_BYTES_MAX`] bytes.
 pub(super) fn split(text: &str) -> impl Iterator<Item = String> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.split('\n').flat_map(|line| {

@@ -1,5 +1,5 @@
-//! What templates may name, flat as published workers know it: keys of the workload and results of
-//! steps at the top, and again where they belong.
+//! Template names in the flat layout of published workers: workload keys and step results at the
+//! top level, and also under `workload` and `steps`.
 
 use noetl_model::scope::{CommandScope, ScopePart, TaskResult};
 use noetl_model::{ExecutionId, Map, Value};
@@ -50,7 +50,7 @@ pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) ->
     if !found.keychain.is_empty() {
         names.insert("keychain".to_owned(), Value::Object(found.keychain.clone()));
     }
-    // Variables are found among the workload too where they are not set.
+    // A variable that is not set is looked up in the workload.
     let mut variables = workload.clone();
     variables.extend(ctx);
     names.insert("workload".to_owned(), Value::Object(workload));
@@ -62,7 +62,7 @@ pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) ->
     names
 }
 
-/// A result whose fields are at hand, and which is itself under `data`.
+/// Returns a result with its fields at the top level and itself under `data`.
 fn with_itself(mut data: Value) -> Value {
     let whole = data.clone();
     if let Value::Object(fields) = &mut data {

@@ -1,9 +1,9 @@
-//! A pipeline: the tasks of one command, each with its rules.
+//! Translates a pipeline: the tasks of one command, each with its policy rules.
 //!
 //! A published worker renders the settings of a task twice, and its input three times, the last two
-//! beside names that the input itself defines. So each template of a setting renders to text that a
-//! second rendering leaves unchanged, and a template of an input is evaluated in the first rendering
-//! only; later ones copy the value that the first one defined.
+//! with names that the input itself defines. So each template of a setting renders to text that a
+//! second rendering leaves unchanged, and a template of an input is evaluated in the first
+//! rendering only; later ones copy the value that the first one defined.
 
 mod rules;
 
@@ -15,20 +15,20 @@ use self::rules::Rules;
 use super::settings;
 use super::text::{COPIED, Texts, as_text_twice, is_name, is_template, typed_copy, typed_twice};
 
-/// Label of the task of a pipeline that has none.
+/// Label of the only task in the translation of a pipeline without tasks.
 pub(super) const MERGE: &str = "_noetl_merge";
 
-/// Settings that are texts, whatever their templates come to.
+/// Settings whose templates always render to text.
 const TEXTS: [&str; 6] = ["command", "code", "url", "query", "cwd", "subject"];
 
-/// Settings that are maps of texts.
+/// Settings that are maps of text.
 const TEXT_MAPS: [&str; 3] = ["env", "headers", "params"];
 
 pub(super) fn lacking(task: &Value) -> Option<String> {
     let kind = task.get("kind").and_then(Value::as_str).unwrap_or_default();
     let none = Map::new();
     let config = task.get("config").and_then(Value::as_object).unwrap_or(&none);
-    // They resolve the credential and then leave it out of the request.
+    // Published workers resolve the credential and then leave it out of the request.
     let has = |name: &str| config.get(name).is_some_and(|value| !value.is_null());
     if kind == "http" && (has("auth") || has("credential")) {
         let why = "published workers send no credential with an HTTP request of a pipeline";
@@ -37,11 +37,12 @@ pub(super) fn lacking(task: &Value) -> Option<String> {
     settings::lacking(kind, config)
 }
 
-/// The tasks as a list of labelled settings.
+/// Returns the tasks as a list of labeled settings.
 pub(super) fn lowered(execution: ExecutionId, issued: &Issued, texts: &mut Texts) -> Value {
     let tasks = issued.config.get("tasks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     if tasks.is_empty() {
-        // The command only merges earlier results, which its answer is raised with.
+        // The command only merges earlier results, which are added when its result is translated
+        // back.
         return json!([{ MERGE: { "kind": "noop" } }]);
     }
     let labels: Vec<&str> =
@@ -53,7 +54,7 @@ pub(super) fn lowered(execution: ExecutionId, issued: &Issued, texts: &mut Texts
     lowered.collect()
 }
 
-/// One task of a pipeline.
+/// A task of a pipeline, with its command.
 struct Task<'a> {
     execution: ExecutionId,
     issued: &'a Issued,
@@ -92,7 +93,7 @@ impl Task<'_> {
             add_item(self.issued, &mut input);
         }
         let (mut config, mut input) = call.lowered(self.map("config"), input);
-        // A template among them needs the mark that tells the renderings of an input apart.
+        // If the input contains a template, a marker tells the renderings apart.
         if input.values().any(has_template) {
             input.insert(COPIED.to_owned(), true.into());
             if kind == "python" {
@@ -136,7 +137,7 @@ fn has_template(value: &Value) -> bool {
     }
 }
 
-/// Code that a loop runs names the item without being given it.
+/// Adds the loop item to the input, because code in a loop uses it without declaring it.
 fn add_item(issued: &Issued, input: &mut Map) {
     let Some(iteration) = issued.scope.as_deref().and_then(|scope| scope.iteration.as_ref()) else {
         return;
@@ -146,7 +147,7 @@ fn add_item(issued: &Issued, input: &mut Map) {
     }
 }
 
-/// A setting whose templates come to what its tool expects.
+/// Returns a setting whose templates render to the type that its tool expects.
 fn setting(name: &str, value: Value, rules: &Rules<'_>) -> Value {
     let prelude = rules.attempt_prelude(&value);
     let texts = |value: Value| match value {

@@ -1,4 +1,4 @@
-//! What a published worker answers, in our words.
+//! Translates results and failures of published workers back.
 
 use noetl_model::event::Issued;
 use noetl_model::{Failure, FailureKind, Map, Value};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{PIPELINE, split};
 
-/// A task, as far as its answer depends on it.
+/// Fields of a task that its result depends on.
 #[derive(Deserialize)]
 struct Task {
     name: String,
@@ -20,8 +20,8 @@ struct Task {
     select: Vec<Selection>,
 }
 
-/// The data of an answer. A pipeline's comes by labels alone, and becomes what it is here: the data
-/// of its only task, or a map of everything. What is in our shape already stays.
+/// Translates the data of a result. A pipeline's data comes by label, and becomes the data of its
+/// only task or a map of all. Data that already has the control plane's shape is unchanged.
 pub fn raised(issued: &Issued, data: Value) -> Value {
     if &*issued.tool != PIPELINE {
         return by_statement(&issued.tool, &issued.config, data);
@@ -48,14 +48,14 @@ pub fn raised(issued: &Issued, data: Value) -> Value {
     }
 }
 
-/// The result of SQL statements with that of the last one under its number, too. Published workers
-/// don't report the results of those before it.
+/// Returns the result of SQL statements, with that of the last one also under its index. Published
+/// workers don't report the results of earlier statements.
 fn by_statement(kind: &str, config: &Map, mut data: Value) -> Value {
     let count = match config.get("commands").and_then(Value::as_array) {
         Some(commands) => Some(commands.len()),
         None => {
             let text = ["query", "command", "sql"].iter().find_map(|name| config.get(*name));
-            // How many statements a longer text has, only its database knows.
+            // Only the database knows how many statements a longer text contains.
             let text =
                 text.and_then(Value::as_str).map(|text| text.trim_end().trim_end_matches(';'));
             text.filter(|text| !text.contains(';')).map(|_| 1)
@@ -70,7 +70,8 @@ fn by_statement(kind: &str, config: &Map, mut data: Value) -> Value {
     data
 }
 
-/// The failure that a tool's answer tells: what kind, from what its tool knows of it.
+/// Returns the failure in a tool's response, with the kind derived from the fields that the tool
+/// sets.
 pub fn raised_failure(answer: &Map) -> Failure {
     let data = answer.get("data").and_then(Value::as_object);
     let field = |name: &str| data.and_then(|data| data.get(name)).or_else(|| answer.get(name));
@@ -97,7 +98,7 @@ pub fn raised_failure(answer: &Map) -> Failure {
         (FailureKind::Unknown, said)
     };
     let mut details = data.unwrap_or(answer).clone();
-    // A pipeline tells what each task returned, and the error of the last one.
+    // A pipeline returns the result of each task, and the error of the last one.
     if let Some(Value::Object(results)) = details.remove("labeled_results") {
         let failed = results.values().filter_map(Value::as_object).find(|data| {
             let has = |name: &str| data.get(name).and_then(Value::as_u64);
@@ -116,7 +117,7 @@ pub fn raised_failure(answer: &Map) -> Failure {
     Failure::new(kind, message).with_details(Value::Object(details))
 }
 
-/// The status in the error of an HTTP call: `HTTP 404 response`.
+/// Returns the status in the error of an HTTP call: `HTTP 404 response`.
 fn status_in(error: &str) -> Option<u64> {
     error.strip_prefix("HTTP ")?.strip_suffix(" response")?.parse().ok()
 }
@@ -131,7 +132,8 @@ fn of_status(status: u64) -> FailureKind {
     }
 }
 
-/// An exception's own line says more than that there was one.
+/// Returns the kind and message of a Python failure. The last line of the traceback says more than
+/// the generic message.
 fn of_traceback(stderr: &str, said: String) -> (FailureKind, String) {
     let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let Some(last) = last else { return (FailureKind::ExitCode, said) };

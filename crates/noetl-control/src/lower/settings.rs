@@ -1,4 +1,4 @@
-//! The settings of one call of a tool, under the names published workers know.
+//! Translates the settings of one tool call to the names that published workers use.
 
 mod http;
 mod python;
@@ -10,7 +10,7 @@ use super::text::is_template;
 
 pub(super) use self::python::hide_from_code;
 
-/// Settings that published workers know by another name: the tool, ours, theirs.
+/// Settings with another name in published workers: tool kind, name here, name there.
 const RENAMED: [(&str, &str, &str); 9] = [
     ("shell", "cmds", "command"),
     ("http", "endpoint", "url"),
@@ -23,19 +23,19 @@ const RENAMED: [(&str, &str, &str); 9] = [
     ("nats", "prefix", "pattern"),
 ];
 
-/// What a call is besides its settings.
+/// A tool call without its settings.
 pub(super) struct Call<'a> {
     pub(super) kind: &'a str,
     pub(super) execution: ExecutionId,
     pub(super) step: &'a str,
     pub(super) attempt: u32,
     pub(super) timeout_ms: Option<u64>,
-    /// Whether templates are rendered already, so that what looks like one is none.
+    /// Whether templates are already rendered, so text that looks like a template is literal.
     pub(super) is_rendered: bool,
 }
 
 impl Call<'_> {
-    /// The settings and arguments as published workers know them.
+    /// Returns the settings and arguments in the form of published workers.
     pub(super) fn lowered(&self, mut config: Map, mut input: Map) -> (Map, Map) {
         for (kind, ours, theirs) in RENAMED {
             if kind == self.kind
@@ -61,7 +61,8 @@ impl Call<'_> {
                 if let Some(reference) = input.remove("ref") {
                     input.entry("result_ref").or_insert(reference);
                 }
-                // By default it calls an Arrow Flight server first, and fails if the port has none.
+                // By default the tool calls an Arrow Flight server first, and fails if none listens
+                // on the port.
                 config.entry("prefer").or_insert_with(|| "http".into());
             }
             _ => {}
@@ -69,8 +70,8 @@ impl Call<'_> {
         (config, input)
     }
 
-    /// How long it may take, in whole seconds and under the one name that is always read. What is no
-    /// number there would make the whole command unreadable.
+    /// Sets the timeout in whole seconds, under the one name that published workers always read. A
+    /// value that is not a number would make the whole command unreadable.
     fn limit(&self, config: &mut Map) {
         let written = [config.remove("timeout"), config.remove("timeout_seconds")];
         let written = written.into_iter().flatten().find_map(|value| milliseconds(&value));
@@ -102,7 +103,8 @@ impl Call<'_> {
     }
 }
 
-/// Why published workers cannot make a call with these settings; `None` when they can.
+/// Returns the reason why published workers cannot make a call with these settings, or `None` if
+/// they can.
 pub(super) fn lacking(kind: &str, config: &Map) -> Option<String> {
     if !KINDS.contains(&kind) {
         return Some(format!("published workers have no tool of kind '{kind}'"));
@@ -137,8 +139,8 @@ fn are_texts(list: &Value) -> bool {
     list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
 }
 
-/// A stored credential by its alias alone: published workers look it up by that, and by nothing
-/// else. What spells out its secrets stays.
+/// Replaces a reference to a stored credential by its alias, the only form that published workers
+/// look up. Inline secrets are unchanged.
 fn credential(config: &mut Map) {
     let alias_of = |auth: &Value| {
         let auth = auth.as_object()?;
@@ -156,7 +158,7 @@ fn credential(config: &mut Map) {
     }
 }
 
-/// Statements as one text: their tool splits it again.
+/// Joins statements to one text, which the tool splits.
 fn statements(config: &mut Map) {
     if let Some(Value::Array(statements)) = config.remove("commands") {
         let joined = statements.iter().map(plain).collect::<Vec<_>>().join(";\n");
@@ -164,8 +166,8 @@ fn statements(config: &mut Map) {
     }
 }
 
-/// A single statement that writes and returns rows becomes a query for these rows: published workers
-/// fetch those of `select` and `with` only.
+/// Rewrites a single statement that writes and returns rows as a query for these rows, because
+/// published workers fetch rows only for `select` and `with`.
 fn returning(config: &mut Map) {
     let Some(Value::String(query)) = config.get_mut("query") else { return };
     let text = query.trim().trim_end_matches(';').trim_end();
@@ -196,14 +198,14 @@ fn nats(config: &mut Map, input: &Map) {
     }
 }
 
-/// A map whose values are texts; what is nothing is left out.
+/// Returns a map whose values are text, without null values.
 fn strings(map: Option<Value>) -> Map {
     let Some(Value::Object(map)) = map else { return Map::new() };
     let present = map.into_iter().filter(|(_, value)| !value.is_null());
     present.map(|(name, value)| (name, Value::String(plain(&value)))).collect()
 }
 
-/// A value as text.
+/// Returns a value as text.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -211,7 +213,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A length of time as playbooks write it: seconds, or a number with its unit.
+/// Parses a duration as written in playbooks, in seconds or with a unit, to milliseconds.
 fn milliseconds(value: &Value) -> Option<u64> {
     let seconds = match value {
         Value::Number(number) => number.as_f64()?,

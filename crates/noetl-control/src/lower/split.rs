@@ -1,4 +1,4 @@
-//! Segments of split pipelines, as far as published workers can run them.
+//! Translates segments of split pipelines, as far as published workers can run them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) fn lacking(issued: &Issued) -> Option<String> {
     Some(format!("published workers don't know `{}` after a call in a pipeline", named.name))
 }
 
-/// Returns the results of the tasks before a segment, or `None` if a command is no segment.
+/// Returns the results of the tasks before a segment, or `None` if the command is not a segment.
 pub(super) fn earlier(scope: &CommandScope, found: &Found) -> Option<Vec<TaskResult>> {
     let split = scope.split.as_deref()?;
     let answer = |segment: usize| {
@@ -45,7 +45,7 @@ pub(super) fn earlier(scope: &CommandScope, found: &Found) -> Option<Vec<TaskRes
     earlier_tasks(split, (0..split.tasks.len()).map(answer).collect()).ok()
 }
 
-/// Returns the answer of a segment whose tasks gave these results.
+/// Returns the result of a segment whose tasks returned these results.
 pub(super) fn raised(issued: &Issued, left: Vec<(String, Value)>) -> Option<Value> {
     let (scope, split) = (issued.scope.as_deref()?, issued.split()?);
     let task =

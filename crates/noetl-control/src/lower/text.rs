@@ -1,34 +1,34 @@
-//! Texts that pass through a second rendering.
+//! Protects text from a second rendering.
 //!
-//! A published worker takes a text for a template if it holds `{{` or `{%`, and reads what comes out
-//! as JSON where that is possible. What has the form of JSON is therefore what a template comes to
-//! here: its text, or its value, each exactly.
+//! A published worker treats text as a template if it contains `{{` or `{%`, and parses the
+//! rendered text as JSON if possible. Each template is therefore rewritten to render to JSON:
+//! exactly the text, or exactly the value, that it has in the control plane.
 
 use noetl_model::{Map, Value};
 
-/// The name under which texts that are no templates are handed along.
+/// Name under which literal texts are passed along.
 const KEPT: &str = "_noetl_text";
 
-/// The input that is defined once the input of a task was rendered.
+/// Input that is defined once the input of a task has been rendered.
 pub(super) const COPIED: &str = "_noetl_input";
 
-/// Renders `_noetl_value` to JSON that a second rendering leaves unchanged: a value with a text that
+/// Renders `_noetl_value` to JSON that a second rendering leaves unchanged: a value with text that
 /// looks like a template becomes a template whose only literal is that value.
 const TWICE: &str = "{% set _noetl_json = _noetl_value | tojson %}\
     {% if '{{' in _noetl_json or '{%' in _noetl_json %}\
     {{ ('{{ ' ~ _noetl_json ~ ' | tojson }}') | tojson }}{% else %}{{ _noetl_json }}{% endif %}";
 
-/// Whether a published worker takes a text for a template.
+/// Returns `true` if a published worker treats the text as a template.
 pub(super) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// Texts that look like templates and are none.
+/// Texts that look like templates but are literal.
 #[derive(Default)]
 pub(super) struct Texts(Vec<Value>);
 
 impl Texts {
-    /// A value all of whose texts come out of a rendering as they are.
+    /// Returns a value whose texts are unchanged by one rendering.
     pub(super) fn keep(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) if is_template(&text) => {
@@ -58,12 +58,12 @@ impl Texts {
         }
     }
 
-    /// The same for a map. Keys are not rendered.
+    /// Like [`keep`](Self::keep), for a map. Keys are not rendered.
     pub(super) fn keep_map(&mut self, map: Map) -> Map {
         map.into_iter().map(|(key, value)| (key, self.keep(value))).collect()
     }
 
-    /// Hands the texts along.
+    /// Adds the literal texts to the template names.
     pub(super) fn add_to(self, names: &mut Map) {
         if !self.0.is_empty() {
             names.insert(KEPT.to_owned(), Value::Array(self.0));
@@ -71,8 +71,8 @@ impl Texts {
     }
 }
 
-/// A value whose templates a published worker renders to the types they have here: one that is a
-/// single expression to the expression's own, any other to text.
+/// Returns a value whose templates render to the types they have in the control plane: a single
+/// expression to its own type, any other template to text.
 pub(super) fn typed(value: Value) -> Value {
     match value {
         Value::String(text) if is_template(&text) => Value::String(typed_text(&text)),
@@ -91,7 +91,7 @@ fn typed_text(text: &str) -> String {
     }
 }
 
-/// A template that comes to text whatever it names.
+/// Returns a template that always renders to text.
 fn as_text(text: &str) -> String {
     if !is_template(text) {
         return text.to_owned();
@@ -114,7 +114,7 @@ pub(super) fn typed_twice(value: Value, prelude: &str) -> Value {
 }
 
 /// Like [`typed_twice`], for an input: once `at` is defined, copies its value instead of evaluating
-/// the template, which would find the input under the name of what it is made from.
+/// the template, because the name may by then refer to the input itself.
 pub(super) fn typed_copy(value: Value, at: &str, prelude: &str) -> Value {
     match value {
         Value::String(text) if is_template(&text) => Value::String(format!(
@@ -138,7 +138,7 @@ pub(super) fn typed_copy(value: Value, at: &str, prelude: &str) -> Value {
     }
 }
 
-/// Like [`typed_twice`], for a template that comes to text whatever it names.
+/// Like [`typed_twice`], for a template that always renders to text.
 pub(super) fn as_text_twice(text: &str, prelude: &str) -> String {
     if !is_template(text) {
         return text.to_owned();
@@ -146,7 +146,7 @@ pub(super) fn as_text_twice(text: &str, prelude: &str) -> String {
     format!("{prelude}{{% set _noetl_value %}}{text}{{% endset %}}{TWICE}")
 }
 
-/// Sets `_noetl_value` to the value that a template has here.
+/// Returns a statement that sets `_noetl_value` to the value the template has in the control plane.
 fn evaluated(text: &str) -> String {
     match single(text) {
         Some(expression) => format!("{{% set _noetl_value = ({expression}) %}}"),
@@ -154,7 +154,7 @@ fn evaluated(text: &str) -> String {
     }
 }
 
-/// Returns `true` if a text can be a name in a template.
+/// Returns `true` if the text is a valid template name.
 pub(super) fn is_name(text: &str) -> bool {
     let mut letters = text.chars();
     let starts = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
@@ -162,7 +162,7 @@ pub(super) fn is_name(text: &str) -> bool {
     starts && letters.all(|c| c.is_alphanumeric() || c == '_') && !is_word.contains(&text)
 }
 
-/// The expression of a template that is nothing but one.
+/// Returns the expression of a template that consists of a single expression.
 pub(super) fn single(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix('-').unwrap_or(inner);

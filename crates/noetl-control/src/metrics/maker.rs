@@ -1,11 +1,11 @@
-//! How the families of the page are made.
+//! Creates and registers metric families.
 
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry,
 };
 
-/// Makes families. Their names are constants of the list, so a wrong one is found by any test.
+/// Creates metric families. Names are constants, so any test detects an invalid one.
 pub(super) struct Maker {
     pub(super) registry: Registry,
 }
@@ -44,7 +44,7 @@ impl Maker {
         self.add(Histogram::with_opts(HistogramOpts::new(name, help)))
     }
 
-    /// A histogram of numbers of things rather than of seconds.
+    /// Creates a histogram of counts instead of seconds.
     pub(super) fn sizes(&self, name: &str, help: &str) -> Histogram {
         let buckets = vec![1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
         self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))

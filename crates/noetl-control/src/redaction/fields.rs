@@ -7,10 +7,10 @@ use super::forms::parts;
 /// Shortest value that is redacted, in bytes.
 pub const LENGTH_MIN: usize = 8;
 
-/// Depth to which fields are looked for; deeper ones count as one text.
+/// Maximum depth of the search. Deeper values count as one text.
 const DEPTH_MAX: usize = 8;
 
-/// Fields that say where and as whom, public in every type that is known here.
+/// Connection fields, public in every known type.
 const CONNECTION: [&str; 17] = [
     "database",
     "db",
@@ -31,8 +31,8 @@ const CONNECTION: [&str; 17] = [
     "username",
 ];
 
-/// Addresses in types that are known here: public unless they contain a password, which is secret,
-/// and then the address as well.
+/// URL and connection-string fields of known types. Public unless they contain a password; then
+/// both the password and the whole value are secret.
 const ADDRESSES: [&str; 14] = [
     "base_url",
     "connection",
@@ -96,15 +96,15 @@ const GOOGLE: &[&str] = &[
     "universe_domain",
 ];
 
-/// A secret value and the field it is in; nested fields by dotted path.
+/// A secret value and its field; nested fields by dotted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SecretField {
     pub(super) field: String,
     pub(super) value: String,
 }
 
-/// Returns the secret values of a credential. Without a type, or with one that is not known here,
-/// every field is secret.
+/// Returns the secret values of a credential. Without a type, or with an unknown one, every field
+/// is secret.
 pub(super) fn secret_fields(kind: Option<&str>, data: &Value) -> Vec<SecretField> {
     let kind = kind.map(|kind| kind.trim().to_ascii_lowercase());
     let public = TYPES.iter().find(|(name, _)| Some(*name) == kind.as_deref());
@@ -116,7 +116,7 @@ pub(super) fn secret_fields(kind: Option<&str>, data: &Value) -> Vec<SecretField
     search.found
 }
 
-/// Returns the secret fields whose values are too short to be looked for.
+/// Returns the secret fields whose values are too short to be redacted.
 pub fn short_fields(kind: Option<&str>, data: &Value) -> Vec<String> {
     let fields = secret_fields(kind, data).into_iter();
     fields
@@ -125,7 +125,7 @@ pub fn short_fields(kind: Option<&str>, data: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Returns the names of the secret fields that are looked for.
+/// Returns the names of the secret fields that are redacted.
 pub(crate) fn secret_names(kind: Option<&str>, data: &Value) -> Vec<String> {
     let fields = secret_fields(kind, data).into_iter();
     fields.filter(|field| field.value.len() >= LENGTH_MIN).map(|field| field.field).collect()
@@ -158,7 +158,7 @@ impl Search {
             Value::Null | Value::Bool(_) => {}
             Value::String(text) if self.is_plain_address(&name, text) => {}
             Value::String(text) => self.push(field, text.clone()),
-            // A number in the place of a password is one; a short one is most likely a count.
+            // A long number may be a password; a short one is most likely a count.
             Value::Number(number) => {
                 let text = number.to_string();
                 if text.len() >= LENGTH_MIN {

@@ -1,4 +1,4 @@
-//! The forms in which a secret may turn up.
+//! Encodings in which a secret may appear.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use base64::prelude::{
     BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD,
 };
 
-/// Returns every form a value is looked for in: itself, as JSON writes it (also within JSON), as HTML
-/// writes it, URL-encoded, and in base64 wherever it begins in what was encoded.
+/// Returns every form of a value to search for: the value itself, escaped for JSON (also nested),
+/// for HTML, URL-encoded, and in base64 at any offset of the encoded data.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let mut found = vec![value.to_owned()];
     let escaped = json_escaped(value);
@@ -26,24 +26,24 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     found
 }
 
-/// Shortest line of a secret that is looked for anywhere in a text, in bytes.
+/// Minimum length of a secret's line that is searched anywhere in a text, in bytes.
 const LINE_MIN: usize = 8;
 
-/// Shortest line of a secret that is looked for as a whole line, in bytes: a group of base64.
+/// Minimum length of a secret's line that is searched as a whole line, in bytes: one base64 group.
 const WHOLE_LINE_MIN: usize = 4;
 
-/// Lines of a secret of several lines, such as a key.
+/// Lines of a multi-line secret, such as a key.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
-    /// Looked for anywhere in a text.
+    /// Lines searched anywhere in a text.
     pub(super) anywhere: Vec<String>,
-    /// Looked for where they are a line from beginning to end: short ones, and those with blanks,
-    /// which are prose or settings that other texts contain too.
+    /// Lines that match only a whole line: short ones, and those with spaces, which are prose or
+    /// settings that other texts contain too.
     pub(super) whole: Vec<String>,
 }
 
-/// Returns the lines of a secret of several lines: a program that prints a key prints it line by
-/// line. The frame of a key is everybody's.
+/// Returns the lines of a multi-line secret, because programs print a key line by line. Skips the
+/// delimiters of a PEM key, which are not secret.
 pub(super) fn lines(value: &str) -> Lines {
     let mut found = Lines::default();
     if !value.contains('\n') {
@@ -78,17 +78,17 @@ const SECRET_NAMES: [&str; 14] = [
     "token",
 ];
 
-/// Schemes of the header `Authorization`.
+/// Schemes of the `Authorization` header.
 const SCHEMES: [&str; 4] = ["basic ", "bearer ", "digest ", "token "];
 
-/// Returns the secrets within a secret: the password of an address, values among the settings of a
-/// connection string or the parameters of a query, and what follows the scheme of a header.
+/// Returns the secrets within a secret: the password of a URL, values of secret settings in a
+/// connection string or query, and the credentials after the scheme of a header.
 pub(super) fn parts(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     if let Some((_, rest)) = text.split_once("://") {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-        // A password may hold an unencoded slash; then the host is after the last `@` of all.
+        // A password may contain an unencoded slash; then the host follows the last `@`.
         let password =
             password.or_else(|| rest.rsplit_once('@').and_then(|(u, _)| u.split_once(':')));
         found.extend(password.map(|(_, password)| password.to_owned()));
@@ -118,7 +118,7 @@ pub(super) fn parts(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns a text with its percent codes decoded, if it has any.
+/// Returns a text with its percent codes decoded, or `None` if it has none or is not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
@@ -141,7 +141,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns a text as HTML writes it, by those who encode quotes as names, as numbers, or not at all.
+/// Returns the HTML-escaped variants of a text: quotes as names, as numbers, or unescaped.
 fn html_escaped(value: &str) -> [String; 4] {
     let encode = |quotes: [&str; 2]| {
         let text = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -155,13 +155,13 @@ fn html_escaped(value: &str) -> [String; 4] {
     ]
 }
 
-/// As a JSON text holds it, without the quotes.
+/// Returns a value escaped for a JSON string, without the quotes.
 fn json_escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// As a JSON text holds it that is kept to ASCII.
+/// Returns a value escaped for an ASCII-only JSON string, without the quotes.
 fn ascii_escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for character in json_escaped(value).chars() {
@@ -177,11 +177,11 @@ fn ascii_escaped(value: &str) -> String {
     text
 }
 
-/// A text with percent signs.
+/// A percent-encoded text, with upper-case codes.
 struct Encoded(String);
 
 impl Encoded {
-    /// The same with its codes in lower case.
+    /// Returns the text with its percent codes in lower case.
     fn to_ascii_lowercase_codes(&self) -> String {
         let mut bytes = self.0.clone().into_bytes();
         let places: Vec<usize> =
@@ -195,8 +195,8 @@ impl Encoded {
     }
 }
 
-/// As a part of a URL, by those who leave marks such as `!` alone and those who do not, and as a
-/// form holds it.
+/// Returns the percent-encoded variants of a value: with marks such as `!` encoded, with them
+/// unencoded, and as form data.
 fn percent_encoded(value: &str) -> [Encoded; 3] {
     let encode = |plain: &str, blank: &str| {
         let mut text = String::with_capacity(value.len());
@@ -214,11 +214,11 @@ fn percent_encoded(value: &str) -> [Encoded; 3] {
     [encode("-._~", "%20"), encode("-._~!'()*", "%20"), encode("-._*", "+")]
 }
 
-/// Columns at which base64 is broken into lines: PEM and MIME.
+/// Columns at which base64 is wrapped: PEM and MIME.
 const WRAPPED: [usize; 2] = [64, 76];
 
-/// The base64 of the value alone, and what is certain of the base64 of anything that contains it:
-/// the characters at either end depend on what stands beside it.
+/// Returns the base64 of the value alone, and the invariant part of the base64 of any data that
+/// contains it: the characters at either end depend on the adjacent bytes.
 fn base64_forms(value: &str) -> Vec<String> {
     let mut found = vec![
         BASE64_STANDARD.encode(value),
@@ -226,7 +226,7 @@ fn base64_forms(value: &str) -> Vec<String> {
         BASE64_URL_SAFE.encode(value),
         BASE64_URL_SAFE_NO_PAD.encode(value),
     ];
-    // Programs break long base64 into lines.
+    // Programs wrap long base64.
     for columns in WRAPPED {
         let whole = BASE64_STANDARD.encode(value);
         if whole.len() > columns {
@@ -236,8 +236,8 @@ fn base64_forms(value: &str) -> Vec<String> {
     }
     for before in 0..3_usize {
         let bytes = [&[0_u8; 2][..before], value.as_bytes()].concat();
-        // Bits of what stands before reach into the character after theirs; what stands behind
-        // reaches into the last one when the bytes do not come out even.
+        // Bits of preceding bytes reach into the first character. Bits of following bytes reach
+        // into the last one if the bytes do not fill it.
         let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for text in [BASE64_STANDARD_NO_PAD.encode(&bytes), BASE64_URL_SAFE_NO_PAD.encode(&bytes)] {
             found.extend(text.get(first..last).map(str::to_owned));

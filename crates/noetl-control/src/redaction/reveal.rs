@@ -1,4 +1,4 @@
-//! Placeholders replaced by the values they stand for.
+//! Replaces placeholders by the values they stand for.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use noetl_model::placeholder::{
 };
 use noetl_model::{Map, Value};
 
-/// Collects the texts of placeholders with a tag in a value, its keys included.
+/// Collects the tagged placeholders in a value, including its keys.
 pub fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => collect_text(text, texts),
@@ -17,7 +17,7 @@ pub fn collect(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Collects the texts of placeholders with a tag in a map.
+/// Collects the tagged placeholders in a map.
 pub fn collect_map(map: &Map, texts: &mut Vec<String>) {
     for (key, value) in map {
         collect_text(key, texts);
@@ -30,8 +30,8 @@ fn collect_text(text: &str, texts: &mut Vec<String>) {
     texts.extend(tagged.map(|found| text[found.range].to_owned()));
 }
 
-/// Replaces placeholders by the values known for their exact texts. A placeholder that is all of a
-/// text becomes a value of its own type. All others lose their tag: a tool has no use for it.
+/// Replaces placeholders by the values known for their exact text. A placeholder that is the whole
+/// text becomes a value of its own type. All others lose their tag, which a tool does not need.
 pub fn replace(value: &mut Value, known: &HashMap<String, Value>) {
     match value {
         Value::String(text) => {
@@ -49,7 +49,7 @@ pub fn replace(value: &mut Value, known: &HashMap<String, Value>) {
     }
 }
 
-/// Replaces placeholders in a map, its keys included.
+/// Replaces placeholders in a map, including its keys.
 pub fn replace_in(map: &mut Map, known: &HashMap<String, Value>) {
     map.values_mut().for_each(|value| replace(value, known));
     if map.keys().any(|key| replaced(key, known).is_some()) {
@@ -80,7 +80,7 @@ fn replaced(text: &str, known: &HashMap<String, Value>) -> Option<String> {
     Some(made)
 }
 
-/// Returns the value at a dotted path; a key may contain dots itself.
+/// Returns the value at a dotted path. A key may contain dots itself.
 pub fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
     if let Some(value) = data.get(path) {
         return Some(value);

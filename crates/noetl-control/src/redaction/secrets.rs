@@ -1,4 +1,4 @@
-//! Secrets by value, and finding them.
+//! Known secret values, and the search for them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -13,17 +13,17 @@ use zeroize::Zeroizing;
 use super::fields::{LENGTH_MIN, SecretField, secret_fields};
 use super::forms::{forms, lines, parts};
 
-/// Values of one field that are remembered: one that was handed out before a change may still come
-/// back, and a token is another one every hour.
+/// Maximum number of values remembered per field: a value used before a change may still appear,
+/// and a token changes every hour.
 const VALUES_MAX: usize = 8;
 
-/// Returns the placeholder of an alias and field that resolves, if there may be one.
+/// Function that returns a resolvable placeholder for an alias and field, if one may be created.
 pub type Mint<'a> = Option<&'a dyn Fn(&str, &str) -> Option<String>>;
 
-/// Values that are known to be secret, each with its placeholder.
+/// Known secret values, each with its placeholder.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// By alias and field, the newest value last.
+    /// Values by alias and field, the latest last.
     fields: BTreeMap<(String, String), VecDeque<Zeroizing<String>>>,
     finder: OnceLock<Option<Finder>>,
 }
@@ -40,9 +40,9 @@ struct Finder {
     automaton: AhoCorasick,
     /// Replacement of each pattern.
     targets: Vec<Target>,
-    /// Short lines of secrets of several lines, found where they are a whole line.
+    /// Lines of multi-line secrets that match only a whole line.
     lines: HashMap<String, Target>,
-    /// Whether a number alone could be a secret.
+    /// Whether any secret is a number.
     has_numbers: bool,
 }
 
@@ -50,8 +50,9 @@ struct Finder {
 #[derive(Clone)]
 struct Target {
     shown: String,
-    /// Fields whose whole newest value the text is. Only their placeholders may resolve: one for a
-    /// part, an encoding, or an earlier value would stand for more than was replaced.
+    /// Fields whose whole latest value the text is. Only their placeholders may resolve: a
+    /// placeholder for a part, an encoding, or an earlier value would stand for more than was
+    /// replaced.
     values: Vec<(String, String)>,
 }
 
@@ -68,19 +69,19 @@ impl Target {
 }
 
 impl Secrets {
-    /// Returns `true` if none is known.
+    /// Returns `true` if no secret is known.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Notes the secret fields of a credential.
+    /// Adds the secret fields of a credential.
     pub fn note(&mut self, alias: &str, kind: Option<&str>, data: &Value) {
         for (field, value) in looked_for(kind, data) {
             let values = self.fields.entry((alias.to_owned(), field)).or_default();
             if values.back().is_some_and(|newest| **newest == value) {
                 continue;
             }
-            // One that was changed back is the newest again.
+            // A value that was restored becomes the latest one.
             values.retain(|known| **known != value);
             values.push_back(Zeroizing::new(value));
             if values.len() > VALUES_MAX {
@@ -90,7 +91,7 @@ impl Secrets {
         }
     }
 
-    /// Returns `true` if all values are known as the newest of their fields.
+    /// Returns `true` if each value is the latest of its field.
     pub(super) fn is_newest(&self, alias: &str, kind: Option<&str>, data: &Value) -> bool {
         looked_for(kind, data).all(|(field, value)| {
             let values = self.fields.get(&(alias.to_owned(), field));
@@ -110,7 +111,7 @@ impl Secrets {
         }
     }
 
-    /// Replaces secrets in named values.
+    /// Replaces secrets in a map.
     pub fn redact_map(&self, map: &mut Map, mint: Mint<'_>) {
         if let Some(finder) = self.finder() {
             finder.redact_map(map, mint);
@@ -163,20 +164,20 @@ impl Secrets {
             return None;
         }
         let (patterns, targets): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-        // The longest: a secret may begin with another one.
+        // Longest match: a secret may start with another one.
         let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         match built {
             Ok(automaton) => Some(Finder { automaton, targets, lines: whole_lines, has_numbers }),
-            // Only past billions of bytes of secrets.
+            // Possible only with billions of bytes of secrets.
             Err(error) => {
-                error!(%error, "failed to build the search for secrets");
+                error!(%error, "failed to build secret search automaton");
                 None
             }
         }
     }
 }
 
-/// Returns the values that are looked for.
+/// Returns the values to search for.
 fn looked_for<'d>(
     kind: Option<&str>,
     data: &'d Value,
@@ -210,7 +211,7 @@ impl Finder {
         }
     }
 
-    /// Returns the first line of a text that is a short line of a secret.
+    /// Returns the target of the first line of a text that is a line of a secret.
     fn line_in(&self, text: &str) -> Option<&Target> {
         if self.lines.is_empty() {
             return None;
@@ -218,7 +219,7 @@ impl Finder {
         text.lines().find_map(|line| self.lines.get(line.trim()))
     }
 
-    /// Returns the target of a text that is a secret from its beginning to its end.
+    /// Returns the target of a text that is a secret as a whole.
     fn whole(&self, text: &str) -> Option<&Target> {
         let found = self.automaton.find(text).filter(|found| found.range() == (0..text.len()))?;
         Some(&self.targets[found.pattern()])

@@ -1,9 +1,8 @@
-//! States that are kept so that a fold need not begin at the first row.
+//! Snapshots from which a fold can start instead of the first row.
 //!
-//! A kept state stands for the first so many rows of a log, by the order in which they were
-//! recorded. Rows are folded in the order of their ids, so it may stand for them only while every
-//! later row has a larger id than all of these: a row that was recorded late with a small id makes
-//! it useless, and it is dropped.
+//! A snapshot covers the first rows of a log in recording order. Rows are folded in order of event
+//! ID, so it is valid only while every later row has a larger ID than all covered rows. A row that
+//! is recorded late with a smaller ID invalidates the snapshot, and it is deleted.
 
 use noetl_engine::replay::{Base, Projection, ReplayState, Scope};
 use noetl_model::{EventId, ExecutionId, Seq, Tenant, Timestamp, Value};
@@ -13,28 +12,29 @@ use tracing::warn;
 
 use super::pass::{Pass, aside};
 
-/// What they are kept as.
+/// Aggregate type of the snapshots.
 const TYPE: &str = "replay_state";
 
-/// Who wrote them, and in what form. Others write states of this type too, of another form.
+/// Writer and format of the snapshots. Other programs store snapshots of this type in other
+/// formats.
 const FORM: &str = "noetl-replay-1";
 
-/// A state is kept when this many rows were folded since the last one: then reading them again
-/// costs more than writing it.
+/// Minimum number of rows folded since the last snapshot before another is stored. From there on,
+/// reading the rows again costs more than writing the snapshot.
 const ROWS_MIN: u64 = 10_000;
 
-/// A larger state is not kept: writing it would hold up those who wait for the store's writer.
+/// Maximum size of a snapshot in bytes. Writing a larger one would block the store's writer.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// What is noted beside a kept state.
+/// Metadata of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     form: String,
-    /// It stands for the rows up to this place.
+    /// Sequence number of the last covered row.
     rows: u64,
-    /// The latest time among them, in microseconds.
+    /// Latest time among the covered rows, in microseconds.
     newest_us: i64,
-    /// The `meta` of the event the execution began with.
+    /// `meta` of the execution's first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_meta: Option<Value>,
 }
@@ -47,8 +47,7 @@ fn parts(pass: &Pass) -> (Tenant, ExecutionId) {
     (Tenant::new(&pass.state.tenant_id), ExecutionId::new(pass.state.execution_id))
 }
 
-/// Lets a fold go on from a kept state if there is one that stands for the beginning of what is
-/// folded.
+/// Starts a fold from a snapshot, if a valid one covers a prefix of the rows to fold.
 pub(super) async fn seeded(
     store: &dyn Store,
     pass: Pass,
@@ -62,7 +61,7 @@ pub(super) async fn seeded(
     let found = match store.snapshot(&tenant, TYPE, &name(execution)).await {
         Ok(found) => found,
         Err(error) => {
-            warn!(execution.id = %execution, %error, "a kept state is not read");
+            warn!(execution.id = %execution, %error, "failed to read replay snapshot");
             None
         }
     };
@@ -89,14 +88,14 @@ pub(super) async fn seeded(
             && state.event_count == note.rows
     };
     let Some(state) = state.ok().filter(is_it) else {
-        warn!(execution.id = %execution, "a kept state is not what it says and is passed over");
+        warn!(execution.id = %execution, "ignoring invalid replay snapshot");
         return Ok(Pass { is_outdated: true, ..pass });
     };
     Ok(go_on(pass, state, note))
 }
 
-/// Whether a state of so many rows, up to the largest id among them, is still one of this log's
-/// beginning.
+/// Returns `true` if a snapshot of the first `rows` rows, with `version` as their largest ID, is
+/// still valid for this log.
 async fn stands(
     store: &dyn Store,
     execution: ExecutionId,
@@ -104,8 +103,8 @@ async fn stands(
     rows: u64,
 ) -> Result<bool, StoreError> {
     let is_folded = |least: EventId| least.get() <= version;
-    // The last of the rows has one of the ids. If it is not there, this is another log: the
-    // execution was purged, and came again.
+    // The last covered row has one of the covered IDs. If it is missing, the execution was purged
+    // and created again, and this is another log.
     let last = store.least_id_since(execution, Seq(rows.saturating_sub(1))).await?;
     if !last.is_some_and(is_folded) {
         return Ok(false);
@@ -118,8 +117,8 @@ fn is_ours(note: &Note) -> bool {
     note.form == FORM
 }
 
-/// The fold from a kept state. Where it began is not part of what it comes to: the checksum is that
-/// of a fold from the first row.
+/// Returns a pass that continues from a snapshot. The starting point does not affect the result:
+/// the checksum equals that of a fold from the first row.
 fn go_on(pass: Pass, state: ReplayState, note: Note) -> Pass {
     let scope = Scope {
         tenant_id: pass.state.tenant_id.clone(),
@@ -137,8 +136,8 @@ fn go_on(pass: Pass, state: ReplayState, note: Note) -> Pass {
     }
 }
 
-/// Keeps a state that was folded to the end of its log, when it is worth it and stands for all rows
-/// up to a place. It does not when rows were recorded while it was folded and some of them missed.
+/// Stores a snapshot of a state folded to the end of its log, if it is worth it and covers all rows
+/// up to a sequence number. It does not if rows were recorded during the fold and some were missed.
 pub(super) async fn keep(store: &dyn Store, pass: Pass) -> Result<Pass, StoreError> {
     let (tenant, execution) = parts(&pass);
     let rows = pass.state.event_count;
@@ -148,7 +147,7 @@ pub(super) async fn keep(store: &dyn Store, pass: Pass) -> Result<Pass, StoreErr
     };
     let (pass, body) = aside(move || {
         let mut pass = pass;
-        // The state of everything, whatever this caller is interested in.
+        // The snapshot is stored for all projections, whichever the caller asked for.
         let asked = std::mem::replace(&mut pass.state.projection, Projection::All);
         let body = serde_json::to_string(&pass.state);
         pass.state.projection = asked;
@@ -169,13 +168,13 @@ pub(super) async fn keep(store: &dyn Store, pass: Pass) -> Result<Pass, StoreErr
     if pass.is_outdated
         && let Err(error) = store.forget(&tenant, TYPE, &name).await
     {
-        warn!(execution.id = %execution, %error, "an outdated state is not dropped");
+        warn!(execution.id = %execution, %error, "failed to delete outdated replay snapshot");
     }
     let snapshot = Snapshot::new(version.get(), body, meta);
     if let Err(error) = store.save(&tenant, TYPE, &name, snapshot).await {
-        warn!(execution.id = %execution, %error, "a state is not kept");
+        warn!(execution.id = %execution, %error, "failed to store replay snapshot");
     }
-    // What was purged meanwhile would leave a state that nothing removes.
+    // If the execution was purged in the meantime, nothing else would delete the snapshot.
     if store.tenant_of(execution).await?.is_none() {
         store.forget(&tenant, TYPE, &name).await?;
     }

@@ -1,4 +1,4 @@
-//! One fold, page by page.
+//! One fold over the pages of a log.
 
 use noetl_engine::replay::{ReplayEvent, ReplayState, Scope};
 use noetl_model::row::{EventRow, types};
@@ -7,35 +7,36 @@ use noetl_store::StoreError;
 
 use super::{ORGANIZATION, PAGE};
 
-/// Rows of a page when there is room for fewer.
+/// Minimum number of rows in a page, if the limit allows fewer.
 const PAGE_MIN: usize = 500;
 
-/// A fold under way, and what is known of the rows it took.
+/// A fold in progress, with attributes of the rows folded so far.
 pub(super) struct Pass {
     pub(super) state: ReplayState,
-    /// The last row that was looked at.
+    /// ID of the last row read.
     pub(super) last: Option<EventId>,
-    /// How many more events may be folded.
+    /// Number of events that may still be folded.
     pub(super) room: Option<u64>,
-    /// Whether there was an event without room for it.
+    /// Whether an event was left out because of the limit.
     pub(super) is_truncated: bool,
-    /// The `meta` of the event the execution began with.
+    /// `meta` of the execution's first event.
     pub(super) start_meta: Option<Value>,
-    /// The largest place of a folded row.
+    /// Largest sequence number of a folded row.
     pub(super) last_place: Seq,
-    /// The latest time of a folded row.
+    /// Latest time of a folded row.
     pub(super) newest: Timestamp,
-    /// How many rows were folded since the kept state.
+    /// Number of rows folded since the snapshot.
     pub(super) fresh: u64,
-    /// Whether every row so far is of the organization that rows have when they name none.
+    /// Whether every row so far belongs to the default organization.
     pub(super) is_plain: bool,
-    /// Whether a kept state was found that later rows contradict.
+    /// Whether a snapshot was found that later rows contradict.
     pub(super) is_outdated: bool,
-    /// Whether the whole log is known to be the tenant's. Else every row has to say so.
+    /// Whether the whole log is known to belong to the tenant. Otherwise, each row has to name the
+    /// tenant.
     pub(super) is_theirs: bool,
     /// Whether it is the log of an execution.
     pub(super) is_execution: bool,
-    /// Whether it takes rows whosever they are.
+    /// Whether rows of all tenants and organizations are folded.
     pub(super) is_of_everybody: bool,
 }
 
@@ -58,27 +59,27 @@ impl Pass {
         }
     }
 
-    /// Whether a kept state may stand for rows of this fold: it is of an execution that is there,
-    /// with which it goes when that does, and of rows that name no organization.
+    /// Returns `true` if a snapshot may cover rows of this fold: the execution exists, so its purge
+    /// deletes the snapshot, and the rows belong to the default organization.
     pub(super) fn may_be_kept(&self) -> bool {
         let is_of_plain_rows = self.is_of_everybody || self.state.organization_id == ORGANIZATION;
         self.is_execution && is_of_plain_rows
     }
 
-    /// How many rows are worth reading: one more than there is room for shows whether the limit
-    /// cuts. Rows of others take no room, so there may be any number of them to pass over.
+    /// Returns the number of rows to read: one more than the limit allows, which shows whether the
+    /// limit truncates. Rows of other tenants don't count toward the limit, so there may be any
+    /// number of them to skip.
     pub(super) fn wanted(&self) -> usize {
         let room = self.room.map_or(PAGE, |room| usize::try_from(room).unwrap_or(PAGE));
         room.saturating_add(1).clamp(PAGE_MIN, PAGE)
     }
 
-    /// Whether there is certainly room left after this many rows.
+    /// Returns `true` if the limit certainly allows more than this many rows.
     pub(super) fn has_room_beyond(&self, rows: usize) -> bool {
         self.room.is_none_or(|room| usize::try_from(room).is_ok_and(|room| room > rows))
     }
 
-    /// Folds a page. It is plain computation and may be some work, so it leaves the thread that
-    /// serves others.
+    /// Folds a page on a blocking thread, because it may take long.
     pub(super) async fn take(self, rows: Vec<EventRow>) -> Result<Self, StoreError> {
         aside(move || {
             let mut pass = self;
@@ -93,7 +94,7 @@ impl Pass {
         .await
     }
 
-    /// Adds the checksums.
+    /// Adds the checksums on a blocking thread.
     pub(super) async fn sealed(mut self) -> Result<Self, StoreError> {
         aside(move || {
             self.state.seal();
@@ -107,7 +108,8 @@ impl Pass {
         let event = ReplayEvent::of(row);
         let tenant = event.tenant_id.as_deref().unwrap_or(Tenant::DEFAULT);
         let organization = event.organization_id.as_deref().unwrap_or(ORGANIZATION);
-        // What was written here belongs to whom its log does; only rows from elsewhere say it.
+        // Rows written by this control plane belong to the owner of the log; only imported rows
+        // name their tenant.
         let says_so = row.origin == Origin::Imported && tenant == self.state.tenant_id;
         let is_theirs = self.is_theirs || says_so;
         let is_wanted = is_theirs && organization == self.state.organization_id;
@@ -134,7 +136,7 @@ impl Pass {
     }
 }
 
-/// Does some computation on a thread that nobody waits for but the caller.
+/// Runs a computation on a blocking thread.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,4 +1,4 @@
-//! What references refer to: looked up and measured, never handed out.
+//! Resolves references: reads and measures the values, but never returns them.
 
 use std::collections::HashMap;
 
@@ -12,35 +12,35 @@ use super::Replay;
 use super::pass::aside;
 use crate::stored_results::{ResolveError, Resolved};
 
-/// Different places that are looked at in one replay. Each may be a read of a large value.
+/// Maximum number of distinct locators resolved in one replay. Each may be a read of a large value.
 const PLACES_MAX: usize = 10_000;
 
-/// What became of the references of a state.
+/// Resolution of all references in a state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Payloads {
-    /// Every reference, in the order of the execution, its frames and its business objects.
+    /// Each reference, in the order of the execution, its frames, and its business objects.
     pub payload_resolution: Vec<PayloadResolution>,
-    /// All of them in numbers.
+    /// Totals over all references.
     pub payload_resolution_summary: PayloadsSummary,
 }
 
-/// What became of one reference.
+/// Resolution of one reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PayloadResolution {
-    /// Where in the state it is.
+    /// Position of the reference in the state.
     #[serde(flatten)]
     pub label: PayloadLabel,
-    /// What the reference says about what it refers to.
+    /// Summary of the value, as stated in the reference.
     pub reference_summary: PayloadSummary,
     pub resolution: Resolution,
 }
 
-/// Where in a state a reference is.
+/// Position of a reference in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PayloadLabel {
-    /// `execution`, `frame` or `business_object`.
+    /// `execution`, `frame`, or `business_object`.
     pub scope: &'static str,
-    /// The event that brought it.
+    /// Event that introduced the reference.
     pub event_id: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_id: Option<String>,
@@ -48,46 +48,47 @@ pub struct PayloadLabel {
     pub object_key: Option<String>,
 }
 
-/// What a reference led to. What does not apply is null.
+/// Outcome of resolving a reference. Fields that don't apply are null.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Resolution {
-    /// Where it was looked for.
+    /// Locator that was resolved.
     #[serde(rename = "ref")]
     pub locator: Option<String>,
-    /// Whether it was found.
+    /// Whether the value was found.
     pub resolved: bool,
-    /// The SHA-256 of its canonical JSON, or of its bytes when it is no JSON.
+    /// SHA-256 of the value's canonical JSON, or of its bytes if it is not JSON.
     pub checksum: Option<String>,
-    /// How many bytes that is of.
+    /// Number of bytes the checksum covers.
     pub size_bytes: Option<u64>,
-    /// How many rows: of a list, or of the list at `rows`.
+    /// Number of rows: of a list, or of the list at `rows`.
     pub row_count: Option<u64>,
-    /// `null`, `boolean`, `number`, `string`, `array`, `object`, or `bytes` when it is no JSON.
+    /// `null`, `boolean`, `number`, `string`, `array`, `object`, or `bytes` if the value is not
+    /// JSON.
     pub value_type: Option<&'static str>,
-    /// Why it was not found.
+    /// Reason the value was not found.
     pub error: Option<String>,
 }
 
-/// All references in numbers.
+/// Totals over all references.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PayloadsSummary {
-    /// How many there are.
+    /// Number of references in the state.
     pub total: usize,
-    /// How many of them led to something.
+    /// Number of references whose value was found.
     pub resolved: usize,
-    /// How many did not.
+    /// Number of references whose value was not found.
     pub unresolved: usize,
-    /// How many different places they name.
+    /// Number of distinct locators resolved.
     pub unique_refs: usize,
-    /// Whether all of them led to something.
+    /// Whether all values were found.
     pub all_resolved: bool,
-    /// The SHA-256 of the canonical JSON of all resolutions.
+    /// SHA-256 of the canonical JSON of all resolutions.
     pub checksum: String,
 }
 
 impl Replay {
-    /// Looks up what the references of a state refer to. A place that does not answer is an error;
-    /// one that has nothing there is an answer.
+    /// Resolves the references of a state. Fails if a store is unavailable; a missing value is
+    /// reported as unresolved.
     pub(super) async fn resolve(
         &self,
         tenant: &Tenant,
@@ -154,7 +155,7 @@ impl Replay {
     }
 }
 
-/// The references of a state, and where in it they are.
+/// Returns the references of a state, with their positions.
 fn references(state: &ReplayState) -> impl Iterator<Item = (PayloadLabel, &Value)> {
     let label =
         |scope, event_id| PayloadLabel { scope, event_id, frame_id: None, object_key: None };
@@ -178,7 +179,7 @@ fn references(state: &ReplayState) -> impl Iterator<Item = (PayloadLabel, &Value
     of_execution.chain(of_frames).chain(of_objects)
 }
 
-/// The place a reference names; for our own content that is its digest.
+/// Returns the locator of a reference; for a blob of this control plane, its digest.
 fn locator(reference: &Value) -> Option<String> {
     let text = |fields: &Map, keys: &[&str]| {
         keys.iter().find_map(|key| fields.get(*key)?.as_str().map(str::to_owned))
@@ -196,7 +197,7 @@ fn locator(reference: &Value) -> Option<String> {
     text(fields, &keys).or_else(inside).or_else(|| text(fields, &["digest"]))
 }
 
-/// Content by its digest, with the length the reference gives.
+/// Returns the blob with this digest, of the length stated in the reference.
 fn blob_named(place: &str, reference: &Value) -> Option<BlobRef> {
     let digest: Digest = place.parse().ok()?;
     let fields = reference.as_object()?;
@@ -213,7 +214,7 @@ fn unresolved(locator: Option<String>, why: &str) -> Resolution {
 }
 
 async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, StoreError> {
-    // To read a large text is work too.
+    // Parsing a large text takes long too.
     aside(move || match serde_json::from_slice(&bytes) {
         Ok(value) => measure(place, &value),
         Err(_) => Resolution {

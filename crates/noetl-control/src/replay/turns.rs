@@ -1,15 +1,16 @@
-//! Who may fold now: what all folds at once have in memory has to fit.
+//! Limits concurrent folds, so that their memory fits.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Folds of more events than this wait for each other, because their states may be large too.
+/// Number of events above which a fold counts as long. Long folds have a lower limit, because their
+/// states may be large too.
 const LONG: u64 = 100_000;
 const LONG_AT_ONCE: usize = 2;
 
-/// All folds wait when so many are under way: each has two pages.
+/// Maximum number of concurrent folds. Each has two pages in memory.
 const AT_ONCE: usize = 8;
 
-/// Where folds wait for their turn.
+/// Semaphores on which folds wait.
 pub(super) struct Turns {
     any: Semaphore,
     long: Semaphore,
@@ -21,15 +22,15 @@ impl Default for Turns {
     }
 }
 
-/// A turn, until it is dropped.
+/// Permit for one fold. Dropping it releases the permit.
 pub(super) struct Turn<'a> {
     _any: Option<SemaphorePermit<'a>>,
     _long: Option<SemaphorePermit<'a>>,
 }
 
 impl Turns {
-    /// Waits until a fold of up to so many events may begin. Long ones wait for each other first,
-    /// so that while they do they keep no short one from its turn.
+    /// Waits for a permit to fold up to `limit` events. Long folds wait for their own semaphore
+    /// first, so they do not occupy a general permit meanwhile.
     pub(super) async fn take(&self, limit: Option<u64>) -> Turn<'_> {
         // Neither semaphore is ever closed.
         let long = match limit {

@@ -1,4 +1,4 @@
-//! Many reports about one execution: read together, submitted in order, awaited together.
+//! Records many reports about one execution: reads together, submits in order, and waits for all.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -10,48 +10,48 @@ use noetl_store::{CommandRow, NewLine};
 use super::{Report, ReportError, Reports};
 use crate::journal::Queued;
 
-/// Reports of one batch that are submitted and not yet kept. A few commits of the journal: more would
-/// take the room of everyone else in its queue.
+/// Maximum number of reports of one batch that are submitted and not committed. Equals a few
+/// journal commits; more would crowd out other callers in its queue.
 const UNDER_WAY_MAX: usize = 2048;
 
-/// A report that was in the log before.
+/// Whether a report was in the event log before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated(pub bool);
 
-/// A report with what is submitted for it.
+/// A report with the input to submit for it.
 pub(super) struct Prepared {
     pub(super) report: Report,
-    /// `None` when it is only kept.
+    /// Input about a command, or `None` if the report is only stored.
     pub(super) about: Option<Box<About>>,
 }
 
-/// A report about a command.
+/// Input of a report about a command.
 pub(super) struct About {
     pub(super) input: Input,
     pub(super) first_id: Option<EventId>,
-    /// What the step printed.
+    /// Output that the step printed.
     pub(super) printed: Vec<NewLine>,
 }
 
 /// A report in the journal's queue.
 pub(super) enum Sent {
-    /// It is only kept.
+    /// A report that is only stored.
     Kept {
         queued: Queued,
-        /// The id it came with.
+        /// Event ID the report came with.
         asked: Option<EventId>,
     },
-    /// It is about a command.
+    /// A report about a command.
     About { queued: Queued, report: Box<Report>, printed: Vec<NewLine> },
 }
 
-/// Commands that reports of a batch named, each read once.
+/// Commands named by reports of a batch, each read once.
 #[derive(Default)]
 pub(super) struct Commands(HashMap<CommandId, Option<CommandRow>>);
 
 impl Commands {
-    /// Returns the command that a report is about, if the report's type is one of a command and the
-    /// command is of its execution.
+    /// Returns the command that a report is about, if the report has a command's event type and the
+    /// command belongs to its execution.
     pub(super) async fn of(
         &mut self,
         reports: &Reports,
@@ -80,9 +80,13 @@ impl Commands {
 }
 
 impl Reports {
-    /// Takes reports about one execution, in order, and answers for each: its id, and whether it was
-    /// there before. An error means that the store did not answer; a report that was kept by then is
-    /// a repeat when all are taken again.
+    /// Records reports about one execution, in order. Returns for each its event ID and whether it
+    /// was recorded before, or its error.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a store operation failed. Retry the whole batch: reports recorded by
+    /// then count as repeated.
     pub async fn take_all(
         &self,
         tenant: &Tenant,
@@ -90,7 +94,7 @@ impl Reports {
         reports: Vec<Report>,
     ) -> Result<Vec<Result<(EventId, Repeated), ReportError>>, ReportError> {
         let known = self.store.execution(tenant, execution).await.map_err(ReportError::Store)?;
-        // Nothing may be learned about the log of another tenant.
+        // The response must reveal nothing about the log of another tenant.
         let is_own = match &known {
             Some(_) => true,
             None => {
@@ -122,7 +126,7 @@ impl Reports {
                 continue;
             }
             let checked = match self.check(tenant, &mut report) {
-                // A subscription's log, which has no journal.
+                // A subscription's log has no journal.
                 Ok(()) if known.is_none() => {
                     let event = report.event;
                     let noted = self.note(tenant, report).await;
@@ -142,7 +146,7 @@ impl Reports {
                 Err(refused) => answers[place] = Some(Err(refused)),
             }
         }
-        // Each is in the queue before the next, so they keep their order; all are awaited together.
+        // Each report is queued before the next, which preserves their order; then all are awaited.
         let mut under_way = VecDeque::new();
         for (place, report) in prepared {
             if under_way.len() >= UNDER_WAY_MAX
@@ -169,7 +173,7 @@ impl Reports {
         Ok((self.concluded(tenant, sent).await?, Repeated(false)))
     }
 
-    /// Returns the ids of reports that are in the log already.
+    /// Returns the IDs of reports that are already in the event log.
     async fn seen(
         &self,
         execution: ExecutionId,

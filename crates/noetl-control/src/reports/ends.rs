@@ -1,8 +1,8 @@
-//! How commands ended, as our workers elsewhere say it: answer, variables and end at once.
+//! Records completions of remote workers: result, variables, and end of a command in one report.
 //!
-//! A worker of ours says everything in one word, so that the log gets what it would have got from a
-//! worker in this process. The worker has already replaced secrets by the placeholders that it got
-//! with them, whichever server sent them. This process then redacts the secrets it knows itself.
+//! A remote worker sends everything in one request, so the event log gets the same events as from a
+//! local worker. The worker has already replaced secrets by the placeholders that it received with
+//! them, whichever server sent them. This process then redacts the secrets it knows itself.
 
 use std::sync::Arc;
 
@@ -20,23 +20,24 @@ use crate::leasing::{Leased, Of};
 use crate::local::Ended;
 use crate::workers::Scope;
 
-/// How one command ended.
+/// Completion of one command.
 #[derive(Debug)]
 pub struct End {
     pub execution: ExecutionId,
     pub command: CommandId,
-    /// How it ended. With a reference the data are its small fields.
+    /// Outcome of the command. With a reference, the data contains only its small fields.
     pub ended: Ended,
-    /// Where its result is kept, when that is too large for the log.
+    /// Blob with the result, if that is too large for the event log.
     pub reference: Option<BlobRef>,
 }
 
-/// What became of an end.
+/// Outcome of recording a completion.
 #[derive(Debug)]
 pub struct EndTaken {
-    /// Whether it counts. If not, the command was over, or is nobody's: nothing has changed.
+    /// Whether the completion took effect. If not, the command had ended or is unknown, and nothing
+    /// changed.
     pub counts: bool,
-    /// What the worker that said it holds from now on.
+    /// Command handed off to the reporting worker, which now holds its lease.
     pub next: Option<Leased>,
 }
 
@@ -45,8 +46,8 @@ impl EndTaken {
 }
 
 impl Reports {
-    /// Takes how a command ended. A repeat is late, and harmless. With `next` the worker takes something
-    /// of what follows from it.
+    /// Records the completion of a command. A repeated completion counts as late and has no effect.
+    /// With `next`, the worker may be given one of the resulting commands.
     pub async fn take_end(
         &self,
         scope: &Scope,
@@ -116,7 +117,8 @@ impl Reports {
         Ok(Input::Complete(Complete { command, data, reference, is_final, ctx, step, run: None }))
     }
 
-    /// A reference to content that is there, and stays until the log names it.
+    /// Returns a reference to an existing blob, and protects the blob from garbage collection until
+    /// the event log refers to it.
     async fn kept(&self, reference: BlobRef) -> Result<Arc<BlobRef>, ReportError> {
         let missing = || ReportError::NoContent(reference.digest.to_string());
         let digest: Digest = reference.digest.parse().map_err(|_| missing())?;
@@ -126,8 +128,8 @@ impl Reports {
         }
     }
 
-    /// Keeps, once, what was said of a command that somebody else was given meanwhile, or that was
-    /// not wanted any more. What was said twice of one that ended as said is a repeat.
+    /// Records, once, a late completion of a command that has expired or was cancelled. A second
+    /// completion of a command that already completed or failed is a repeat and is not recorded.
     async fn note_late(
         &self,
         execution: ExecutionId,
@@ -140,7 +142,7 @@ impl Reports {
         if !matches!(row.state, CommandState::Expired | CommandState::Cancelled) {
             return Ok(());
         }
-        // The id of the command is that of its `command.issued`; its opposite is nobody's.
+        // A command's ID is the ID of its `command.issued` event; no event has the negated ID.
         let key = command.get().wrapping_neg();
         let known = self.store.find_event(execution, EventId::new(key)).await;
         if known.map_err(ReportError::Store)?.is_some() {
@@ -160,14 +162,14 @@ impl Reports {
         };
         let input = Input::Keep(Box::new(Keep { said, id: None, key: Some(key) }));
         match self.journal.submit(execution, input).await {
-            // Refused: the execution is over for good, or gone.
+            // Rejected: the execution has ended for good or was purged.
             Ok(_) | Err(SubmitError::Refused(_)) => Ok(()),
             Err(error) => Err(ReportError::Submit(error)),
         }
     }
 }
 
-/// What was claimed for the worker that reported.
+/// Returns the command that was handed off to the reporting worker.
 fn handed_out(accepted: &Accepted, of: Of) -> Option<Leased> {
     let command = accepted.handed?;
     let event = accepted.events.iter().find(|event| command == event.id.into())?;
@@ -177,7 +179,7 @@ fn handed_out(accepted: &Accepted, of: Of) -> Option<Leased> {
     }
 }
 
-/// What is kept of an end that changes nothing.
+/// Recorded part of a late completion.
 struct Late {
     event_type: &'static str,
     error: Option<String>,

@@ -1,4 +1,4 @@
-//! What a worker says of a command, as an input to the engine.
+//! Converts a worker's report about a command to an input of the engine.
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{Issued, ToolRun};
@@ -8,7 +8,7 @@ use noetl_store::{LogStream, NewLine};
 use super::Report;
 use crate::lower::{raised, raised_failure};
 
-/// `call.done`: the answer now, the end with `command.completed`.
+/// Returns the input for `call.done`: the result. `command.completed` then ends the command.
 pub(super) fn answered(
     command: CommandId,
     payload: Option<&Value>,
@@ -43,7 +43,7 @@ pub(super) fn answered(
     Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step, run })
 }
 
-/// Returns how a tool ran, from the answer of a published worker.
+/// Returns the exit code and duration of a tool run, from the response of a published worker.
 fn run_in(context: Option<&Value>) -> Option<Box<ToolRun>> {
     let answer = published(context)?;
     let run = ToolRun {
@@ -53,8 +53,8 @@ fn run_in(context: Option<&Value>) -> Option<Box<ToolRun>> {
     (run != ToolRun::default()).then(|| Box::new(run))
 }
 
-/// Returns what a step printed, from the answer of a published worker: other workers send lines while
-/// the step runs. A published `http` tool has the body of the response there, which it didn't print.
+/// Returns the output of a step, from the response of a published worker; other workers send lines
+/// while the step runs. A published `http` tool puts the response body there, which is not output.
 pub(super) fn printed_in(
     command: CommandId,
     at: Timestamp,
@@ -76,21 +76,21 @@ pub(super) fn printed_in(
     streams.into_iter().filter_map(line).collect()
 }
 
-/// A tool's answer as published workers wrap it: with a status of its own.
+/// Returns a tool's response if it has the form of published workers: with its own status.
 fn published(context: Option<&Value>) -> Option<&Map> {
     let answer = context?.as_object()?;
     answer.get("status").is_some_and(Value::is_string).then_some(answer)
 }
 
-/// What the tasks of a pipeline set.
+/// Variables set by the tasks of a pipeline.
 #[derive(Default)]
 struct Updates {
     ctx: Map,
     step: Map,
 }
 
-/// A pipeline's data without the variables its tasks set, which the published worker puts among it.
-/// What was set for an iteration was for its tasks alone.
+/// Separates a pipeline's data from the variables its tasks set, which a published worker puts into
+/// the data. Variables of an iteration are dropped: only its tasks use them.
 fn without_updates(mut data: Value) -> (Value, Updates) {
     let mut split = Updates::default();
     let updates = data.as_object_mut().and_then(|map| map.remove("_context_updates"));
@@ -106,7 +106,8 @@ fn without_updates(mut data: Value) -> (Value, Updates) {
     (data, split)
 }
 
-/// `command.completed`: a tool that returned an error is one, whatever the event is called.
+/// Returns the input for `command.completed`. A tool that returned an error failed, whatever the
+/// event type.
 pub(super) fn ended(command: CommandId, report: &Report) -> Input {
     let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
     let status = said.and_then(Value::as_str).or(report.status.as_deref());

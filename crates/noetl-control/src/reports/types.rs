@@ -1,4 +1,4 @@
-//! Types of reports, and the command that a report names.
+//! Event types of reports, and the command that a report names.
 
 use noetl_model::event::Lifecycle;
 use noetl_model::row::types;
@@ -6,16 +6,16 @@ use noetl_model::{CommandId, Value};
 
 use super::ReportError;
 
-/// The most characters of an event type.
+/// Maximum length of an event type, in bytes.
 const TYPE_MAX: usize = 200;
 
-/// Whether a text can be an event's type: every subject and every label can hold it.
+/// Returns `true` if a text is a valid event type: usable in every bus subject and metric label.
 pub fn is_event_type(text: &str) -> bool {
     let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     !text.is_empty() && text.len() <= TYPE_MAX && text.chars().all(is_text)
 }
 
-/// Types that only the engine decides; a client that could say them could drive executions.
+/// Checks an event type. Rejects types that only the engine writes, because they drive executions.
 pub(super) fn check_type(event_type: &str) -> Result<(), ReportError> {
     if !is_event_type(event_type) {
         return Err(ReportError::BadType(event_type.chars().take(200).collect()));
@@ -41,8 +41,8 @@ pub(super) fn check_type(event_type: &str) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// The command a report names: `<execution>:<step>:<event>`, with `:i<index>` after it for an item of a
-/// loop, or the number alone.
+/// Parses the command that a report names: `<execution>:<step>:<event>`, followed by `:i<index>`
+/// for a loop item, or the number alone.
 pub(super) fn command_named(value: &Value) -> Option<CommandId> {
     match value {
         Value::Number(number) => number.as_i64().map(CommandId::new),
@@ -58,7 +58,7 @@ pub(super) fn command_named(value: &Value) -> Option<CommandId> {
     }
 }
 
-/// The status text of a report that gives none.
+/// Returns the status text of a report without one.
 pub(crate) fn derived_status(event_type: &str) -> &'static str {
     let mentions = |words: &[&str]| words.iter().any(|word| event_type.contains(word));
     if mentions(&["done", "exit", "completed"]) {

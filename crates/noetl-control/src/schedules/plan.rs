@@ -1,12 +1,12 @@
-//! What a row says, read and written. Columns say what starts and when; what else there is to say
-//! stands in `meta`, whose other keys are left as they are.
+//! Converts between schedule rows and their definition. Columns contain the playbook and the time;
+//! `meta` contains the rest, and its other keys are preserved.
 
 use noetl_model::{Map, Timestamp, Value};
 use noetl_playbook::Schedule;
 use noetl_playbook::schedule::{Cron, Missed, Overlap, When, ZONE, Zone};
 use noetl_store::ScheduleRow;
 
-/// How a schedule runs.
+/// Timing policy of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
     pub(super) when: When,
@@ -15,7 +15,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What a row means. Rows may be older than the check, so each part may be wrong.
+    /// Parses a row. Rows may predate validation, so each part may be invalid.
     pub(super) fn of(row: &ScheduleRow) -> Result<Self, String> {
         let said = &row.schedule;
         let at = text(row, "at");
@@ -31,7 +31,7 @@ impl Plan {
             (None, None, Some(at)) => {
                 When::Once { at: at.parse().map_err(|_| format!("'{at}' is no time"))? }
             }
-            // A row with nothing but a time runs then.
+            // A row with nothing but a next run time runs once, then.
             (None, None, None) => match said.next_run_at {
                 Some(at) => When::Once { at },
                 None => return Err("nothing says when it runs".to_owned()),
@@ -43,7 +43,7 @@ impl Plan {
     }
 }
 
-/// The columns that say when.
+/// Columns that define the time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Columns {
     pub(super) cron: Option<String>,
@@ -76,7 +76,7 @@ impl Columns {
     }
 }
 
-/// What `meta` holds of a schedule, over what it held before.
+/// Returns the `meta` of a schedule, merged into the existing one.
 pub(super) fn meta(
     known: Option<&ScheduleRow>,
     name: Option<String>,
@@ -104,7 +104,7 @@ pub(super) fn meta(
     Value::Object(meta)
 }
 
-/// A row in the words of a document's `spec`.
+/// Returns a row in the form of a document's `spec`.
 pub(super) fn spec_of(row: &ScheduleRow) -> Map {
     let said = &row.schedule;
     let fields = [
@@ -122,8 +122,8 @@ pub(super) fn spec_of(row: &ScheduleRow) -> Map {
     fields.into_iter().filter_map(|(name, said)| Some((name.to_owned(), said?))).collect()
 }
 
-/// The first run of a schedule that is made or let run again now. What is to run once has a run
-/// until it had it.
+/// Returns the first run of a schedule that is created or enabled now. A one-time schedule has a
+/// run until it has run.
 pub(super) fn first(when: &When, last: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match when {
         When::Once { at } if last.is_some_and(|last| last >= *at) => None,

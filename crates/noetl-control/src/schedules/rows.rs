@@ -1,5 +1,5 @@
-//! Rows of schedules, made and changed. A change that leaves alone when a schedule runs leaves alone
-//! its next run too.
+//! Creates and changes schedule rows. A change that does not affect the timing keeps the next run
+//! time.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 use super::plan::{self, Columns, Plan};
 use crate::ids::Ids;
 
-/// The kind of documents that schedules are made of.
+/// Kind of the documents that define schedules.
 pub(crate) const KIND: &str = "schedule";
 
-/// Makes and changes rows. Cheap to clone.
+/// Creates and changes schedule rows. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ScheduleRows {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Ids,
-    /// Told when this process changes a row.
+    /// Notified when this process changes a row.
     pub(super) changed: Arc<Notify>,
 }
 
@@ -30,10 +30,10 @@ impl ScheduleRows {
         Self { store, clock, ids, changed: Arc::default() }
     }
 
-    /// Makes the row of the document at a path as its newest version has it, and removes it when
-    /// there is no such document any more. It looks again afterwards: of two callers at once, in
-    /// whatever processes, the later write may be of the earlier version. With the kind of what was
-    /// registered, most documents are of no interest.
+    /// Updates the row of a document to its latest version, and deletes the row if the document no
+    /// longer exists. Repeats until the latest version is unchanged afterwards: of two concurrent
+    /// callers, in any processes, the later write may be of the earlier version. With `kind`, the
+    /// kind of the registered document, other kinds are skipped early.
     pub(crate) async fn follow(
         &self,
         tenant: &Tenant,
@@ -57,7 +57,7 @@ impl ScheduleRows {
         }
     }
 
-    /// Makes the row of a path as this version of its document has it.
+    /// Updates the row of a path to this version of its document.
     async fn make(
         &self,
         tenant: &Tenant,
@@ -152,8 +152,8 @@ impl ScheduleRows {
     }
 }
 
-/// The schedule of the document at a path: the same for everybody, so that two who register it at once
-/// make one schedule.
+/// Returns the schedule ID of the document at a path. Deterministic, so concurrent registrations
+/// create one schedule.
 fn id_of(tenant: &Tenant, path: &str) -> ScheduleId {
     let digest = Sha256::new().chain_update(tenant.as_str()).chain_update([0]).chain_update(path);
     let digest: [u8; 32] = digest.finalize().into();

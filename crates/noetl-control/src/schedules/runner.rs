@@ -1,5 +1,5 @@
-//! Starts what is due. Every process does: whoever comes first fixes which execution a run is, and
-//! all of them start that one, which begins once. What a crash leaves is a row that is still due.
+//! Starts scheduled runs that are due. Every process does: the first one fixes the execution ID of
+//! a run, and all start that execution, which begins once. After a crash, the row is still due.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,40 +16,40 @@ use super::{Schedules, parent, request};
 use crate::executions::{Fixed, StartError};
 use crate::journal::SubmitError;
 
-/// Schedules that are dealt with at a time, besides those that wait.
+/// Schedules processed at a time, besides those that wait.
 const PAGE: usize = 100;
 
-/// The slow look: what another process wrote is found by it.
+/// Maximum pause between checks. Finds rows written by other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// How long after a failure it is tried again.
+/// Retry delay after a failure.
 const REST: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether what a run waits for has ended.
+/// Poll interval while a run waits for an earlier one to end.
 const WAITING_LOOK: Duration = Duration::from_secs(2);
 
-/// How late a run may be that is not to be made up for.
+/// Maximum delay of a run under `missed: skip`.
 const LATE_MAX: Duration = Duration::from_secs(60);
 
-/// How many runs that overlap are looked at.
+/// Maximum number of overlapping runs considered.
 const OVERLAPS_MAX: usize = 100;
 
-/// What became of a schedule that was due.
+/// Outcome of processing a due schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dealt {
-    /// It is due no more, or somebody else deals with it.
+    /// The schedule is no longer due, or another process handles it.
     Done,
-    /// It waits for an earlier run.
+    /// The run waits for an earlier one.
     Waits,
-    /// It is to be tried again.
+    /// The attempt failed and is retried.
     Again,
 }
 
-/// Starts what is due.
+/// Background task that starts due runs.
 pub(crate) struct Runner {
     schedules: Schedules,
     closing: CancellationToken,
-    /// Schedules that were seen to wait, which others must not wait behind.
+    /// Number of schedules found waiting. Added to the page size, so they do not block others.
     waiting: AtomicUsize,
 }
 
@@ -64,7 +64,7 @@ impl Runner {
             let pause = match self.pass().await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    warn!(%error, "schedules are not read yet");
+                    warn!(%error, "failed to read schedules, retrying");
                     REST
                 }
             };
@@ -76,7 +76,7 @@ impl Runner {
         }
     }
 
-    /// Starts what is due; answers how long there is nothing to do.
+    /// Starts due runs once. Returns the time until there is more to do.
     async fn pass(&self) -> Result<Duration, StoreError> {
         let store = &self.schedules.rows.store;
         let Some(next) = store.next_schedule().await? else { return Ok(LOOK_EVERY) };
@@ -87,7 +87,7 @@ impl Runner {
         let most = PAGE + self.waiting.load(Ordering::Relaxed);
         let rows = store.ready_schedules(most).await?;
         if rows.is_empty() {
-            // The store's clock is behind ours, or somebody else dealt with it.
+            // The store's clock is behind this process's, or another process handled it.
             return Ok(Duration::from_secs(1));
         }
         let dealt = rows.iter().map(|row| self.schedules.deal(row));
@@ -107,8 +107,8 @@ impl Runner {
 }
 
 impl Schedules {
-    /// Starts what is due, once, and answers how long there is nothing to do: what a process does by
-    /// itself all the time, for whoever moves the clock.
+    /// Starts due runs once. Returns the time until there is more to do. The background task does
+    /// this continuously; call it directly after moving a simulated clock.
     pub async fn start_due(&self) -> Result<Duration, StoreError> {
         Runner::new(self.clone(), CancellationToken::new()).pass().await
     }
@@ -117,7 +117,7 @@ impl Schedules {
         match self.start_one(row).await {
             Ok(dealt) => dealt,
             Err(error) => {
-                warn!(schedule.id = %row.schedule.id, %error, "a scheduled run is not started yet");
+                warn!(schedule.id = %row.schedule.id, %error, "failed to start scheduled run, retrying");
                 Dealt::Again
             }
         }
@@ -130,13 +130,13 @@ impl Schedules {
             Err(why) => return self.move_on(row, due, None, &format!("failed: {why}")).await,
         };
         let now = self.rows.clock.now();
-        // Somebody who had read it before that run set it back. Runs only go forward.
+        // A writer that had read the row before that run reset its time. Runs only move forward.
         if let Some(last) = row.last_run_at.filter(|last| *last >= due) {
             let status = row.last_status.clone().unwrap_or_default();
             return self.move_on(row, due, plan.when.next(due, last.max(now)), &status).await;
         }
         let following = plan.when.next(due, due);
-        // What was fixed is to run, however late that is by now.
+        // A run with a fixed execution ID is started, however late.
         if plan.missed == Missed::Skip && row.run.is_none() {
             let step = following.map_or(LATE_MAX, |next| next.since(due));
             if now.since(due) > LATE_MAX.min(step) {
@@ -163,7 +163,8 @@ impl Schedules {
                 _ => {}
             }
         }
-        // Looked at again: meanwhile somebody may have moved it on, paused or removed it.
+        // Checked again, because the schedule may have been advanced, paused, or deleted in the
+        // meantime.
         if self.fix(row, due).await? != Some(execution) {
             return Ok(Dealt::Done);
         }
@@ -177,7 +178,7 @@ impl Schedules {
         execution: ExecutionId,
         next: Option<Timestamp>,
     ) -> Result<Dealt, StartError> {
-        // Whoever starts it does so with the same key.
+        // Every process that starts it uses the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
         let started = match self.executions.prepare(&row.tenant, request(row, Some(due))).await {
             Ok(ready) => self.executions.start_as(&row.tenant, &ready, fixed).await,
@@ -188,10 +189,10 @@ impl Schedules {
             | Err(StartError::Submit(
                 SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
             )) => {
-                info!(schedule.id = %row.schedule.id, execution.id = %execution, due = %due, "a schedule started a playbook");
+                info!(schedule.id = %row.schedule.id, execution.id = %execution, due = %due, "scheduled run started");
                 "started".to_owned()
             }
-            // Trying again would fail again. It is said, and the schedule goes on.
+            // A retry would fail as well. The failure is recorded, and the schedule advances.
             Err(StartError::NotFound(why)) => format!("failed: {why}"),
             Err(StartError::Submit(SubmitError::Refused(Refusal::Workload(why)))) => {
                 format!("failed: {why}")
@@ -204,7 +205,8 @@ impl Schedules {
         self.move_on(row, due, next, &status).await
     }
 
-    /// The execution a run is: the first that anybody fixed.
+    /// Returns the execution ID of a run: the first that any process fixed, or `None` if the run is
+    /// no longer due.
     async fn fix(
         &self,
         row: &ScheduleRow,
@@ -224,7 +226,7 @@ impl Schedules {
         status: &str,
     ) -> Result<Dealt, StartError> {
         let moved = self.rows.store.move_on(&row.tenant, row.schedule.id, due, next, status).await;
-        // Somebody else may have, which is as good, and counts it.
+        // If another process advanced the schedule, that process counts the run.
         if moved.map_err(StartError::Store)? {
             self.count(due, status);
         }
@@ -245,7 +247,7 @@ impl Schedules {
         }
     }
 
-    /// Runs of a schedule that still run, but for this one.
+    /// Returns the running executions of a schedule, except this one.
     async fn earlier(
         &self,
         row: &ScheduleRow,
@@ -266,7 +268,7 @@ impl Schedules {
         let reason = format!("the next run of schedule {} is due", row.schedule.id);
         for id in earlier {
             match self.executions.cancel(&row.tenant, *id, Some(reason.clone())).await {
-                // It ended meanwhile.
+                // The execution ended in the meantime.
                 Ok(()) | Err(SubmitError::Refused(_)) => {}
                 Err(error) => return Err(StartError::Submit(error)),
             }

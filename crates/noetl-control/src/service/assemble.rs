@@ -137,7 +137,7 @@ impl Control {
             closing.clone(),
         );
         let mut tasks = vec![tokio::spawn(write_logs)];
-        // Later than all that submits to them: what that has begun is still decided.
+        // Closed after all tasks that submit to the writers, so their inputs are still decided.
         let (sealing, mut writers) = (CancellationToken::new(), Vec::new());
         let held = Held::default();
         let beside = Beside {
@@ -184,11 +184,11 @@ impl Control {
             tasks.extend(beside.start(database, due_written));
         }
         tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
-        // Kept to the very end: what is queued is still decided and committed while this closes.
+        // Held until the end: queued inputs are still decided and committed during shutdown.
         let leaving = CancellationToken::new();
         let others = identity.others().await.map_err(OpenError::Store)?;
         let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
-        // Larger than every id in the store, smaller than every id this process issues.
+        // Larger than every ID in the store, smaller than every ID this process mints.
         let newest = ids.event().into();
         let resumed = if options.resume {
             let resumed = recovery::resume(&*store, &journal, &dispatch, newest).await;

@@ -1,4 +1,4 @@
-//! What is done for a database beside its journal.
+//! Background tasks of a database, besides its journal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::retention::Retainer;
 
-/// What the tasks of every database share.
+/// Dependencies shared by the tasks of all databases.
 pub(super) struct Beside {
     pub(super) everywhere: Arc<dyn Store>,
     pub(super) journal: Journal,
@@ -32,15 +32,15 @@ pub(super) struct Beside {
     pub(super) held: Held,
     pub(super) metrics: Arc<Metrics>,
     pub(super) lost: LostReports,
-    /// How long the lease of a process lasts.
+    /// Duration of a process lease.
     pub(super) lease: Duration,
-    /// How long a lease of a command lasts that its worker renews.
+    /// Duration of a command lease that its worker renews.
     pub(super) worker_lease: Duration,
     pub(super) closing: CancellationToken,
 }
 
 impl Beside {
-    /// Delivers what is due, ends leases that are over, and finds what processes left that are gone.
+    /// Starts the tasks that deliver timers, expire leases, and recover work of dead processes.
     pub(super) fn start(
         &self,
         database: &Arc<dyn Store>,
@@ -72,8 +72,8 @@ impl Beside {
                 journal: self.journal.clone(),
                 dispatch: self.dispatch.clone(),
                 due: due_written,
-                // What a process held is missed once its lease has ended; looking more often than
-                // that finds little.
+                // A process's work is orphaned once its lease has expired; more frequent scans find
+                // little.
                 every: self.lease * 2 / 3,
                 closing: self.closing.clone(),
             };
@@ -82,7 +82,7 @@ impl Beside {
         tasks
     }
 
-    /// Removes what is old, from all databases.
+    /// Starts the retention task for all databases.
     pub(super) fn retain(&self, blobs: Arc<dyn Blobs>, policy: Policy) -> JoinHandle<()> {
         let retainer = Retainer {
             store: self.everywhere.clone(),

@@ -1,4 +1,4 @@
-//! How a control plane ends.
+//! Shuts a control plane down.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,25 +13,26 @@ use crate::dispatch::Waiting;
 use crate::journal::SubmitError;
 use crate::recovery;
 
-/// How long handing back may take. Others miss what is left when its lease has ended.
+/// Maximum time to release commands. Commands left after it become available once their lease
+/// expires.
 const HAND_BACK_MAX: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a claim under way has ended, or a command.
+/// Poll interval for the end of a claim in flight or of a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How many commands are handed back at a time.
+/// Number of commands released concurrently.
 const TOGETHER: usize = 32;
 
 impl Control {
-    /// Hands out no further command. What runs may still end and be reported.
+    /// Stops assigning commands. Running commands may still end and be reported.
     pub fn drain(&self) {
         self.dispatch.close();
         self.draining.cancel();
     }
 
-    /// Claims nothing more and waits until nothing runs here that may not run twice, but for what is
-    /// of `own`. What was claimed before still begins. `waits` is told how much there is to wait for,
-    /// if there is anything.
+    /// Stops claiming and waits until no command runs in this process that must not run twice,
+    /// except those of `own`. Commands claimed before still start. Calls `waits` with the number of
+    /// such commands, if there are any.
     pub async fn finish_once(&self, own: ExecutionId, waits: impl FnOnce(usize)) {
         self.dispatch.close();
         let mut waits = Some(waits);
@@ -49,13 +50,13 @@ impl Control {
         }
     }
 
-    /// Commits what was submitted and stops. Commands that still run are handed back where others
-    /// could go on with them at once; elsewhere they are found again at the next start.
+    /// Commits submitted inputs and stops. On a shared store, commands that still run are released,
+    /// so other processes can run them at once; otherwise they are recovered at the next start.
     pub async fn close(&self) {
         self.drain();
         self.closing.cancel();
         for task in self.tasks.lock().await.drain(..) {
-            // One that panicked has nothing left to do.
+            // A task that panicked needs no cleanup.
             let _ = task.await;
         }
         if self.store.is_shared() {
@@ -71,16 +72,16 @@ impl Control {
         }
     }
 
-    /// Gives back what this process holds, and tells others to look for that and for timers that it
-    /// would have delivered.
+    /// Releases this process's commands, and notifies other processes of them and of the timers
+    /// that this process would have delivered.
     async fn leave_to_others(&self) {
         if tokio::time::timeout(HAND_BACK_MAX, self.hand_back()).await.is_err() {
-            warn!("what ran here is handed out again only when its lease has ended");
+            warn!("shutdown timeout reached, remaining commands wait for lease expiry");
         }
-        // Without an answer they find it when they look by themselves.
+        // Without the notification, other processes find the work in their next scan.
         let said = tokio::time::timeout(HAND_BACK_MAX, self.store.say_work_left()).await;
         if !matches!(said, Ok(Ok(()))) {
-            warn!("other processes were not told that this one ends");
+            warn!("failed to notify other processes of shutdown");
         }
     }
 
@@ -106,11 +107,11 @@ impl Control {
         let reason = "the process that held it ended and gave it back";
         let input = Input::Expire(recovery::ended(held.command, reason, may_have_run));
         match self.leasing.journal.submit(held.execution, input).await {
-            // Refused when it is over already.
+            // Rejected if the command has already ended.
             Ok(_) | Err(SubmitError::Refused(_)) => self.dispatch.ended(held.command),
-            // It is tried again for as long as there is time.
+            // Retried as long as time remains.
             Err(error) => {
-                warn!(execution.id = %held.execution, %error, "a command is not handed back yet");
+                warn!(execution.id = %held.execution, %error, "failed to release command, retrying");
             }
         }
     }

@@ -1,20 +1,20 @@
-//! How a start fails.
+//! Startup errors of a control plane.
 
 use noetl_store::StoreError;
 
 use crate::identity::IdentityError;
 use crate::journal::SubmitError;
 
-/// Why a control plane did not start.
+/// Errors returned by [`Control::open`](crate::Control::open).
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The process has no number of its own.
+    /// No machine ID could be acquired.
     #[error(transparent)]
     Identity(IdentityError),
-    /// The store did not answer.
+    /// A store operation failed.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
-    /// Unfinished executions could not go on.
+    /// Unfinished executions could not be resumed.
     #[error("unfinished executions could not be resumed")]
     Resume(#[source] SubmitError),
 }

@@ -1,11 +1,11 @@
-//! What is counted.
+//! Refreshes gauges that are read from the store.
 
 use noetl_store::SubscriptionState;
 
 use super::Control;
 
 impl Control {
-    /// Reads what is counted in the store rather than here. What cannot be read keeps its last
+    /// Reads the gauges whose values are in the store. A gauge that cannot be read keeps its last
     /// value.
     pub async fn measure(&self) {
         self.metrics.set_spans(self.traces.counts());

@@ -1,4 +1,4 @@
-//! What a control plane answers by itself, and what other services take from it.
+//! Accessors of a control plane.
 
 use noetl_model::Timestamp;
 use noetl_store::Policy;
@@ -12,17 +12,17 @@ impl Control {
         self.dispatch.announcements()
     }
 
-    /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
+    /// Deletes the data that a policy does not retain, and reports it. A dry run deletes nothing.
     pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
         crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
     }
 
-    /// The time, by the clock that new events get.
+    /// Returns the current time, by the clock that timestamps events.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// How many appends met one of another process first, and were decided again.
+    /// Returns the number of appends that conflicted with another process and were decided again.
     pub fn conflicts(&self) -> u64 {
         self.metrics.conflicts.get()
     }

@@ -1,4 +1,4 @@
-//! Who acts on a subscription: one runtime at a time, under a lease, while others wait for it.
+//! Leases of subscription runtimes: one runs a subscription at a time, while others wait.
 
 use std::time::Duration;
 
@@ -7,29 +7,30 @@ use tokio::sync::watch;
 
 use super::{SubscriptionError, Subscriptions};
 
-/// The lease of whoever acts on a subscription.
+/// Returns the lease name of the runtime of a subscription.
 pub(super) fn acting(id: SubscriptionId) -> String {
     format!("subscription:{id}")
 }
 
-/// How the leases begin of those who wait to.
+/// Returns the lease name prefix of the runtimes that wait for a subscription.
 fn waiting(id: SubscriptionId) -> String {
     format!("subscription:{id}:waits:")
 }
 
 impl Subscriptions {
-    /// Changes when a subscription was registered or moved in this process.
+    /// Returns a receiver that changes when this process registers or moves a subscription.
     pub fn moves(&self) -> watch::Receiver<()> {
         self.moves.subscribe()
     }
 
-    /// Whether other processes move subscriptions too, which [`Self::moves`] does not tell of.
+    /// Returns `true` if other processes can move subscriptions too, which [`Self::moves`] doesn't
+    /// report.
     pub fn is_shared(&self) -> bool {
         self.store.is_shared()
     }
 
-    /// Lets a runtime act on a subscription for `ttl` from now, or go on with it. False when another
-    /// does; then this one is known to wait for so long.
+    /// Acquires or renews the lease of a runtime on a subscription for `ttl`. Returns `false` if
+    /// another runtime holds it; then this one is recorded as waiting for `ttl`.
     pub async fn hold(
         &self,
         tenant: &Tenant,
@@ -48,7 +49,7 @@ impl Subscriptions {
         Ok(false)
     }
 
-    /// Ends that a runtime acts on a subscription, or waits to.
+    /// Releases the lease of a runtime on a subscription, or ends its wait.
     pub async fn let_go(
         &self,
         tenant: &Tenant,
@@ -62,12 +63,12 @@ impl Subscriptions {
         for lease in live.iter().filter(|lease| lease.holder == holder && is_its(&lease.name)) {
             self.store.release(lease).await.map_err(SubscriptionError::Store)?;
         }
-        // Whoever waits in this process need not wait for its next look.
+        // Wakes runtimes of this process that wait, before their next poll.
         self.moves.send_replace(());
         Ok(())
     }
 
-    /// Whether a runtime other than this one waits to act on a subscription.
+    /// Returns `true` if another runtime waits for the subscription.
     pub async fn is_awaited(
         &self,
         tenant: &Tenant,

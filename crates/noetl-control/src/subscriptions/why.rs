@@ -1,7 +1,7 @@
-//! Why a subscription takes messages, or takes none.
+//! Explains why a subscription receives messages or not.
 //!
-//! Its state says what was asked of it; who acts on it is in its lease, and what is in the way was told in its
-//! log by whoever does.
+//! The row contains the requested state, the lease names the runtime, and the runtime reports
+//! obstacles in the subscription's event log.
 
 use noetl_model::{Event, Fact, Seq, SubscriptionId, Tenant, Timestamp, Value};
 use noetl_playbook::subscription_spec;
@@ -10,25 +10,26 @@ use noetl_store::{Lease, SubscriptionRow, SubscriptionState};
 use super::running::acting;
 use super::{SubscriptionError, Subscriptions};
 
-/// Events read at a time, and how often: trouble is told twice a minute at most, so this is weeks of it.
+/// Events read at a time, and maximum number of reads. Runtimes report an obstacle twice a minute
+/// at most, so this covers weeks.
 const PAGE: usize = 1000;
 const PAGES_MAX: usize = 100;
 
-/// Why a subscription stands as it does.
+/// Explanation of a subscription's state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionWhy {
     pub row: SubscriptionRow,
-    /// Why, in one sentence.
+    /// Reason in one sentence.
     pub what: String,
-    /// What would change that; nothing when all is well.
+    /// Event that would change the state; `None` if all is well.
     pub would_move_it: Option<String>,
-    /// Since when it is so.
+    /// Time since which the reason holds.
     pub since: Timestamp,
-    /// The runtime that acts on it, and until when it certainly does.
+    /// Runtime that holds the lease, and the expiration of that lease.
     pub runtime: Option<(String, Timestamp)>,
 }
 
-/// What was last told of the way between a source and executions.
+/// Latest reported obstacles between a source and executions.
 #[derive(Default)]
 struct Told {
     source: Option<(Timestamp, String)>,
@@ -53,7 +54,7 @@ impl Told {
 }
 
 impl Subscriptions {
-    /// Why a subscription stands as it does; nothing when it is not known.
+    /// Returns the explanation of a subscription's state, or `None` if it does not exist.
     pub async fn why(
         &self,
         tenant: &Tenant,
@@ -71,7 +72,7 @@ impl Subscriptions {
         Ok(Some(explained(row, is_pushed, lease, told)))
     }
 
-    /// Whether its messages are handed to it, so that nobody has to fetch them.
+    /// Returns `true` if messages are pushed, so no runtime has to fetch them.
     async fn is_pushed(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! Keeps rows of executions from elsewhere.
+//! Imports rows of executions that another control plane drives.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Materializer {
 
     fn refuse(&self, message: &Given, why: &str) {
         self.metrics.events_rejected.with_label_values(&["materializer"]).inc();
-        warn!(subject = message.subject, why, "a message of the event stream is not kept");
+        warn!(subject = message.subject, why, "rejecting event stream message");
     }
 }
 

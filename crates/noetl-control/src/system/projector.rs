@@ -1,4 +1,4 @@
-//! Brings snapshots of executions up to date.
+//! Advances snapshots of executions.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl Projector {
     }
 }
 
-/// The one column that is looked at.
+/// Column of a row that the projector reads.
 #[derive(Deserialize)]
 struct About {
     execution_id: i64,
@@ -27,8 +27,8 @@ struct About {
 
 #[async_trait]
 impl Work for Projector {
-    /// Once for each execution, however many of its rows came along. What is about none is nothing
-    /// to this reader.
+    /// Advances each execution once, however many of its rows are in the batch. Ignores messages
+    /// without an execution.
     async fn deal(&self, given: &[Given]) -> Result<(), NotYet> {
         let mut heard_of: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for (place, message) in given.iter().enumerate() {
@@ -40,7 +40,7 @@ impl Work for Projector {
         for (execution, places) in heard_of {
             let advanced = self.0.advance(ExecutionId::new(execution)).await;
             if let Err(why) = advanced {
-                // The next execution may be in a shard that answers.
+                // The next execution may be in a shard that is available.
                 let not_yet = not_yet.get_or_insert(NotYet { places: Vec::new(), why });
                 not_yet.places.extend(places);
             }

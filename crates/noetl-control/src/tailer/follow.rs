@@ -1,4 +1,4 @@
-//! Reading and publishing under one holding of the lease.
+//! Reads and publishes rows during one term of the lease.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::{NAME, Tailer};
 use crate::publishing::{pause, payload_limit};
 
 pub(super) enum Followed {
-    /// The lease is another's.
+    /// Another process holds the lease.
     Fenced,
-    /// The bus is away.
+    /// The bus is unavailable.
     BusAway,
 }
 
-/// How far each source is.
+/// Published position by source.
 type Cursors = BTreeMap<Source, i64>;
 
-/// Why a look or a move came to nothing.
+/// Reasons to stop publishing.
 enum Stop {
     Fenced,
     Store(StoreError),
@@ -35,7 +35,7 @@ impl From<StoreError> for Stop {
 }
 
 impl Tailer {
-    /// Publishes what is committed for as long as lease, store and bus last.
+    /// Publishes committed rows until the lease, the store, or the bus fails.
     pub(super) async fn follow(&self, held: &Held) -> Result<Followed, StoreError> {
         match self.publish_all(held).await {
             Ok(followed) => Ok(followed),
@@ -73,13 +73,14 @@ impl Tailer {
                 is_ensured = true;
             }
             if page.is_empty() {
-                // Rows without a lane are those of an adopted database, and there come no more.
+                // Rows without a commit lane come from an adopted database, and no more of them
+                // appear.
                 if at.remove(&Source::Adopted).is_some() {
                     continue;
                 }
                 tokio::select! {
                     () = tokio::time::sleep(self.options.poll) => {}
-                    // A sender that is gone will say nothing more.
+                    // A closed sender sends no more notifications.
                     Ok(()) = woken.changed() => {}
                 }
                 continue;
@@ -110,23 +111,23 @@ impl Tailer {
         }
     }
 
-    /// Says once that something is wrong, not at every try.
+    /// Logs the first of consecutive failures only.
     fn complain(&self, failures: u32, error: &dyn std::error::Error) {
         if failures == 1 {
             let database = &*self.database;
-            warn!(database, %error, "events cannot be published; trying again");
+            warn!(database, %error, "event publishing failed, retrying");
         }
     }
 
-    /// Where to go on in every lane: where the cursor is, else at the newest position or at the
-    /// beginning. That is kept at once, so that a restart does not skip what was committed since.
+    /// Returns the start position of every commit lane: its cursor, or else the latest or first
+    /// position. A new cursor is stored at once, so a restart does not skip rows committed since.
     async fn cursors(&self, held: &Held) -> Result<Cursors, Stop> {
         let mut at = Cursors::new();
         for Lane { number, newest } in self.store.lanes().await? {
             let first = if self.options.backfill { 0 } else { newest };
             at.insert(Source::Lane(number), self.cursor(held, Source::Lane(number), first).await?);
         }
-        // Rows without a lane were there before everything else, and are published first.
+        // Rows without a commit lane predate all others and are published first.
         let first = if self.options.backfill { i64::MIN } else { i64::MAX };
         at.insert(Source::Adopted, self.cursor(held, Source::Adopted, first).await?);
         Ok(at)
@@ -145,7 +146,8 @@ impl Tailer {
         Ok(at)
     }
 
-    /// The next rows of every source, the limit shared out among those that have any.
+    /// Reads the next rows of every source. The batch size is divided among the sources that have
+    /// any.
     async fn read(&self, at: &Cursors, refused: &Refused) -> Result<Page, StoreError> {
         let limit = payload_limit(&*self.bus);
         let mut page = Page::default();

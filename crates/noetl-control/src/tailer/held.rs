@@ -1,4 +1,4 @@
-//! A lease that is kept.
+//! A lease that the tailer renews.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,7 +8,7 @@ use noetl_store::{Lease, Store, StoreError};
 use tokio::time::Instant;
 use tracing::warn;
 
-/// A lease, with when it was last known to be ours by this process's own clock.
+/// A lease, with the time at which this process's clock last confirmed it.
 pub(super) struct Held {
     pub(super) lease: Lease,
     ttl: Duration,
@@ -16,7 +16,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Takes a name, if nobody else has it.
+    /// Acquires the lease, if no other process holds it.
     pub(super) async fn take(
         store: &dyn Store,
         name: &str,
@@ -28,13 +28,13 @@ impl Held {
         Ok(lease.map(|lease| Self { lease, ttl, known_at: Mutex::new(asked_at) }))
     }
 
-    /// Whether it is certainly ours at this moment. A process that stood still for a while is not
-    /// certain before it has asked again.
+    /// Returns `true` if this process certainly holds the lease now. A process that was suspended
+    /// is not certain until the next renewal.
     pub(super) fn is_certain(&self) -> bool {
         self.known_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.ttl
     }
 
-    /// Renews it again and again, and returns when it is another's or may be.
+    /// Renews the lease periodically, and returns when another process holds it or may hold it.
     pub(super) async fn lost(&self, store: &dyn Store) {
         loop {
             tokio::time::sleep(self.ttl / 3).await;
@@ -45,7 +45,7 @@ impl Held {
                 }
                 Ok(false) => return,
                 Err(error) => {
-                    warn!(%error, "the lease of the event log was not renewed");
+                    warn!(%error, "failed to renew tailer lease");
                     if !self.is_certain() {
                         return;
                     }
@@ -54,7 +54,7 @@ impl Held {
         }
     }
 
-    /// Gives it back.
+    /// Releases the lease, so another process can acquire it at once.
     pub(super) async fn release(self, store: &dyn Store) -> Result<(), StoreError> {
         store.release(&self.lease).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! Rows as messages, and what became of them.
+//! Converts rows to messages and tracks their outcome.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,22 +12,22 @@ use tracing::warn;
 use crate::metrics::type_label;
 use crate::stream_metrics::StreamMetrics;
 
-/// What a row without a type is published as.
+/// Event type under which a row without one is published.
 const UNTYPED: &str = "unknown";
 
-/// How often a row that the bus refuses is tried.
+/// Maximum number of attempts for a row that the bus rejects.
 const TRIES_MAX: u32 = 3;
 
-/// Which cursor a row counts for.
+/// Source of a row, which determines its cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Source {
-    /// A lane of the log.
+    /// A commit lane of the log.
     Lane(u16),
-    /// The rows of an adopted database that have no lane.
+    /// Rows of an adopted database, which have no commit lane.
     Adopted,
 }
 
-/// Rows that the bus refused, and how often. Bounded by the rows of one page.
+/// Number of rejections by row. Bounded by the rows of one page.
 #[derive(Debug, Default)]
 pub(super) struct Refused(HashMap<(Source, i64), u32>);
 
@@ -37,34 +37,34 @@ impl Refused {
     }
 }
 
-/// One row on its way.
+/// A row to publish.
 struct Entry {
     source: Source,
     position: i64,
     label: &'static str,
     event: String,
-    /// None when it is on its way, or when there is nothing that could be published.
+    /// Message of the row; `None` once it is sent, or if the row cannot be published.
     message: Option<Message>,
     is_sent: bool,
 }
 
-/// Rows that are published together, those of a source in their order.
+/// Rows published together. The rows of a source are in order.
 #[derive(Default)]
 pub(super) struct Page {
     entries: Vec<Entry>,
     pub(super) oldest: Option<Timestamp>,
 }
 
-/// What became of a page.
+/// Outcome of publishing a page.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How far each source came without a gap.
+    /// Last position of each source before the first unpublished row.
     pub(super) reached: BTreeMap<Source, i64>,
-    /// Whether all of it is done.
+    /// Whether every row was published or skipped.
     pub(super) is_complete: bool,
-    /// Whether there is no stream that takes it.
+    /// Whether the stream does not exist.
     pub(super) has_no_stream: bool,
-    /// What the bus said of the first row that is not done.
+    /// Error of the first row that was neither published nor skipped.
     pub(super) error: Option<PublishError>,
 }
 
@@ -87,7 +87,7 @@ impl Page {
             let message = message(&row, limit, is_refused, metrics);
             if message.is_none() {
                 let (execution, event) = (row.row.execution_id, row.row.event_id);
-                warn!(execution.id = %execution, event.id = %event, "an event has no form that can be published");
+                warn!(execution.id = %execution, event.id = %event, "skipping event that cannot be published");
             }
             let created_at = row.row.created_at;
             self.oldest = Some(self.oldest.map_or(created_at, |oldest| oldest.min(created_at)));
@@ -102,17 +102,17 @@ impl Page {
         }
     }
 
-    /// The last position of each source.
+    /// Returns the last position of each source.
     pub(super) fn ends(&self) -> BTreeMap<Source, i64> {
         self.entries.iter().map(|entry| (entry.source, entry.position)).collect()
     }
 
-    /// Takes out what there is to publish, in order.
+    /// Removes and returns the messages to publish, in order.
     pub(super) fn messages(&mut self) -> Vec<Message> {
         self.entries.iter_mut().filter_map(|entry| entry.message.take()).collect()
     }
 
-    /// Takes the answers, one for each of [`Self::messages`].
+    /// Computes the outcome from the responses, one for each of [`Self::messages`].
     pub(super) fn outcome(
         &self,
         answers: Vec<Result<Stored, PublishError>>,
@@ -142,7 +142,7 @@ impl Page {
                 outcome.is_complete = false;
                 broken.push(entry.source);
             }
-            // What comes after a gap is published again, and counts then.
+            // Rows after a gap are published again, and counted then.
             if broken.contains(&entry.source) {
                 continue;
             }
@@ -157,7 +157,7 @@ impl Page {
     }
 }
 
-/// Whether a row that is refused was tried often enough.
+/// Counts a rejection. Returns `true` if the row has no attempts left.
 fn is_given_up(
     entry: &Entry,
     error: &PublishError,
@@ -167,13 +167,13 @@ fn is_given_up(
     let tries = refused.tries(entry.source, entry.position) + 1;
     still.insert((entry.source, entry.position), tries);
     if tries >= TRIES_MAX {
-        warn!(message.id = entry.event, %error, "an event is skipped: the bus does not take it");
+        warn!(message.id = entry.event, %error, "skipping event rejected by the bus");
     }
     tries >= TRIES_MAX
 }
 
-/// The message of a row: whole where it fits, else by reference. A row that was refused is made as
-/// small as it can be, because the bus may take less than it says.
+/// Returns the message of a row: whole if it fits, else by reference. A row that was rejected is
+/// made as small as possible, because the bus may accept less than it advertises.
 fn message(
     row: &TailRow,
     limit: usize,
@@ -199,5 +199,5 @@ fn message(
     })
 }
 
-/// Bytes that any bus takes.
+/// Payload size in bytes that every bus accepts.
 const SMALL: usize = 64 * 1024;

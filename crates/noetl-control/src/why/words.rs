@@ -1,4 +1,4 @@
-//! What an execution waits for, as sentences.
+//! Describes pending waits in sentences.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use noetl_store::ExecutionStatus;
 use super::{Around, Registered, Wait};
 use crate::identity;
 
-/// Names of the pool of commands that name none: ours, and what published workers say of themselves
-/// when nobody named one.
+/// Names of the default pool: this control plane's, and the one that published workers register by
+/// default.
 const UNNAMED: [&str; 2] = [DEFAULT_POOL, "default"];
 
-/// What is waited for, in words.
+/// Describes a pending wait.
 pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
     let pool = around.pool.clone();
     let pool_name = pool.as_deref().unwrap_or(DEFAULT_POOL).to_owned();
@@ -102,11 +102,11 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
     Wait { outstanding, what, would_move_it, pool, workers, lease_until, child }
 }
 
-/// Returns the workers that can take a command: of its pool, and with its tool.
+/// Returns the workers that can claim a command: of its pool, and with its tool.
 ///
-/// A worker that names no pool takes commands of the default pool, and of a pool with its own name.
-/// A worker that names no tools is a published one, and can't take a command that lacks something
-/// which those need.
+/// A worker that names no pool accepts commands of the default pool, and of a pool with its own
+/// name. A worker that names no tools is a published one, and can't run a command that requires
+/// more than those support.
 fn able(around: &Around, pool: &str, tool: &str, is_lacking: bool) -> Vec<String> {
     let is_of_pool = |worker: &Registered| match worker.pool.as_deref() {
         Some(own) => own == pool || (UNNAMED.contains(&own) && UNNAMED.contains(&pool)),
@@ -151,7 +151,7 @@ fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool, onc
             format!("its report; if nothing is heard of it until {until}, {then}")
         }
         Some(until) => format!("its report; if its process is gone at {until}, {then}"),
-        // It has ended, and somebody is about to look at it.
+        // The lease has expired, and the lease reaper has not processed it.
         None if is_elsewhere(worker) => {
             format!("its report; nothing was heard of it in time, and if that stays so, {then}")
         }

@@ -1,4 +1,4 @@
-//! Credentials that a command names.
+//! Finds the credentials that a command names.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use noetl_model::{Map, Value};
 
 use crate::keychain::settings;
 
-/// Settings that ask for a credential.
+/// Settings that name a credential.
 const KEYS: [&str; 2] = ["auth", "credential"];
 
-/// Keys that name a stored credential inside an `auth` map.
+/// Keys that name a stored credential in an `auth` map.
 const ALIAS_KEYS: [&str; 2] = ["credential", "key"];
 
 /// Settings and arguments in which a `secrets` tool names its credential.
 const SECRETS_KEYS: [&str; 5] = ["credential", "name", "alias", "key", "auth"];
 
-/// Levels of maps between a list of tasks and the settings of a tool.
+/// Maximum number of nested maps between a list of tasks and the settings of a tool.
 const TASK_LEVELS: usize = 3;
 
 /// Names of credentials in one command.
 ///
-/// A name that a template makes on the worker is known by the text around the template only, so
-/// `pg_{{ region }}` stands for every name that begins with `pg_`.
+/// Of a name that a template renders on the worker, only the literal text around the template is
+/// known, so `pg_{{ region }}` stands for every name that starts with `pg_`.
 #[derive(Debug, Default)]
 pub(super) struct NamedCredentials {
     names: BTreeSet<String>,
@@ -30,8 +30,8 @@ pub(super) struct NamedCredentials {
 }
 
 impl NamedCredentials {
-    /// Collects the names in `auth` and in the keychain. Placeholders name nothing: a worker shows
-    /// the placeholder itself, and its code is checked.
+    /// Collects the names in `auth` and in the keychain. Placeholders name nothing: a worker
+    /// presents the placeholder itself, and its tag is verified.
     pub(super) fn in_command(issued: &Issued) -> Self {
         let mut named = Self::default();
         named.add_settings(&issued.tool, &issued.config, &issued.input);

@@ -1,4 +1,4 @@
-//! Heartbeats and other signs of life of remote and published workers.
+//! Records heartbeats and other activity of remote and published workers.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tracing::warn;
 
 use super::{REMEMBERED_MAX, Registration, Scope, WorkerError, Workers, check_name};
 
-/// Shortest time between two renewals of a worker's leases because of its reports, which can be thousands
-/// per second.
+/// Minimum time between two renewals of a worker's leases because of its reports, which can be
+/// thousands per second.
 const NOTED_EVERY: Duration = Duration::from_secs(10);
 
 impl Workers {
-    /// Notes that a runtime is there. One that is not known is from now on: a published worker never
-    /// registers twice.
+    /// Records a heartbeat of a runtime. Registers an unknown runtime, because a published worker
+    /// never registers twice.
     pub async fn heartbeat(
         &self,
         tenant: &Tenant,
@@ -44,18 +44,20 @@ impl Workers {
         Ok(())
     }
 
-    /// Takes a word of a worker as a sign of life. Never fails: the word itself counts for more.
+    /// Records a request of a worker as activity. Never fails, because the request itself is more
+    /// important.
     pub(crate) async fn heard(&self, scope: &Scope, worker: &str) {
         if !is_elsewhere(worker) || !self.is_due(scope, worker) {
             return;
         }
         if let Err(error) = self.note(scope, worker).await {
             self.lock().noted.remove(&(scope.clone(), worker.to_owned()));
-            warn!(%error, "a worker's sign of life is not noted");
+            warn!(%error, "failed to record worker activity");
         }
     }
 
-    /// Returns the gap before a heartbeat, or an earlier one after which the leases aren't limited yet.
+    /// Returns the gap before a heartbeat, or an earlier one after which the leases aren't limited
+    /// yet.
     fn gap(&self, tenant: &Tenant, name: &str, since: Option<Duration>) -> Option<Duration> {
         let mut remembered = self.lock();
         if remembered.rhythms.len() >= REMEMBERED_MAX {
@@ -80,7 +82,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Whether a sign of life of this worker is to be written down; it counts as written.
+    /// Returns `true` if activity of this worker has to be recorded, and marks it as recorded.
     fn is_due(&self, scope: &Scope, worker: &str) -> bool {
         let mut remembered = self.lock();
         let (key, now) = ((scope.clone(), worker.to_owned()), Instant::now());

@@ -1,16 +1,16 @@
-//! The rhythm of a worker's heartbeats.
+//! Learns the heartbeat interval of a worker.
 
 use std::time::Duration;
 
-/// A pause between two heartbeats that is longer than this counts as a gap, unless the worker always
-/// pauses so long.
+/// Minimum pause between two heartbeats that counts as a gap, unless the worker always pauses
+/// longer.
 const GAP: Duration = Duration::from_secs(20);
 
-/// Pauses that are remembered.
+/// Number of pauses remembered.
 const REMEMBERED: usize = 3;
 
-/// The last pauses between heartbeats of a worker. Published workers can be told their interval (15 s by
-/// default) and don't send it, so it is learned.
+/// Last pauses between heartbeats of a worker. The interval of published workers is configurable
+/// (15 s by default) and not sent to the server, so it is learned.
 #[derive(Debug, Default)]
 pub(super) struct Rhythm {
     pauses: Vec<Duration>,
@@ -18,7 +18,7 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    /// Records a heartbeat that arrived this long after the one before.
+    /// Records a heartbeat that arrived this long after the previous one.
     pub(super) fn arrived(&mut self, since: Option<Duration>) {
         let Some(since) = since else { return };
         // A third more than usual, which is 20 s for the default interval.
@@ -41,7 +41,8 @@ impl Rhythm {
         self.gap = None;
     }
 
-    /// Returns the median of the last pauses: neither an outage nor two heartbeats at once change it.
+    /// Returns the median of the last pauses, which neither an outage nor two heartbeats at once
+    /// change.
     fn usual(&self) -> Option<Duration> {
         let mut pauses = self.pauses.clone();
         pauses.sort_unstable();

@@ -1,4 +1,4 @@
-//! One registration of a worker at a time, whichever process it comes to.
+//! Serializes registrations of a worker, whichever process receives them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::ids;
 
-/// The names of the leases, before the number. Names of workers are many and each lease is a row, so
-/// several share one.
+/// Prefix of the lease names, before the number, and count of numbers. Each lease is a row, so
+/// several worker names share one.
 const LEASES: &str = "worker_registering/";
 const NUMBERS: u64 = 64;
 
-/// How long a turn lasts whose process is gone.
+/// Duration of the lease, after which a dead process no longer blocks others.
 const TTL: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether it is one's turn.
+/// Poll interval while another process holds the lease.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Where turns are taken. Cheap to clone.
+/// Registration locks. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Turns {
     store: Arc<dyn Store>,
@@ -41,7 +41,7 @@ impl Turns {
         Self { is_shared: store.is_shared(), store, here: Arc::default() }
     }
 
-    /// Waits until nobody else registers a worker of this name.
+    /// Waits until no other registration of this worker name is in progress.
     pub(super) async fn take(&self, tenant: &Tenant, name: &str) -> Result<Turn, StoreError> {
         let here = self.here.clone().lock_owned().await;
         let mut lease = None;
@@ -60,16 +60,16 @@ impl Turns {
 }
 
 impl Turn {
-    /// Lets the next one go on. A turn that is dropped instead lasts until its lease ends.
+    /// Releases the lock. A lock that is dropped instead is held until its lease expires.
     pub(super) async fn end(self) {
         if let Some(lease) = &self.lease {
-            // Without an answer it ends by itself.
+            // If the release fails, the lease expires by itself.
             let _ = self.store.release(lease).await;
         }
     }
 }
 
-/// The same in every process of one version.
+/// Returns the lease name of a worker. Equal in all processes of one version.
 fn place(tenant: &Tenant, name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     (tenant.as_str(), name).hash(&mut hasher);

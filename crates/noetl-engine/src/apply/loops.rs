@@ -1,4 +1,4 @@
-//! What events do to loops.
+//! Applies loop events to the state.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl Execution {
         });
     }
 
-    /// A command of a loop was handed out, perhaps again.
+    /// Counts a command of a loop as issued, for the first time or as another attempt.
     pub(super) fn item_issued(&mut self, issued: &Issued, item: &LoopItem, trail: &mut Trail) {
         let visit = (issued.step.clone(), issued.generation);
         let item = item.clone();
@@ -116,7 +116,8 @@ impl Execution {
         });
     }
 
-    /// A command of a loop ended so; `None` when its lease ended and it is handed out again.
+    /// Records the outcome of an item's command. `None` means that the item has not ended: the
+    /// lease expired, or the item's pipeline has another segment.
     pub(super) fn item_ended(
         &mut self,
         command: &OpenCommand,
@@ -162,7 +163,7 @@ impl Execution {
         });
     }
 
-    /// Ends a loop with the visit it belongs to.
+    /// Removes the loop of a step run that ends.
     pub(super) fn drop_loop(&mut self, visit: &Visit, trail: &mut Trail) {
         if let Some(repeat) = self.loops.remove(visit) {
             trail.push(|| Undo::Loop(visit.clone(), Some(Box::new(repeat))));
@@ -182,7 +183,7 @@ impl Execution {
     }
 }
 
-/// How an item failed.
+/// Returns the outcome of an item that failed.
 pub(super) fn failed(failure: &Failure) -> End {
     End::Failed(Arc::new(Short::of(failure)))
 }

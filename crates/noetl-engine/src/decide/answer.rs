@@ -1,4 +1,4 @@
-//! An answer that a command waits for has come: from an execution it started, or from outside.
+//! Accepts the answer a parked command waits for, from its child execution or from outside.
 
 use noetl_model::event::Parked;
 
@@ -25,7 +25,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Answer) -> Result<(), Ref
     Ok(())
 }
 
-/// Compares in a time that tells nothing of where two tokens differ.
+/// Compares two tokens in constant time, so the duration does not reveal where they differ.
 fn is_same(known: &str, given: &str) -> bool {
     let differs = known.bytes().zip(given.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     known.len() == given.len() && differs == 0

@@ -1,4 +1,4 @@
-//! A worker says it began. Said again, or late, it changes nothing.
+//! Records that a worker started a command. A repeated or late report changes nothing.
 
 use noetl_model::{CommandState, Fact};
 

@@ -1,5 +1,5 @@
-//! Stop everything: terminal at once. Running steps are told to stop; their late reports change
-//! nothing.
+//! Cancels an execution: terminal at once. Workers are asked to stop its commands; their late
+//! completions change nothing.
 
 use noetl_model::Fact;
 

@@ -1,4 +1,4 @@
-//! A worker takes a command. Repeating a claim is harmless; two workers never hold one command.
+//! Assigns a command to a worker. Claims are idempotent, and two workers never hold one command.
 
 use noetl_model::{CommandState, Fact};
 
@@ -9,7 +9,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refu
     let command = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
     match (&command.state, &command.worker) {
         (CommandState::Pending, _) => {
-            // A failing execution only waits for what already runs, and for the step that runs last.
+            // A failing execution waits only for commands in flight and for the step that runs
+            // last.
             if draft.state.is_failing() && !draft.is_final(&command.issued.step) {
                 return Err(Refusal::CommandFinished);
             }

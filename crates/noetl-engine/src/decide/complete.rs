@@ -1,4 +1,5 @@
-//! A command ended well (rule R3). The first terminal report decides; later ones change nothing.
+//! Accepts the result of a command (rule R3). The first completion decides; later ones change
+//! nothing.
 
 use noetl_model::event::{Callback, Parked};
 use noetl_model::{Fact, Value};
@@ -24,12 +25,12 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
         draft.record(Fact::CallDone { command, step: step.clone(), data, reference, run });
         draft.write_context(&issued, input.ctx, input.step);
     }
-    // What is parked is over once its answer is there; who parked it has said so before.
+    // A parked command ends with its answer: its final report arrived before the answer did.
     if !input.is_final && !is_parked {
         return Ok(());
     }
     if !answers {
-        // The tool's answer comes by another way, as that of a job that was started somewhere.
+        // The tool's answer arrives separately, such as that of a job started in another system.
         if !is_parked {
             let until = draft.moment.now.plus(super::CALLBACK_WAIT);
             let token = draft.token(command);

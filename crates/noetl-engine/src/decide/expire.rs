@@ -1,5 +1,5 @@
-//! A command's lease ended. It is closed for good and another takes its place, with a new id, so
-//! that whatever the old holder still says changes nothing.
+//! Expires the lease of a command. The engine closes the command and issues a new one with a new
+//! ID, so a late completion from the previous worker changes nothing.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use super::{Draft, Expire, Refusal};
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Refusal> {
     draft.running()?;
     let open = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
-    // What nobody holds, or waits for something else than a worker, has no lease to end.
+    // A pending or parked command has no lease.
     if open.state == CommandState::Pending || open.parked.is_some() {
         return Ok(());
     }
     let issued = open.issued.clone();
     let (command, step) = (input.command, issued.step.clone());
     if open.answer.is_some() {
-        // The tool had answered: that decides the step, nothing runs again.
+        // The worker reported the tool's result before the lease expired; it decides the step
+        // without another attempt.
         draft.completed(command, &issued);
     } else if draft.state.is_failing() {
         draft.record(Fact::CommandCancelled { command, step });

@@ -1,4 +1,4 @@
-//! A command ended badly (rule R3).
+//! Accepts the failure of a command (rule R3).
 
 use super::{Draft, Fail, Refusal};
 

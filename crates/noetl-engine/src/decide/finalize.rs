@@ -1,4 +1,5 @@
-//! An operator ends an execution: terminal at once, as with a cancel, under another name.
+//! Ends an execution on an operator's request: terminal at once like a cancellation, but with the
+//! status completed or failed.
 
 use noetl_model::{Fact, Failure, FailureKind, Value};
 

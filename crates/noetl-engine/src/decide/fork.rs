@@ -1,7 +1,8 @@
-//! Begin with the past of another execution.
+//! Starts an execution with a copy of another execution's event log.
 //!
-//! Its decided events are recorded again under new ids, as far as they are over; what was under way
-//! at the cut is handed out anew. Times are the present's: what had a limit has all of it again.
+//! The fork records the origin's decided events under new IDs, except those of commands without a
+//! result at the cut, which it issues again. Times are relative to the fork: every timeout restarts
+//! in full.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,12 +35,13 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Refu
     let start = start_of(input, &input.log[0], started, workload);
     match last_rest(&input.log, input.cut) {
         Some(last) => take_over(draft, input, &input.log[..=last], started, start),
-        // Nothing had come of it yet: it begins once more with the same workload.
+        // The origin has no consistent cut at or before the requested one: start over with its
+        // workload.
         None => start::decide(draft, start),
     }
 }
 
-/// The beginning of an execution that has nothing of the other but its workload.
+/// Returns the start of an execution that copies only the origin's workload.
 fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Start {
     let forked = ForkedFrom { execution: first.execution, seq: Seq::START, event: EventId::new(0) };
     let (catalog, version) = input.version.unwrap_or((started.catalog, started.version));
@@ -48,7 +50,7 @@ fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Sta
         path: started.path.clone(),
         version,
         payload,
-        // Whoever started the other waits for the other.
+        // The origin's parent waits for the origin, not for the fork.
         parent: None,
         pool: started.pool.clone(),
         parent_command: None,
@@ -75,7 +77,8 @@ fn take_over(
     let is_other = input.version.is_some();
     let (workload, deadline) = match is_other {
         false => (start.payload, started.deadline.map(|limit| now.plus(limit.since(first.at)))),
-        // What it has and the other had not is there from the beginning.
+        // Renders the new version's workload, so values that only this version defines exist from
+        // the start.
         true => {
             let deadline = draft.playbook.deadline.map(|limit| now.plus(limit));
             (start::workload(draft, &start)?, deadline)
@@ -135,14 +138,14 @@ fn take_over(
     Ok(())
 }
 
-/// Returns `true` if the fork issues a command of the origin again. Another version of the playbook may
-/// split a pipeline at other tasks, so its step run restarts with the first segment.
+/// Returns `true` if the fork issues a command of the origin again. Another version of the playbook
+/// may split a pipeline at other tasks, so its step run restarts with the first segment.
 fn is_reissued(open: &OpenCommand, is_other: bool) -> bool {
     let is_partial = open.issued.split().is_some_and(|split| split.partial);
     open.answer.is_none() || (is_other && is_partial)
 }
 
-/// Hands out what was under way as another version of the playbook has it.
+/// Issues the command of an active step run as rendered by another version of the playbook.
 fn render_anew(draft: &mut Draft<'_, '_>, issued: &Issued, past: &[Event]) {
     let playbook = draft.playbook;
     let Some(ix) = playbook.find(&issued.step) else { return };
@@ -153,7 +156,7 @@ fn render_anew(draft: &mut Draft<'_, '_>, issued: &Issued, past: &[Event]) {
     }
 }
 
-/// The step whose arc led to a visit.
+/// Returns the step whose arc led to a step run.
 fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str>> {
     let entered = past.iter().position(|event| {
         matches!(&event.fact, Fact::StepEntered { step: s, generation: g, .. }
@@ -167,21 +170,22 @@ fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str
     })
 }
 
-/// What an event of another execution becomes here.
+/// Translates events of the origin into facts of the fork.
 struct Copy<'o> {
-    /// The other execution at the cut.
+    /// State of the origin at the cut.
     origin: &'o Execution,
     /// Whether the fork continues with another version of the playbook.
     is_other: bool,
     now: Timestamp,
-    /// Commands there and here.
+    /// Command IDs of the fork, by command ID of the origin.
     ids: BTreeMap<CommandId, CommandId>,
-    /// The trace of commands here.
+    /// Trace of the fork's commands.
     trace: Option<Arc<Trace>>,
 }
 
 impl Copy<'_> {
-    /// The fact to record; none for what was only said, and for what is handed out anew.
+    /// Returns the fact to record, or `None` for reported and imported events, for terminal events,
+    /// and for commands that the fork issues again.
     fn of(&self, event: &Event) -> Option<Fact> {
         let mut fact = event.fact.clone();
         match &mut fact {
@@ -209,7 +213,7 @@ impl Copy<'_> {
                 *deadline = limit.map(|limit| self.now.plus(limit.since(event.at)));
             }
             Fact::StepHeld { until, .. } => *until = self.now.plus(until.since(event.at)),
-            // What is parked and not over is handed out anew, and begins anew what it waits for.
+            // The fork issues an open parked command again, and that command parks again.
             Fact::CommandParked { .. }
             | Fact::PlaybookStarted(_)
             | Fact::SubscriptionMoved(_)

@@ -1,4 +1,4 @@
-//! What can be asked of an execution.
+//! Inputs that [`decide`](super::decide) accepts.
 
 use std::sync::Arc;
 
@@ -8,218 +8,224 @@ use noetl_model::{
     Value,
 };
 
-/// What somebody asks of an execution.
+/// A request to change an execution, or a report about one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Begin.
+    /// Starts an execution of a playbook.
     Start(Box<Start>),
-    /// Begin with the past of another execution.
+    /// Starts an execution with a copy of another execution's event log.
     Fork(Box<Fork>),
-    /// A worker takes a command.
+    /// Assigns a command to a worker.
     Claim(Claim),
-    /// A worker says it began.
+    /// Reports that a worker started a command.
     Begin(Begin),
-    /// A command ended well.
+    /// Reports that a command succeeded.
     Complete(Complete),
-    /// A command ended badly.
+    /// Reports that a command failed.
     Fail(Fail),
-    /// A command's lease ended.
+    /// Expires the lease of a command.
     Expire(Expire),
-    /// Stop everything.
+    /// Cancels the execution and its commands.
     Cancel(Cancel),
-    /// Wait no more for stopped commands of a failing execution.
+    /// Ends a failing execution's wait for commands that did not stop.
     Abandon(Abandon),
-    /// Keep what a worker or client said.
+    /// Records a report of a worker or client.
     Keep(Box<Keep>),
-    /// A time that a command waits for has come.
+    /// Fires the timer of a parked command.
     Wake(Wake),
-    /// An answer that a command waits for has come.
+    /// Delivers the answer that a parked command waits for.
     Answer(Box<Answer>),
-    /// A time by which something should have ended has come.
+    /// Fires the timeout of a step run, an admission, or the execution.
     Timeout(Timeout),
-    /// End it now, whatever is outstanding.
+    /// Completes or fails the execution at once, whatever is in flight.
     Finalize(Finalize),
 }
 
-/// A time that a command waits for has come.
+/// Input that fires the timer of a parked command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
     pub command: CommandId,
-    /// The time it waited for. If it waits for another by now, this changes nothing.
+    /// Due time of the timer. If the command now waits for another time, the input changes nothing.
     pub at: Timestamp,
 }
 
-/// An answer that a command waits for has come.
+/// Input that delivers the answer that a parked command waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub command: CommandId,
     pub from: AnswerFrom,
-    /// What the answer is.
+    /// Result or failure to end the command with.
     pub outcome: Result<Value, Failure>,
-    /// Where the answer is kept, when it is too large for the log.
+    /// Blob that holds the answer, if the answer is too large for the event log.
     pub reference: Option<Arc<BlobRef>>,
-    /// Caller that sent it; see [`Event::actor`].
+    /// Caller that sent the answer; see [`Event::actor`].
     pub actor: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerFrom {
-    /// The execution that the command started.
+    /// Execution that the command started.
     Child(ExecutionId),
-    /// Whoever holds the command's token.
+    /// Callback token; must equal the command's token.
     Token(Arc<str>),
-    /// Somebody the caller vouches for.
+    /// A caller that the control plane has already authorized.
     Trusted,
 }
 
-/// A time by which something should have ended has come.
+/// Timeout that has fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
-    /// A visit of a step.
+    /// Timeout of a step run.
     Step {
         step: Arc<str>,
-        /// Which visit of it.
+        /// Run number of the step, from 1.
         generation: u32,
     },
-    /// The wait of a token to be admitted.
+    /// Timeout of a token that waits for admission.
     Admission {
         step: Arc<str>,
-        /// The time it could wait for.
+        /// Time until which the token may wait.
         until: Timestamp,
     },
     Execution,
 }
 
-/// End it now, whatever is outstanding.
+/// Input that completes or fails the execution at once, whatever is in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finalize {
-    /// Why it failed; it completed when `None`.
+    /// Failure message. The execution completes if `None`.
     pub error: Option<String>,
-    /// Caller that asked for it; see [`Event::actor`].
+    /// Caller that requested it; see [`Event::actor`].
     pub actor: Option<Arc<str>>,
 }
 
-/// Begin an execution.
+/// Input that starts an execution of a playbook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// The catalog entry to pin it to.
+    /// Catalog entry that the execution stays pinned to.
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub version: u32,
-    /// Laid over the playbook's workload.
+    /// Values merged over the playbook's workload.
     pub payload: Map,
-    /// The execution that asks.
+    /// Execution that starts this one.
     pub parent: Option<ExecutionId>,
-    /// Which workers its commands go to.
+    /// Worker pool for the execution's commands; `None` selects the default pool.
     pub pool: Option<Arc<str>>,
-    /// The command of the parent that waits for its end.
+    /// Command of the parent that waits for this execution to end.
     pub parent_command: Option<CommandId>,
-    /// The step whose data the parent asked for.
+    /// Step whose data the parent requested as the result.
     pub returns: Option<Arc<str>>,
-    /// How many executions are above it.
+    /// Number of ancestor executions; 0 for an execution without a parent.
     pub depth: u32,
-    /// The execution whose workload it took over.
+    /// Execution whose workload this one copies.
     pub forked: Option<ForkedFrom>,
-    /// The span it is below.
+    /// Parent span of the execution's span.
     pub trace: Option<TraceContext>,
-    /// Caller that asked for it; see [`Event::actor`].
+    /// Caller that requested it; see [`Event::actor`].
     pub actor: Option<Arc<str>>,
 }
 
-/// Begin an execution with the past of another.
+/// Input that starts an execution with a copy of another execution's event log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {
-    /// The other's log from its first event on, at least one event past `cut` if there is one.
+    /// Event log of the origin from its first event, with at least one event after `cut` if there
+    /// is one.
     pub log: Arc<[Event]>,
-    /// The place of the last event to take over. It may turn out to be an earlier one: see
+    /// Sequence number of the last event to copy. The engine may choose an earlier one: see
     /// [`crate::fork`].
     pub cut: Seq,
-    /// Laid over the other's workload.
+    /// Values merged over the origin's workload.
     pub workload: Map,
-    /// The span it is below: its own, not the other's.
+    /// Parent span of the fork's span; the fork does not inherit the origin's.
     pub trace: Option<TraceContext>,
-    /// The version of the playbook it goes on with, when that is another: its catalog entry and its
-    /// number. Whether it fits, [`crate::fork::misfit`] tells.
+    /// Playbook version to continue with, as catalog entry and version number, if it differs from
+    /// the origin's. [`crate::fork::misfit`] checks whether the version is compatible.
     pub version: Option<(CatalogId, u32)>,
-    /// Caller that asked for it; see [`Event::actor`].
+    /// Caller that requested it; see [`Event::actor`].
     pub actor: Option<Arc<str>>,
 }
 
-/// A worker takes a command.
+/// Input that assigns a command to a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub command: CommandId,
     pub worker: Arc<str>,
 }
 
-/// A worker says it began.
+/// Input that reports that a worker started a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begin {
     pub command: CommandId,
     pub worker: Arc<str>,
 }
 
-/// A command ended well, or its tool answered.
+/// Input that reports that a command succeeded, or that its tool returned a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Complete {
     pub command: CommandId,
-    /// The tool's answer; `None` when it was said before. With a reference: top-level fields of
-    /// the answer, each exactly as it is there, or null.
+    /// Tool result; `None` if reported before. With a reference: top-level fields of the result,
+    /// each either exact or null.
     pub data: Option<Value>,
-    /// Where the answer is kept, when it is too large for the log.
+    /// Blob that holds the result, if the result is too large for the event log.
     pub reference: Option<Arc<BlobRef>>,
-    /// Whether the command is over. A worker that reports in two parts says the answer first.
+    /// Whether this report ends the command. A worker that reports in two parts sends the result
+    /// first.
     pub is_final: bool,
-    /// Variables its tasks set: dotted path below `ctx` to value.
+    /// Variables that the command's tasks set, by dotted path below `ctx`.
     pub ctx: Map,
-    /// What its tasks set for the visit alone: dotted path below `step` to value.
+    /// Variables that the command's tasks set for the step run alone, by dotted path below `step`.
     pub step: Map,
-    /// How the tool ran, if the worker reported it.
+    /// Statistics of the tool's run, if the worker reported them.
     pub run: Option<Box<ToolRun>>,
 }
 
-/// A command ended badly.
+/// Input that reports that a command failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fail {
     pub command: CommandId,
     pub failure: Failure,
-    /// Variables its tasks set before: dotted path below `ctx` to value.
+    /// Variables that tasks set before the failure, by dotted path below `ctx`.
     pub ctx: Map,
-    /// What its tasks set before for the visit alone: dotted path below `step` to value.
+    /// Variables that tasks set for the step run alone before the failure, by dotted path below
+    /// `step`.
     pub step: Map,
 }
 
-/// A command's lease ended.
+/// Input that expires the lease of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expire {
     pub command: CommandId,
     pub reason: String,
-    /// How often the step's command may have been handed out for another to be issued.
+    /// Maximum number of attempts. The engine issues another command only below this number.
     pub attempts_max: u32,
-    /// Whether its tool may have run. What nobody began is issued again, however often that was and
-    /// whatever its tool.
+    /// Whether the tool may have run. If not, the engine issues the command again whatever the
+    /// number of attempts and even if the tool is not idempotent.
     pub may_have_run: bool,
 }
 
-/// Stop everything.
+/// Input that cancels the execution and its commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cancel {
-    /// What the caller gives as a reason.
+    /// Reason given by the caller.
     pub reason: Option<String>,
-    /// Caller that asked for it; see [`Event::actor`].
+    /// Caller that requested it; see [`Event::actor`].
     pub actor: Option<Arc<str>>,
 }
 
-/// Wait no more for stopped commands of a failing execution.
+/// Input that ends a failing execution's wait for commands that did not stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Abandon;
 
-/// Keep what a worker or client said.
+/// Input that records a report of a worker or client. The report is shown and does not affect
+/// state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keep {
     pub said: Reported,
-    /// The id it came with, by which a repeat is known; a new one when `None`.
+    /// Event ID sent with the report, which deduplicates resent reports. The engine mints one if
+    /// `None`.
     pub id: Option<EventId>,
-    /// The id it came with when that one cannot be kept; a repeat is known by it too.
+    /// Event ID sent with the report, if it cannot be stored as the event's ID; also deduplicates
+    /// resent reports.
     pub key: Option<i64>,
 }

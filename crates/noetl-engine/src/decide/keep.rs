@@ -1,4 +1,4 @@
-//! Keep what a worker or client said. It is shown and never drives state.
+//! Records a report of a worker or client. The report is shown and does not affect state.
 
 use noetl_model::Fact;
 use noetl_model::event::Reported;
@@ -7,7 +7,7 @@ use super::{Draft, Keep, Refusal};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Keep) -> Result<(), Refusal> {
     draft.known()?;
-    // Whoever reports to a finished execution must not make its log grow for ever.
+    // Reports must not grow the event log of a finished execution without bound.
     if draft.state.status.is_final() && draft.state.version.0 >= draft.moment.caps.events {
         return Err(Refusal::AlreadyFinished(draft.state.status));
     }

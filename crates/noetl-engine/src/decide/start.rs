@@ -1,4 +1,4 @@
-//! Begin an execution (rule R1).
+//! Starts an execution (rule R1).
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
     Ok(())
 }
 
-/// The playbook's defaults, rendered, with the payload laid over them: maps merge, all else
-/// replaces. What the payload replaces is not rendered, so it cannot fail.
+/// Renders the playbook's workload defaults and merges the payload over them: maps merge, other
+/// values replace. A default that the payload replaces is not rendered, so it cannot fail.
 pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
     let payload = from_json(&Value::Object(input.payload.clone()));
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
-    // Defaults may be written in terms of what the caller gave.
+    // Templates of defaults may refer to the payload.
     scope.workload = Arc::new(named(&input.payload));
     let mut merged = Map::new();
     match &draft.playbook.workload {
@@ -64,7 +64,7 @@ pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refu
             }
         }
         ValueTemplate::Literal(Value::Object(defaults)) => merged.clone_from(defaults),
-        // The decoder makes nothing but maps of a workload.
+        // The playbook decoder produces only maps for a workload.
         ValueTemplate::Literal(_) | ValueTemplate::Template(_) | ValueTemplate::List(_) => {}
     }
     merge(&mut merged, &input.payload);
@@ -84,7 +84,7 @@ fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
     scope
 }
 
-/// Maps merge, all else replaces.
+/// Merges `over` into `into`, recursively: maps merge, other values replace.
 pub fn merge(into: &mut Map, over: &Map) {
     for (key, value) in over {
         match (into.get_mut(key), value) {
@@ -96,7 +96,7 @@ pub fn merge(into: &mut Map, over: &Map) {
     }
 }
 
-/// Variables the document gives an initial value, in terms of the workload.
+/// Renders the playbook's initial `ctx` variables, whose templates may refer to the workload.
 fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Result<Map, Refusal> {
     let mut values = Map::new();
     if draft.playbook.vars.is_empty() {

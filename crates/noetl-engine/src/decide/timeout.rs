@@ -1,4 +1,5 @@
-//! A time by which something should have ended has come. What has ended by itself stays as it is.
+//! Fires a timeout of a step run, an admission, or the execution. A timeout of something that has
+//! already ended changes nothing.
 
 use noetl_model::{Fact, Failure, FailureKind};
 

@@ -1,4 +1,4 @@
-//! A time that a command waits for has come. One that is late, or comes again, changes nothing.
+//! Fires the timer of a parked command. A late or repeated timer changes nothing.
 
 use noetl_model::event::Parked;
 use noetl_model::{Failure, FailureKind};

@@ -1,4 +1,4 @@
-//! What a loop goes through: coercions of what its author wrote, and pieces of a bounded size.
+//! Items of a loop: conversion of the rendered value to a list, and chunks of a bounded size.
 
 use noetl_model::{Map, Value};
 use noetl_playbook::document::{FailureMode, Loop, LoopMode};
@@ -6,18 +6,24 @@ use noetl_playbook::template::{Data, exact_json};
 
 use crate::values::size_of;
 
-/// Items recorded together. A piece is what is read to hand out one of its items.
+/// Maximum number of items in one chunk. Issuing one item reads the whole chunk.
 pub(super) const CHUNK_ITEMS_MAX: usize = 256;
 
-/// A rough size of a piece; a single item may be larger.
+/// Approximate maximum size of a chunk in bytes. A single item may be larger.
 pub(super) const CHUNK_BYTES_MAX: usize = 32 * 1024;
 
-/// The items of a rendered value: a list; a map's entries; the numbers below a number; the list a
-/// text spells, or the text itself; nothing for null.
+/// Returns the items of a rendered value: the elements of a list, the entries of a map, the
+/// integers below a number, the list that a text encodes as JSON or else the text itself, and none
+/// for null.
+///
+/// # Errors
+///
+/// Returns a message if the value is a Boolean, or a number that is negative, fractional, or above
+/// [`u32::MAX`].
 pub(super) fn items(value: Value) -> Result<Vec<Value>, String> {
     match value {
         Value::Array(items) => Ok(items),
-        // What behaves as a list is gone through as one.
+        // A map that wraps a list, such as a query result, stands for that list.
         Value::Object(map) => match listed(map) {
             Ok(items) => Ok(items),
             Err(map) => Ok(map.into_iter().map(entry).collect()),
@@ -36,7 +42,8 @@ pub(super) fn items(value: Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The list within the result of a loop or a statement.
+/// Returns the list within the result of a loop or a SQL statement, or the map itself if it is
+/// neither.
 fn listed(mut map: Map) -> Result<Vec<Value>, Map> {
     let has = |key: &str| map.contains_key(key);
     let key = if has("results") && has("stats") && has("errors") {
@@ -60,7 +67,7 @@ fn entry((key, value): (String, Value)) -> Value {
     Value::Object(Map::from_iter(entry))
 }
 
-/// Pieces of a collection, each with the place of its first item.
+/// Splits a collection into chunks, each with the index of its first item.
 pub(super) fn chunks(items: Vec<Value>) -> Vec<(u32, Vec<Value>)> {
     let mut chunks: Vec<(u32, Vec<Value>)> = Vec::new();
     let mut bytes = 0;
@@ -83,7 +90,7 @@ pub(super) fn chunks(items: Vec<Value>) -> Vec<(u32, Vec<Value>)> {
     chunks
 }
 
-/// The rows in the answer of a claim.
+/// Returns the rows in the result of a claim, or `None` if the result is not a list of rows.
 pub(super) fn rows(answer: &Data) -> Option<Vec<Value>> {
     match exact_json(answer) {
         Value::Array(rows) => Some(rows),
@@ -98,7 +105,7 @@ pub(super) fn rows(answer: &Data) -> Option<Vec<Value>> {
     }
 }
 
-/// What a command carries of a loop that one worker runs.
+/// Returns the loop settings of a command that runs a whole loop on one worker.
 pub(super) fn local(repeat: &Loop, items: &[Value], max_in_flight: u32) -> Value {
     serde_json::json!({
         "items": items,

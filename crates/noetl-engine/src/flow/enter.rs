@@ -1,4 +1,4 @@
-//! Entering a step: admission, a new generation, and work for it (rule R2).
+//! Entering a step: admission, a new step run, and its first command (rule R2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Draft<'_, '_> {
         self.begin_work(step, generation, from);
     }
 
-    /// Begins the work of a visit.
+    /// Starts the work of a step run.
     pub(crate) fn begin_work(&mut self, step: &Step, generation: u32, from: Option<Arc<str>>) {
         match (&step.repeat, &step.work) {
             (_, Work::Route) => {
@@ -74,7 +74,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// How long a visit may take.
+    /// Returns the timeout of a step run.
     fn visit_limit(
         &mut self,
         step: &Step,
@@ -85,18 +85,19 @@ impl Draft<'_, '_> {
         }
         let scope = scope::for_tool(self, from);
         let limit = limit::of_visit(step, &scope);
-        // If something is missing, nothing of this try is seen.
+        // If a value is missing, the decision is undone, so the limit does not matter.
         if self.misses(&scope) { Ok(None) } else { limit }
     }
 
-    /// A visit whose own templates cannot be rendered fails.
+    /// Fails a step run whose templates do not render.
     pub(super) fn exit_unrendered(&mut self, step: &Step, generation: u32, message: String) {
         self.inline_visits += 1;
         let failure = Failure::new(FailureKind::TemplateError, message);
         self.exit_failed(&step.name, generation, failure);
     }
 
-    /// What was rendered in a scope, or why not; `None` when a value is missing, which is noted.
+    /// Returns the rendered value or the error. If a value is missing, adds it to the missing
+    /// values and returns `None`.
     pub(super) fn rendered<T, E: std::fmt::Display>(
         &mut self,
         scope: &Scope,
@@ -111,7 +112,8 @@ impl Draft<'_, '_> {
         })
     }
 
-    /// Notes what the templates of a scope touched and did not find.
+    /// Adds the values that templates of a scope read and did not find to the missing values.
+    /// Returns `true` if there are any.
     pub(super) fn misses(&mut self, scope: &Scope) -> bool {
         let missing = scope.reach.needed();
         let any = !missing.is_empty();
@@ -119,12 +121,12 @@ impl Draft<'_, '_> {
         any
     }
 
-    /// Whether a step lets its tokens in. One that it does not ends here, or waits.
+    /// Returns `true` if a step admits its tokens. Otherwise the tokens end here, or wait.
     fn is_admitted(&mut self, step: &Step, admit: &Admit, activation: &Activation) -> bool {
         let scope = scope::for_tool(self, activation.from.as_deref());
         let allowed = admits(admit, &scope);
         match self.rendered(&scope, allowed) {
-            // What is missing will be there in another try.
+            // If a value is missing, the decision is undone and retried with the value.
             None | Some(Ok(true)) => true,
             Some(Ok(false)) => {
                 let (name, tokens) = (step.name.clone(), activation.tokens);
@@ -141,7 +143,7 @@ impl Draft<'_, '_> {
                 }
                 false
             }
-            // The step fails as it would if its tool could not be rendered.
+            // The step fails as it would if its tool did not render.
             Some(Err(message)) => {
                 let generation = self.state.generation(&step.name) + 1;
                 let (name, tokens) = (step.name.clone(), activation.tokens);
@@ -153,7 +155,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Steps whose waiting tokens a change of variables lets in.
+    /// Enters the steps that admit their waiting tokens after a change of variables.
     pub(super) fn admit_held(&mut self) {
         let held: Vec<(Arc<str>, Option<Arc<str>>)> = self
             .state
@@ -170,7 +172,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// The first rule that holds decides; without one a token is allowed.
+/// Returns the verdict of the first rule whose condition holds. Without one, the token is admitted.
 fn admits(admit: &Admit, scope: &Scope) -> Result<bool, String> {
     for (place, (condition, allowed)) in admit.rules.iter().enumerate() {
         let at = format!("spec.policy.admit.rules[{place}].when");

@@ -1,4 +1,4 @@
-//! Frames of a cursor: rows that are claimed together, recorded, and handed out by the loop.
+//! Frames of a cursor: rows that one command claims, and that the loop records and issues.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use super::collection;
 use crate::decide::Draft;
 use crate::scope;
 
-/// The name by which a claim's statement knows how many rows to claim.
+/// Variable that passes the number of rows to claim to the claim's statement.
 const FRAME_MAX_ROWS: &str = "__frame_max_rows";
 
 impl Draft<'_, '_> {
-    /// How rows are cut into frames: as it was rendered when the loop began, else as written.
+    /// Returns the frame sizes that were rendered when the loop started, or else those of the
+    /// playbook.
     pub(super) fn frame_sizes(&self, cursor: &Cursor, visit: &(Arc<str>, u32)) -> FrameSizes {
         self.repeat(visit).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
     }
 
-    /// Ends frames all of whose rows have ended.
+    /// Closes the frames whose rows have all ended.
     pub(super) fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
         let Some(state) = self.repeat(visit).filter(|state| state.counters.total.is_none()) else {
             return;
@@ -41,7 +42,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Claims rows for as many frames as may be worked on at a time.
+    /// Claims rows for as many frames as may be in flight.
     pub(super) fn claim_frames(
         &mut self,
         step: &Step,
@@ -67,7 +68,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Claims the rows of a frame; false when the claim cannot be rendered, which fails the loop.
+    /// Claims the rows of a frame. Returns `false` if the claim does not render, which fails the
+    /// loop.
     pub(super) fn claim_frame(
         &mut self,
         step: &Step,
@@ -88,7 +90,8 @@ impl Draft<'_, '_> {
         false
     }
 
-    /// Records the rows a claim returned and hands them out. Without a row, nothing is left.
+    /// Records the rows that a claim returned and issues them. An empty result means that no rows
+    /// are left.
     pub(super) fn rows_claimed(
         &mut self,
         command: CommandId,

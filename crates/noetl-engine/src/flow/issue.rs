@@ -1,4 +1,4 @@
-//! Handing out work: a tool, a pipeline, or something the control plane does itself.
+//! Issues commands: a tool, a pipeline, or a control-plane tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::{limit, named};
 use crate::decide::Draft;
 use crate::{places, slice};
 
-/// The tool's kind of a command that holds a pipeline.
+/// Tool kind of a command that holds a pipeline.
 pub(crate) const PIPELINE: &str = "task_sequence";
 
-/// The tool's kind of a command that runs Python code.
+/// Tool kind of a command that runs Python code.
 const PYTHON: &str = "python";
 
-/// What a command is made of.
+/// Rendered parts of a command.
 #[derive(Default)]
 pub(super) struct Made {
     pub(super) config: Map,
@@ -29,7 +29,7 @@ pub(super) struct Made {
     pub(super) scope: Option<Box<CommandScope>>,
 }
 
-/// What a command is besides.
+/// Parts of a command that are not rendered.
 pub(super) struct Parts {
     pub(super) kind: Arc<str>,
     pub(super) timeout: Option<Duration>,
@@ -37,8 +37,8 @@ pub(super) struct Parts {
 }
 
 impl Draft<'_, '_> {
-    /// Hands out the work of a visit, or of one item of it. Nothing is handed out when it cannot be
-    /// rendered.
+    /// Issues the command of a step run, or of one item. Issues nothing if a template does not
+    /// render.
     pub(crate) fn issue(
         &mut self,
         step: &Step,
@@ -98,7 +98,7 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// Hands out one call of a tool that is not the step's own work: a claim of rows.
+    /// Issues a command for a tool other than the step's own: a claim of rows.
     pub(super) fn issue_tool(
         &mut self,
         step: &Step,
@@ -112,7 +112,7 @@ impl Draft<'_, '_> {
         self.hand_out(step, generation, scope, parts, made, Some(item)).map(|_| ())
     }
 
-    /// Hands out a whole loop as one command.
+    /// Issues a whole loop as one command.
     pub(super) fn issue_local(
         &mut self,
         step: &Step,
@@ -139,8 +139,8 @@ impl Draft<'_, '_> {
         made: Result<Made, String>,
         item: Option<LoopItem>,
     ) -> Result<(CommandId, Arc<Issued>), String> {
-        // If something is missing this command is never seen; it stands for the one that will be,
-        // so that what other branches need comes to light in the same try.
+        // If a value is missing, the decision is undone, so this command is never recorded. It acts
+        // as a placeholder, so that the same attempt finds the values that other branches need.
         let mut made = match self.rendered(scope, made) {
             None => Made::default(),
             Some(made) => made?,
@@ -173,7 +173,7 @@ impl Draft<'_, '_> {
         Ok((id.into(), issued))
     }
 
-    /// A command ended well, and its answer is recorded.
+    /// Completes a command whose result is recorded.
     pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
         match issued.split() {
             Some(split) if split.partial => return self.segment_completed(command, issued),
@@ -195,7 +195,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// A command ended badly.
+    /// Fails a command, and its step run or item with it.
     pub(crate) fn failed(&mut self, command: CommandId, issued: &Arc<Issued>, failure: Failure) {
         let (step, item) = (issued.step.clone(), item_of(issued));
         self.record(Fact::CommandFailed { command, step, failure: failure.clone(), item });
@@ -208,10 +208,10 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// A command that was closed because its worker was lost is not handed out again.
+    /// Fails the step run or item of a command that expired and is not issued again.
     pub(crate) fn lost(&mut self, issued: &Arc<Issued>, failure: Failure) {
         if issued.item.is_some() {
-            // Its closing said nothing of the item, so the item ends under a command of its own.
+            // The expiration did not end the item, so the item fails with a command of its own.
             let attempt = issued.attempt + 1;
             let last = Arc::new(Issued { attempt, ..(**issued).clone() });
             let command = self.record(Fact::CommandIssued(last.clone()));
@@ -221,7 +221,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Records what a command's tasks set: variables, and what only their visit sees.
+    /// Records the `ctx` and `step` variables that a command's tasks set.
     pub(crate) fn write_context(&mut self, issued: &Issued, values: Map, locals: Map) {
         if !values.is_empty() || !locals.is_empty() {
             let (step, generation) = (issued.step.clone(), issued.generation);
@@ -230,7 +230,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// The item a command is for, as its end names it.
+/// Returns the loop item that a command runs, for its completion event.
 pub(super) fn item_of(issued: &Issued) -> Option<Box<ItemOf>> {
     let item = issued.item.as_ref().filter(|item| !item.claims)?;
     let (index, total, frame) = (item.index, item.total, item.frame);
@@ -247,7 +247,8 @@ fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, String> {
     Ok(Made { config, input, scope: read.map(Box::new) })
 }
 
-/// The decoder makes maps; anything else could only be an empty one.
+/// Returns the map, or an empty one for another value: the playbook decoder produces only maps
+/// here.
 pub(super) fn object(value: Value) -> Map {
     match value {
         Value::Object(map) => map,

@@ -1,4 +1,4 @@
-//! Tokens at a step, and when they start it (rules R5 and R6).
+//! Join tokens at a step, and the conditions under which they start it (rules R5 and R6).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::Activation;
 use crate::decide::Draft;
 
 impl Draft<'_, '_> {
-    /// A token arrived at `to`. Where nothing else can come, it starts the step at once.
+    /// Accepts a token at `to`. If no other token can arrive, the token starts the step at once.
     pub(super) fn arrive(&mut self, to: StepIx, from: &Arc<str>) {
         let step = self.playbook.step(to);
         let starts = match step.join {
@@ -31,7 +31,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Ends one token at a step without starting it.
+    /// Drops one token at a step without starting the step.
     pub(super) fn drop_token(&mut self, at: StepIx) {
         let step = self.playbook.step(at).name.clone();
         if self.state.waiting.contains_key(&step) {
@@ -39,13 +39,14 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Which round of the loop around it a step is in: how often that loop's header was entered.
+    /// Returns the round of a step: the number of runs of the header of the cycle around it.
     pub(super) fn round_of(&self, step: StepIx) -> u32 {
         let header = self.playbook.graph.round_header(step);
         header.map_or(0, |header| self.state.generation(&self.playbook.step(header).name))
     }
 
-    /// The first step in the document whose waiting tokens nothing unfinished can still join.
+    /// Returns the first step, in document order, whose waiting tokens no unfinished step can still
+    /// join.
     pub(super) fn next_to_fire(&self) -> Option<Activation> {
         let mut ready: Option<(StepIx, &Vec<Arc<str>>)> = None;
         for (name, tokens) in &self.state.waiting {

@@ -1,7 +1,7 @@
 //! Leaving a step: `set`, the arcs, and the record of both (rule R4).
 //!
-//! Conditions are evaluated here and nowhere else. After a failure only arcs that speak of failure
-//! count, unless the step says `on_error: continue`; a taken one handles the failure.
+//! The engine evaluates conditions of arcs only here. After a failure, only arcs with a condition
+//! on failure count, unless the step has `on_error: continue`; a taken arc handles the failure.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::{Activation, named};
 use crate::decide::Draft;
 use crate::{places, scope};
 
-/// What a visit's `set` and arcs come to.
+/// Outcome of a step run's `set` and arcs.
 #[derive(Default)]
 struct Decision {
-    /// Dotted path below `ctx` to value, in the order of writing.
+    /// Values to set, by dotted path below `ctx`, in the order of writing.
     values: Map,
-    /// Places of the taken arcs.
+    /// Indexes of the taken arcs.
     taken: Vec<usize>,
 }
 
 impl Draft<'_, '_> {
-    /// Ends a visit whose command, if it had one, was completed.
+    /// Ends a step run whose command, if it had one, was completed.
     pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
         let visit = self.state.running.get(&(name.clone(), generation));
         let data = visit.and_then(|visit| visit.data.as_ref()).map(|kept| kept.slot.clone());
@@ -34,13 +34,14 @@ impl Draft<'_, '_> {
         self.exit(name, generation, &data, None);
     }
 
-    /// Ends a visit that failed.
+    /// Ends a step run that failed.
     pub(crate) fn exit_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
         let data = failure_data(&failure).into();
         self.exit(name, generation, &data, Some(failure));
     }
 
-    /// Ends a visit whose own condition did not hold: its arcs are followed as if it had none.
+    /// Ends a step run whose condition (`when`) does not hold. Evaluates its arcs as after a step
+    /// without work.
     pub(super) fn exit_skipped(&mut self, name: &Arc<str>, generation: u32) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
@@ -54,7 +55,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// The outcome of a visit that failed, by what its arcs came to.
+    /// Returns the outcome of a step run that failed. The arcs decide whether the failure is
+    /// handled.
     fn unhandled(&self, step: &Step, failure: Failure, decision: &Decision) -> Outcome {
         let handled = !decision.taken.is_empty() || step.on_error == OnError::Continue;
         let drains = !handled && step.failure == FailureMode::BestEffort;
@@ -65,15 +67,15 @@ impl Draft<'_, '_> {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         if self.state.is_failing() {
-            // Nothing starts any more, so there is nothing to decide.
+            // A failing execution starts no steps, so there are no arcs to evaluate.
             let failed = |failure| Outcome::Failed { failure, handled: false, drains: false };
             let outcome = failure.map_or(Outcome::Done, failed);
             self.leave(step, generation, outcome, Decision::default());
             return;
         }
         let Some((failure, decision)) = self.routed(step, generation, data, failure) else {
-            // Where it goes depends on what is missing. It stays under way, so that other branches
-            // go as far as they can without it, and what they need comes to light too.
+            // The arcs depend on a missing value. The step run stays active, so that other branches
+            // continue as far as possible and the same attempt finds the values they need.
             return;
         };
         let outcome = match failure {
@@ -83,8 +85,8 @@ impl Draft<'_, '_> {
         self.leave(step, generation, outcome, decision);
     }
 
-    /// What `set` and the arcs come to, with the failure the visit ends with; `None` when a value
-    /// is missing.
+    /// Returns the outcome of `set` and the arcs, with the failure that the step run ends with, or
+    /// `None` if a value is missing.
     fn routed(
         &mut self,
         step: &Step,
@@ -94,7 +96,7 @@ impl Draft<'_, '_> {
     ) -> Option<(Option<Failure>, Decision)> {
         match self.arcs(step, generation, data, failure.as_ref())? {
             Ok(decision) => self.unmatched(step, generation, data, failure, decision),
-            // A template of this step's own `set` or arcs failed: that is the step's failure.
+            // A template of this step's `set` or arcs failed, which fails the step.
             Err(message) => {
                 let failure = Failure::new(FailureKind::TemplateError, message);
                 let decision = self.arcs(step, generation, data, Some(&failure))?;
@@ -103,7 +105,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// A step that ended well and matched no arc may be told to fail for it.
+    /// Fails a step that succeeded without a matching arc, if the step or the playbook requires a
+    /// match.
     fn unmatched(
         &mut self,
         step: &Step,
@@ -123,7 +126,7 @@ impl Draft<'_, '_> {
         Some((Some(failure), decision))
     }
 
-    /// Evaluates `set` and the arcs of a visit that ended so; `None` when a value is missing.
+    /// Evaluates `set` and the arcs of a step run. Returns `None` if a value is missing.
     fn arcs(
         &mut self,
         step: &Step,
@@ -176,8 +179,8 @@ impl Draft<'_, '_> {
         Ok(decision)
     }
 
-    /// Renders a `set` block, all of it before any of it is visible, and lays it over the scope. The
-    /// block stands below `at`.
+    /// Renders a `set` block located at `at` and writes it to the scope. The whole block is
+    /// rendered before any of its values is visible.
     fn write(
         &self,
         set: &[Assignment],
@@ -193,7 +196,8 @@ impl Draft<'_, '_> {
         for (assignment, value) in rendered {
             let names = match assignment.scope {
                 SetScope::Ctx => &mut scope.ctx,
-                // An iteration is over when its step is left; what it sets is read by the arcs only.
+                // An iteration ends when its step is left; only the arcs read the values it sets
+                // here.
                 SetScope::Step | SetScope::Iter => &mut scope.step,
             };
             assign(Arc::make_mut(names), &assignment.path, &value);
@@ -231,7 +235,7 @@ impl Draft<'_, '_> {
         for place in decision.taken {
             let to = step.router.arcs[place].to;
             let is_back = self.playbook.graph.is_back_arc(ix, place);
-            // The same target named twice is entered once per evaluation.
+            // A step run enters the same target at most once.
             if targets.contains(&to) {
                 if !is_back {
                     self.drop_token(to);
@@ -249,7 +253,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// Whether an arc is considered at all.
+/// Returns `true` if the engine evaluates an arc's condition after this outcome.
 pub(crate) fn counts(arrow: &Arrow, failed: bool, goes_on: bool) -> bool {
     if failed { arrow.on_failure || (goes_on && arrow.on_success) } else { arrow.on_success }
 }
@@ -263,7 +267,7 @@ fn assign(names: &mut Names, path: &[String], value: &Value) {
     names.insert(Arc::from(first.as_str()), slot);
 }
 
-/// What a failed tool still answered, such as an HTTP response's body.
+/// Returns the data of a failed tool, such as the body of an HTTP response.
 fn failure_data(failure: &Failure) -> Data {
     failure.details.as_deref().map_or_else(|| Data::from(()), from_json)
 }

@@ -1,4 +1,4 @@
-//! Limits of a step that are known only when it is entered: lengths of time, and sizes of frames.
+//! Limits of a step that are rendered when the step is entered: timeouts and frame sizes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use noetl_playbook::{seconds_in, timeout_of};
 
 use super::named;
 
-/// How long a visit of a step may take: the shortest of what is written and what is rendered.
+/// Returns the timeout of a step run: the shortest of the fixed and the rendered limits.
 pub(super) fn of_visit(step: &Step, scope: &Scope) -> Result<Option<Duration>, Failure> {
     let mut shortest = step.timeout;
     for limit in &step.limits {
@@ -20,7 +20,7 @@ pub(super) fn of_visit(step: &Step, scope: &Scope) -> Result<Option<Duration>, F
     Ok(shortest)
 }
 
-/// The length of time a limit comes to; none when a value is missing.
+/// Returns the duration of a rendered limit, or `None` if a value is missing.
 pub(super) fn of(
     limit: &TimeLimit,
     step: &str,
@@ -34,7 +34,7 @@ pub(super) fn of(
     rendered(&limit.value, step, limit.key, what, scope, read)
 }
 
-/// The sizes of a loop's frames, when a template gives one of them.
+/// Returns the sizes of a loop's frames, or `None` if no template defines one of them.
 pub(super) fn of_frame(
     frame: &Frame,
     step: &str,
@@ -55,7 +55,8 @@ pub(super) fn of_frame(
     Ok((!frame.templates.is_empty()).then_some(sizes))
 }
 
-/// What a template of a step gives, read as what it must be; none when a value is missing.
+/// Renders a template of a step and converts the value with `read`. Returns `None` if a value is
+/// missing.
 fn rendered<T>(
     written: &ValueTemplate,
     step: &str,
@@ -86,7 +87,7 @@ fn rendered<T>(
     Err(Failure::new(FailureKind::Config, message))
 }
 
-/// What a value is, with the value itself where it is short.
+/// Describes a value's type for an error message, with the value itself if it is short.
 fn kind(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

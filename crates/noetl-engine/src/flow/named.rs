@@ -1,9 +1,9 @@
-//! Renders what a step says; what cannot be rendered is named by its place in the step.
+//! Renders templates of a step. Errors name the path of the template within the step.
 
 use noetl_model::Value;
 use noetl_playbook::template::{RenderError, Scope, ValueTemplate};
 
-/// A value that stands at this place of its step.
+/// Renders a template. An error names `at`, the template's path within its step.
 pub(super) fn render(value: &ValueTemplate, scope: &Scope, at: &str) -> Result<Value, String> {
     value.render_named(scope).map_err(|(below, error)| {
         let dot = if below.is_empty() { "" } else { "." };
@@ -11,7 +11,7 @@ pub(super) fn render(value: &ValueTemplate, scope: &Scope, at: &str) -> Result<V
     })
 }
 
-/// An error of what stands at this place of its step.
+/// Returns a function that adds the path of a template within its step to an error.
 pub(super) fn at(place: &str) -> impl FnOnce(RenderError) -> String {
     move |error| format!("{error} at {place}")
 }

@@ -1,7 +1,7 @@
-//! What the control plane does itself: other executions, time, somebody's answer.
+//! Control-plane tools: child executions, waits, and approvals.
 //!
-//! Such a command is held by the control plane under its own name and parked on what it waits for,
-//! so no worker's slot is taken, and whatever looks at commands sees it like any other.
+//! The control plane claims such a command under its own name and parks it, so the command occupies
+//! no worker slot, and listings show it like any other command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use super::split::is_call;
 use crate::decide::{CALLBACK_WAIT, Draft};
 use crate::scope;
 
-/// The longest wait: longer than anything is kept waiting on purpose, and far from overflow.
+/// Longest wait in seconds: 10 years, longer than any intended wait and far from overflow.
 const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
 
 impl Draft<'_, '_> {
-    /// The control plane takes a command it just issued, and begins with it, unless it is known that
-    /// it cannot.
+    /// Claims a command that was just issued for the control plane, and parks it. Fails it instead
+    /// if `misled` is set.
     pub(crate) fn hold_own(
         &mut self,
         command: CommandId,
@@ -41,12 +41,12 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Whether the control plane does the work of a command itself.
+    /// Returns `true` if the control plane runs the command itself.
     pub(crate) fn is_own(&self, issued: &Issued) -> bool {
         is_call(issued) || own_of(self.playbook, &issued.step).is_some()
     }
 
-    /// Parks a command on what it waits for.
+    /// Parks a command on the timer, child execution, or answer it waits for.
     pub(crate) fn begin_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
         let kind = match is_call(issued) {
             true => Some(OwnKind::Playbook),
@@ -75,7 +75,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// What a command of the control plane came to, with the step's rules applied to it.
+    /// Ends a command of the control plane after applying the step's policy rules to its outcome.
     pub(crate) fn own_ended(
         &mut self,
         command: CommandId,
@@ -91,7 +91,7 @@ impl Draft<'_, '_> {
             _ => Some(Ok(Verdict::Natural)),
         };
         let (outcome, verdict) = match verdict {
-            // A value is missing; nothing of this try is seen.
+            // A value is missing, so the decision is undone.
             None => return,
             Some(Ok(verdict)) => (outcome, verdict),
             Some(Err(message)) => {
@@ -124,7 +124,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Fails a command of the control plane and parks its next attempt for so many seconds.
+    /// Fails a command of the control plane and parks the next attempt for `seconds`.
     pub(super) fn retry_own(
         &mut self,
         command: CommandId,
@@ -145,7 +145,7 @@ impl Draft<'_, '_> {
         self.record(Fact::CommandParked { command: id, step, on: Parked::Retry(until) });
     }
 
-    /// What the first rule that matches says; `None` when a value is missing.
+    /// Returns the verdict of the first matching rule, or `None` if a value is missing.
     fn judge(
         &mut self,
         own: &Own,
@@ -176,7 +176,7 @@ impl Draft<'_, '_> {
         let rule = &own.rules[judged.rule];
         let verdict = match &rule.action {
             Action::Continue | Action::Break => Verdict::Accept,
-            // The decoder lets no jump in here; there is nowhere to go.
+            // The playbook decoder rejects `jump` here: there is no other task.
             Action::Fail | Action::Jump(_) => Verdict::Refuse,
             Action::Retry(_) => match rule.pause(scope, issued.attempt, failure)? {
                 Some(seconds) => Verdict::Again(seconds),
@@ -190,7 +190,7 @@ impl Draft<'_, '_> {
                 match write.scope {
                     SetScope::Ctx => values.insert(write.path.join("."), write.value),
                     SetScope::Step => locals.insert(write.path.join("."), write.value),
-                    // There is nothing after it in its iteration that could read it.
+                    // No later task of the iteration could read the value.
                     SetScope::Iter => None,
                 };
             }
@@ -268,7 +268,7 @@ impl Draft<'_, '_> {
         Ok(Callback { token: self.token(command), until })
     }
 
-    /// Something nobody can guess, made from this decision's chance.
+    /// Returns an unguessable callback token, derived from the decision's entropy.
     pub(crate) fn token(&self, command: CommandId) -> Arc<str> {
         let mut hash = Sha256::new();
         hash.update(self.moment.entropy.position().to_be_bytes());
@@ -280,7 +280,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// What the control plane does for a step.
+/// Returns the control-plane tool of a step, or `None` if the step has none.
 fn own_of<'p>(playbook: &'p Playbook, step: &str) -> Option<&'p Own> {
     match &playbook.step(playbook.find(step)?).work {
         Work::Own(own) => Some(own),
@@ -288,19 +288,19 @@ fn own_of<'p>(playbook: &'p Playbook, step: &str) -> Option<&'p Own> {
     }
 }
 
-/// What the rules of a step make of an outcome.
+/// Verdict of a step's policy rules on an outcome.
 enum Verdict {
-    /// As it is.
+    /// Keeps the outcome as it is.
     Natural,
-    /// Well, whatever it was.
+    /// Succeeds, whatever the outcome.
     Accept,
-    /// Badly, whatever it was.
+    /// Fails, whatever the outcome.
     Refuse,
-    /// Another try after so many seconds.
+    /// Retries after this number of seconds.
     Again(f64),
 }
 
-/// What a command that does not wait for the execution it starts answers.
+/// Returns the result of a command that does not wait for the child execution it starts.
 fn sent(on: &Parked) -> Value {
     let Parked::Child(child) = on else { return Value::Null };
     serde_json::json!({
@@ -311,7 +311,7 @@ fn sent(on: &Parked) -> Value {
     })
 }
 
-/// Says how often it was tried, when it was more than once.
+/// Adds the number of attempts to the failure's details if there was more than one.
 fn tried(mut failure: Failure, attempts: u32) -> Failure {
     if attempts > 1 {
         let mut details = match failure.details.take().map(|details| *details) {
@@ -325,13 +325,14 @@ fn tried(mut failure: Failure, attempts: u32) -> Failure {
     failure
 }
 
-/// Seconds as a length of time, within bounds.
+/// Converts seconds to a duration, clamped to 0 through [`WAIT_MAX`].
 fn length(seconds: f64) -> Duration {
     let seconds = if seconds.is_finite() { seconds } else { WAIT_MAX };
     Duration::from_secs_f64(seconds.clamp(0.0, WAIT_MAX))
 }
 
-/// A length of time as people write it.
+/// Parses a duration, given as a number of seconds or a text such as `30s`. Returns `None` if it is
+/// negative or not finite.
 fn seconds(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| noetl_playbook::seconds_in(value.as_str()?))?;
     (number.is_finite() && number >= 0.0).then_some(number)

@@ -1,4 +1,4 @@
-//! Loops: what they go through, which items run, and their end (rules R2 and R3).
+//! Loops: their items, the items that may run, and their end (rules R2 and R3).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::repeat::Repeat;
 use crate::scope;
 
 impl Draft<'_, '_> {
-    /// Renders what a loop goes through, records it, and hands out the first items.
+    /// Renders the items of a loop, records them, and issues the first ones.
     pub(super) fn begin_loop(
         &mut self,
         step: &Step,
@@ -29,7 +29,7 @@ impl Draft<'_, '_> {
             Over::Cursor(_) => Ok(None),
         };
         let (items, limit) = match self.rendered(&scope, items) {
-            // Nothing that follows is seen.
+            // A value is missing, so the decision is undone.
             None => return,
             Some(Err(message)) => return self.exit_unrendered(step, generation, message),
             Some(Ok(items)) => match limit {
@@ -85,7 +85,7 @@ impl Draft<'_, '_> {
         self.advance_loop(&step.name, generation);
     }
 
-    /// How many items may run at a time.
+    /// Returns the maximum number of items in flight.
     fn in_flight(&self, repeat: &Loop, scope: &Scope) -> Result<u32, String> {
         let is_cursor = matches!(repeat.over, Over::Cursor(_));
         if repeat.mode == LoopMode::Sequential && !is_cursor {
@@ -98,7 +98,7 @@ impl Draft<'_, '_> {
         let number = match &value {
             Value::Number(number) => number.as_u64(),
             Value::String(text) => text.trim().parse().ok(),
-            // A value that is not loaded yet.
+            // The value is not loaded.
             Value::Null if !scope.reach.needed().is_empty() => return Ok(1),
             _ => None,
         };
@@ -108,7 +108,7 @@ impl Draft<'_, '_> {
             .ok_or_else(|| format!("max_in_flight must be a whole number from 1, not {value}"))
     }
 
-    /// A visit that was given something it cannot go through fails.
+    /// Fails a step run whose loop cannot iterate over the rendered value.
     fn exit_misled(&mut self, step: &Step, generation: u32, message: String) {
         self.inline_visits += 1;
         let failure = Failure::new(FailureKind::Config, message);
@@ -120,10 +120,10 @@ impl Draft<'_, '_> {
         self.record(Fact::Loop(Box::new(fact)));
     }
 
-    /// Issues the items that may run now, or ends a loop that has come to its end.
+    /// Issues the items that may run now, or ends a loop that is finished.
     ///
-    /// An item can end while it is issued. Then the call that issues it continues with the next one: a
-    /// nested call for each item would overflow the stack.
+    /// An item can end while it is issued. Then the call that issues it continues with the next
+    /// one: a nested call for each item would overflow the stack.
     pub(crate) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
         let visit = (name.clone(), generation);
         if let Some((_, again)) = self.advancing.iter_mut().find(|(of, _)| *of == visit) {
@@ -145,7 +145,7 @@ impl Draft<'_, '_> {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let Some(repeat) = &step.repeat else { return };
-        // A failing execution starts nothing but its final step; it ends with its last command.
+        // A failing execution starts only its final step; it ends with its last command.
         if self.state.is_failing() && !self.is_final(name) {
             return;
         }
@@ -158,7 +158,7 @@ impl Draft<'_, '_> {
             return self.stop_loop(name, generation, &visit);
         }
         self.hand_out_items(step, repeat, generation, &visit);
-        // An item that cannot be rendered fails as it is handed out.
+        // An item whose templates do not render fails as it is issued.
         if self.has_failed(repeat, &visit) {
             return self.stop_loop(name, generation, &visit);
         }
@@ -170,20 +170,20 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Whether a loop that stops at its first failure has had it.
+    /// Returns `true` if a loop that stops at its first failure has a failed item.
     fn has_failed(&self, repeat: &Loop, visit: &(Arc<str>, u32)) -> bool {
         repeat.failure == FailureMode::FailFast
             && self.repeat(visit).is_some_and(|state| state.counters.failed > 0)
     }
 
-    /// What nobody holds yet never begins; what runs is let end, also what is parked, and the loop
-    /// fails with the last.
+    /// Stops a loop. Cancels pending commands, lets commands in flight and parked ones end, and
+    /// fails the loop with the last of them.
     fn stop_loop(&mut self, name: &Arc<str>, generation: u32, visit: &(Arc<str>, u32)) {
         self.cancel_commands(|open| {
             open.issued.step == *name
                 && open.issued.generation == generation
                 && open.state == CommandState::Pending
-                // An item whose pipeline is split runs from its first segment on.
+                // An item with a split pipeline is in flight after its first segment.
                 && open.issued.split().is_none_or(|split| split.segment == 0)
         });
         let Some(state) = self.repeat(visit).filter(|state| state.is_quiet()) else { return };
@@ -218,7 +218,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// The next item that may run, with the frame it is in.
+    /// Returns the next item that may run, and its frame if the loop has a cursor.
     fn next_item(
         &self,
         visit: &(Arc<str>, u32),
@@ -248,7 +248,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Hands out an item of a loop once more, or claims its rows, as the playbook has it now.
+    /// Issues an item of a loop again, or claims its rows, as the current playbook version renders
+    /// it.
     pub(crate) fn issue_again(&mut self, step: &Step, generation: u32, item: &LoopItem) {
         let Some(repeat) = &step.repeat else { return };
         let visit = (step.name.clone(), generation);
@@ -260,7 +261,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// What the templates of one item see.
+    /// Returns the template scope of one item.
     pub(super) fn item_scope(
         &self,
         repeat: &Loop,
@@ -286,8 +287,8 @@ impl Draft<'_, '_> {
         scope
     }
 
-    /// An item whose templates cannot be rendered fails under a command of its own, so that it is
-    /// counted and seen like any other.
+    /// Fails an item whose templates do not render. The item gets a command of its own, so that it
+    /// is counted and shown like any other.
     pub(super) fn fail_unrendered(
         &mut self,
         step: &Step,
@@ -317,7 +318,7 @@ impl Draft<'_, '_> {
         self.record(Fact::CommandFailed { command, step: name, failure, item: of });
     }
 
-    /// A row that failed may be tried again; else the loop goes on without it.
+    /// Retries a failed row up to `max_attempts`. Otherwise advances the loop without it.
     pub(super) fn item_failed(&mut self, issued: &Arc<Issued>) {
         let ix = self.playbook.find(&issued.step);
         let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
@@ -354,7 +355,7 @@ impl Draft<'_, '_> {
         self.exit_done(name, generation);
     }
 
-    /// A loop that cannot go on fails with its step; commands of it that still run are stopped.
+    /// Fails a loop and its step, and cancels the loop's commands in flight.
     pub(super) fn exit_loop_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
         self.cancel_commands(|open| {
             open.issued.step == *name && open.issued.generation == generation

@@ -1,4 +1,4 @@
-//! Until nothing more follows: entering what is due, then the end if nothing is left (R7, R8).
+//! Advances an execution until no further step follows, then ends it if no work is left (R7, R8).
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::decide::Draft;
 use crate::execution::{Failing, OpenCommand, Status};
 use crate::values::KeptFailure;
 
-/// How many visits one decision may begin and end by itself. Steps without a tool take no time, so
-/// a cycle of them would never let go; no sensible playbook routes through this many.
+/// Maximum number of step runs that one decision may begin and end. Steps without a tool take no
+/// time, so a cycle of them would never end; no reasonable playbook routes through this many.
 const INLINE_VISITS_MAX: u32 = 10_000;
 
 impl Draft<'_, '_> {
-    /// Brings the execution to rest: something is outstanding, or it has ended.
+    /// Enters steps until a command is in flight, a token waits, or the execution has ended.
     pub(crate) fn settle(&mut self) {
         while self.state.status == Status::Running {
             if let Some(failing) = self.state.failing.clone() {
@@ -48,8 +48,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Whether tokens that wait to be admitted should be looked at: once, and again after each
-    /// event that could have changed a variable.
+    /// Returns `true` if tokens that wait for admission must be evaluated: once per decision, and
+    /// after each event that could have changed a variable.
     fn tries_held(&mut self) -> bool {
         if self.state.held.is_empty() || self.held_tried == Some(self.events.len()) {
             return false;
@@ -58,7 +58,7 @@ impl Draft<'_, '_> {
         true
     }
 
-    /// The step that runs when all else is over, if it did not yet.
+    /// Returns the final step, which runs after all others, if it has not run.
     fn last_step(&self) -> Option<Activation> {
         let step = self.playbook.final_step?;
         let is_new = self.state.generation(&self.playbook.step(step).name) == 0;
@@ -66,12 +66,13 @@ impl Draft<'_, '_> {
         is_new.then_some(Activation { step, tokens: 0, from, held: false })
     }
 
-    /// Stops what no worker holds: it is over at once, and nobody has to be waited for.
+    /// Cancels commands that no worker runs. They are terminal at once, so the execution need not
+    /// wait for a worker.
     pub(crate) fn cancel_idle(&mut self) {
         self.cancel_commands(|command| command.worker.is_none() || command.parked.is_some());
     }
 
-    /// Stops the commands that `which` names: they are terminal at once.
+    /// Cancels the commands for which `which` returns `true`. They are terminal at once.
     pub(crate) fn cancel_commands(&mut self, which: impl Fn(&OpenCommand) -> bool) {
         let open: Vec<_> = self
             .state
@@ -106,9 +107,10 @@ impl Draft<'_, '_> {
         self.cancel_idle();
     }
 
-    /// What runs when all else is done: a step called `end` that no arc leads to. Waiting tokens
-    /// cannot be left here, since one of them may always start its step; if that were ever wrong,
-    /// starting it beats never ending.
+    /// Returns the step to run when all others are done: a step named `end` that no arc leads to.
+    ///
+    /// No tokens should wait here, because one of them can always start its step. If tokens wait
+    /// nevertheless, starting their step is better than an execution that never ends.
     fn last_resort(&self) -> Option<Activation> {
         let stuck = self.state.waiting.iter().next();
         debug_assert!(
@@ -137,7 +139,7 @@ impl Draft<'_, '_> {
     fn end_completed(&mut self) {
         let leaf = self.result_step().and_then(|leaf| self.state.results.get(&leaf));
         let leaf = leaf.cloned().unwrap_or_default();
-        // What is in a blob stays there.
+        // A value stored in a blob remains there.
         if let Some(reference) = blob_of(&leaf) {
             let result = Value::Null;
             self.record(Fact::PlaybookCompleted { result, reference: Some(reference) });
@@ -149,8 +151,8 @@ impl Draft<'_, '_> {
         self.record(Fact::PlaybookCompleted { result, reference: None });
     }
 
-    /// The step whose data is the execution's: what its parent asked for, else its last leaf, not
-    /// counting the step that only runs last.
+    /// Returns the step whose data is the execution's result: the one its parent requested, or else
+    /// the last leaf step other than the final step.
     fn result_step(&self) -> Option<Arc<str>> {
         let asked = self.state.started.as_ref().and_then(|started| started.returns.clone());
         if let Some(asked) = asked.filter(|asked| self.state.results.get(asked).is_some()) {
@@ -177,7 +179,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// The blob a value is in, if it is in one.
+/// Returns the blob that holds a value, or `None` if the value is not in a blob.
 fn blob_of(slot: &Slot) -> Option<Arc<BlobRef>> {
     let Slot::Away(away) = slot else { return None };
     match away.parts.as_slice() {

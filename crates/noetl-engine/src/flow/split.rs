@@ -1,8 +1,8 @@
 //! Pipelines that call playbooks, segment by segment.
 //!
-//! Every command of such a pipeline carries its segment and the answers of earlier segments, so that
-//! the open command is all the state there is: a command that is reissued, forked, or restored from
-//! a snapshot needs nothing else.
+//! Every command of such a pipeline carries its segment and the results of earlier segments, so the
+//! open command is all the state there is: a command that is reissued, forked, or restored from a
+//! snapshot needs nothing else.
 
 mod call;
 
@@ -26,8 +26,8 @@ use crate::decide::Draft;
 use crate::values::size_of;
 use crate::{scope, slice};
 
-/// Size of earlier answers up to which the control plane merges them itself. Larger ones are merged
-/// by a worker, which stores a large result beside the log.
+/// Maximum size, in bytes, of earlier results that the control plane merges itself. A worker merges
+/// larger ones and stores a large result as a blob.
 const MERGED_HERE_MAX: usize = 64 * 1024;
 
 /// The segment of a step run to issue next.
@@ -35,7 +35,7 @@ pub(super) struct Next {
     pub(super) generation: u32,
     pub(super) item: Option<LoopItem>,
     pub(super) split: SplitScope,
-    /// Answers of earlier segments, and the blobs of those that are too large for the log.
+    /// Results of earlier segments. Those too large for the event log are in `blobs`.
     earlier: Map,
     blobs: Vec<ScopeBlob>,
 }
@@ -52,7 +52,7 @@ impl Next {
         Self { generation, item, split, earlier: Map::new(), blobs: Vec::new() }
     }
 
-    /// Returns the segment after the one of a command that gave this answer.
+    /// Returns the segment after that of a command with this result.
     fn after(issued: &Issued, segment: u32, kind: EarlierSegment, answer: SegmentValue) -> Self {
         let (mut split, mut earlier, mut blobs) = match issued.scope.as_deref() {
             Some(scope @ CommandScope { split: Some(split), .. }) => {
@@ -76,7 +76,7 @@ impl Next {
         Self { generation: issued.generation, item: issued.item.clone(), split, earlier, blobs }
     }
 
-    /// Adds what the command carries of earlier segments to its scope.
+    /// Adds the results of earlier segments to the scope of a command.
     fn carried(self, scope: CommandScope) -> Box<CommandScope> {
         let blobs = [scope.blobs, self.blobs].concat();
         let (earlier, split) = (self.earlier, Some(Box::new(self.split)));
@@ -84,7 +84,7 @@ impl Next {
     }
 }
 
-/// Answer of a segment.
+/// Result of a segment.
 pub(super) enum SegmentValue {
     Inline(Value),
     Blob(Arc<BlobRef>),
@@ -122,8 +122,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Issues the command whose answer is the result of the whole pipeline, and answers it at once
-    /// if the results are small.
+    /// Issues the command whose result is that of the whole pipeline, and completes it at once if
+    /// the results are small.
     fn issue_merge(&mut self, step: &Step, scope: &Scope, next: Next) -> Result<(), String> {
         let (generation, item) = (next.generation, next.item.clone());
         let bytes: usize = next.earlier.values().map(size_of).sum();
@@ -148,7 +148,8 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// Issues the next segment after a command whose result is recorded and isn't that of the last one.
+    /// Issues the next segment after a command whose result is recorded and isn't that of the last
+    /// one.
     pub(super) fn segment_completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(segment) = segment_of(split, issued) else { return };
@@ -162,7 +163,7 @@ impl Draft<'_, '_> {
         };
         let known = blob_of(&slot);
         let reach = Reach::new(self.loaded.values());
-        // Which fields are known of a blob depends on how much is held in memory.
+        // The known fields of a blob depend on how many values are in memory.
         let fields = known.as_ref().map(|(_, fields)| exact_json(fields));
         let fields = fields.filter(|fields| fields.get("break").is_some());
         let value = fields.unwrap_or_else(|| exact_json(&reach.data(&slot)));
@@ -185,8 +186,8 @@ impl Draft<'_, '_> {
         self.segment_ended(command, issued, (step, split), kind, value, broke == Some(true));
     }
 
-    /// Returns `true` if the answer to a last segment lacks the results of earlier ones, as that of
-    /// a worker which doesn't know split pipelines. The command has then failed, or a value is
+    /// Returns `true` if the result of a last segment lacks those of earlier ones, like that of a
+    /// worker that doesn't support split pipelines. The command has then failed, or a value is
     /// missing.
     pub(super) fn lacks_earlier(&mut self, command: CommandId, issued: &Arc<Issued>) -> bool {
         let tasks = issued.config.get("tasks").and_then(Value::as_array);
@@ -222,7 +223,7 @@ impl Draft<'_, '_> {
         !has_call
     }
 
-    /// Closes the command of a segment and issues what follows it.
+    /// Completes the command of a segment and issues the next one.
     fn segment_ended(
         &mut self,
         command: CommandId,
@@ -235,7 +236,7 @@ impl Draft<'_, '_> {
         let name = issued.step.clone();
         // The item of a loop ends with the last segment.
         self.record(Fact::CommandCompleted { command, step: name, item: None });
-        // A failing execution starts nothing but its final step; it ends with its last command.
+        // A failing execution starts only its final step; it ends with its last command.
         if self.state.is_failing() && !self.is_final(&issued.step) {
             return;
         }
@@ -255,7 +256,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Begins a row of a cursor again, from its first segment.
+    /// Restarts a row of a cursor from its first segment.
     pub(super) fn restart_split(&mut self, issued: &Arc<Issued>, attempt: u32) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(scope) = self.segment_scope(step, issued) else { return };
@@ -267,7 +268,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Returns the results of the tasks before a segment; `None` when a value is missing.
+    /// Returns the results of the tasks before a segment, or `None` if a value is missing.
     fn earlier(&mut self, carried: &CommandScope) -> Option<Result<Vec<TaskResult>, String>> {
         let split = carried.split.as_deref()?;
         let reach = Reach::new(self.loaded.values());
@@ -299,7 +300,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// Returns the split pipeline a command is of, with its step.
+/// Returns the step and the split pipeline of a command, or `None` if its pipeline is not split.
 fn split_of<'p>(playbook: &'p Playbook, issued: &Issued) -> Option<(&'p Step, &'p Split)> {
     issued.split()?;
     let step = playbook.step(playbook.find(&issued.step)?);
@@ -309,7 +310,7 @@ fn split_of<'p>(playbook: &'p Playbook, issued: &Issued) -> Option<(&'p Step, &'
     }
 }
 
-/// Returns the segment a command runs.
+/// Returns the segment that a command runs.
 fn segment_of<'s>(split: &'s Split, issued: &Issued) -> Option<&'s Segment> {
     let segment = usize::try_from(issued.split()?.segment).ok()?;
     split.segments.get(segment)
@@ -325,7 +326,7 @@ fn away(reference: &Arc<BlobRef>) -> Slot {
     Slot::away(Source::Blob { reference: reference.clone(), fields: Data::from(()) })
 }
 
-/// Returns the blob a value is in, with its known fields.
+/// Returns the blob that holds a value, with its known fields.
 fn blob_of(slot: &Slot) -> Option<(Arc<BlobRef>, Data)> {
     let Slot::Away(away) = slot else { return None };
     match away.parts.as_slice() {

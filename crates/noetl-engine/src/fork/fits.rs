@@ -1,7 +1,7 @@
-//! Whether another version of a playbook can go on with a past.
+//! Checks whether another version of a playbook can continue a copied event log.
 //!
-//! What is over does not matter: only what is under way at the cut has to have a place in the other
-//! version, or it would wait there for ever.
+//! Work that has ended does not matter. Only work in flight at the cut must exist in the other
+//! version; otherwise the fork would wait for it forever.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,30 +13,29 @@ use noetl_playbook::document::{LoopExec, Over};
 use super::last_rest;
 use crate::execution::Execution;
 
-/// Why a version cannot go on with a past.
+/// Reason that a version cannot continue an event log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// The step that does not fit.
+    /// Step that is incompatible.
     pub step: Arc<str>,
-    /// The place of the last event that would be taken over.
+    /// Sequence number of the last event the fork would copy.
     pub seq: Seq,
-    /// What does not fit.
     pub why: Why,
 }
 
-/// What does not fit.
+/// Kind of incompatibility between a step run at the cut and a playbook version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It is under way and the version has no such step.
+    /// The step is active, and the version has no such step.
     Gone,
-    /// Tokens wait at it and the version has no such step.
+    /// Tokens wait at the step, and the version has no such step.
     GoneWithTokens,
-    /// It is a loop under way and none in the version.
+    /// A loop is active, and the step is not a loop in the version.
     NoLoop,
-    /// It is a loop over items that are recorded, and one over rows in the version, or the other way
-    /// round, or one that runs within one command there.
+    /// An active loop has recorded items and iterates over a cursor in the version, or the reverse,
+    /// or runs within one command in the version.
     OtherLoop,
-    /// Its tool has answered, and it is a loop in the version.
+    /// The step's tool has returned a result, and the step is a loop in the version.
     IsLoop,
 }
 
@@ -64,7 +63,8 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// The first thing under way at a cut that has no place in `playbook`; none when all of it has.
+/// Returns the first work in flight at a cut that `playbook` cannot continue, or `None` if it can
+/// continue all of it.
 pub fn misfit(playbook: &Playbook, log: &[Event], cut: Seq) -> Option<Misfit> {
     let last = last_rest(log, cut)?;
     let mut state = Execution::absent(log[0].execution);

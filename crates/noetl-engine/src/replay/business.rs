@@ -1,4 +1,4 @@
-//! Business objects: what the work of an execution is about.
+//! Business objects: the entities that the work of an execution is about.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,46 +13,45 @@ const DELETED: &str = "DELETED";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BusinessObject {
-    /// Type and id, parted by a slash.
+    /// Type and ID, separated by a slash.
     pub object_key: String,
-    /// What kind of object.
+    /// Type of the object, from the event's meta or aggregate.
     pub object_type: String,
     pub object_id: String,
     pub status: String,
-    /// Its version: as said, or else the number of its events.
+    /// Version from the newest event, or else the number of events.
     pub version: i64,
-    /// How many events were about it.
+    /// Number of events about the object.
     pub event_count: u64,
-    /// The first of them.
+    /// ID of the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_event_id: Option<i64>,
-    /// The newest of them.
+    /// ID of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
-    /// The newest that deleted it.
+    /// ID of the newest event that deleted the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_event_id: Option<i64>,
-    /// The type of the newest.
+    /// Type of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_type: Option<String>,
-    /// What is known of it.
+    /// Attributes of the object, merged from its events.
     pub attributes: Map,
-    /// References of its events, in their order.
+    /// Payload references of its events, in event order.
     pub payload_refs: Vec<PayloadRef>,
-    /// The newest of those.
+    /// Payload reference of the newest event that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_payload_ref: Option<PayloadRef>,
 }
 
-/// What an object is called.
+/// Type and ID of an object.
 pub(super) struct Identity {
     object_type: String,
     object_id: String,
 }
 
 impl Identity {
-    /// The object an event is about: as its meta says, and what that leaves open, as its aggregate
-    /// does.
+    /// Returns the object an event is about: from its meta, or else from its aggregate.
     pub(super) fn of(event: &ReplayEvent) -> Option<Self> {
         let fields = &event.meta;
         let inside = meta::object(fields, KIND);
@@ -86,14 +85,14 @@ impl Identity {
         }
     }
 
-    /// Type and id in one.
+    /// Returns type and ID, separated by a slash.
     pub(super) fn key(&self) -> String {
         format!("{}/{}", self.object_type, self.object_id)
     }
 }
 
 impl BusinessObject {
-    /// An object nothing is known of.
+    /// Creates an object without events.
     pub(super) fn new(identity: Identity) -> Self {
         Self {
             object_key: identity.key(),
@@ -112,7 +111,7 @@ impl BusinessObject {
         }
     }
 
-    /// Takes one of its events in.
+    /// Folds an event about the object.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         let id = event.event_id;
         let inside = meta::object(&event.meta, KIND);
@@ -139,7 +138,8 @@ impl BusinessObject {
         }
     }
 
-    /// `state` replaces what is known; `patch`, or else `attributes`, is laid over it.
+    /// Applies an event's attributes: `state` replaces all of them; `patch`, or else `attributes`,
+    /// is merged over them.
     fn change_attributes(&mut self, inside: &Map) {
         if let Some(state) = meta::object(inside, "state") {
             self.attributes = state.clone();

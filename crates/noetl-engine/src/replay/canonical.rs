@@ -1,7 +1,7 @@
-//! The one text a JSON value has: sorted keys, no spaces, one form for every number.
+//! Canonical text of a JSON value: sorted keys, no spaces, one form for every number.
 //!
-//! Checksums are over these bytes, so they are written here and not by a library, whose form of
-//! a float has changed between releases before.
+//! Checksums cover these bytes, so this module writes them rather than a library, whose form of a
+//! float has changed between releases before.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use noetl_model::placeholder::without_tags;
 
 use crate::replay::meta::Value;
 
-/// The canonical text of a value.
+/// Returns the canonical text of a value.
 pub fn text(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
     text
 }
 
-/// Writes a value. Sinks that cannot fail make this one that cannot.
+/// Writes a value. Does not fail, because the writers in use do not fail.
 pub(super) fn write_value(out: &mut impl Write, value: &Value) {
     match value {
         Value::Null => put(out, "null"),
@@ -34,7 +34,7 @@ pub(super) fn write_value(out: &mut impl Write, value: &Value) {
         }
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
-            // The order of a `String` is the order of its UTF-8 bytes.
+            // Strings compare by their UTF-8 bytes.
             fields.sort_unstable_by_key(|(key, _)| *key);
             put(out, "{");
             for (place, (key, item)) in fields.into_iter().enumerate() {
@@ -48,9 +48,9 @@ pub(super) fn write_value(out: &mut impl Write, value: &Value) {
     }
 }
 
-/// Writes a text: quotes, backslashes and control characters are escaped and nothing else is.
+/// Writes a string. Escapes quotes, backslashes, and control characters, and nothing else.
 pub(super) fn write_string(out: &mut impl Write, text: &str) {
-    // Checksums are over what readers see.
+    // Checksums cover the text shown to users, without secret tags.
     let shown = without_tags(text);
     let text = &*shown;
     put(out, "\"");
@@ -79,7 +79,7 @@ pub(super) fn write_string(out: &mut impl Write, text: &str) {
     put(out, "\"");
 }
 
-/// Writes a number: integers in plain decimal, anything else as [`write_float`] does.
+/// Writes a number: integers in plain decimal, other numbers as [`write_float`] does.
 pub(super) fn write_number(out: &mut impl Write, number: &serde_json::Number) {
     if let Some(integer) = number.as_i64() {
         let _ = write!(out, "{integer}");
@@ -90,12 +90,12 @@ pub(super) fn write_number(out: &mut impl Write, number: &serde_json::Number) {
     }
 }
 
-/// Decimal exponents of floats that are written without one.
+/// Decimal exponents of floats that are written without an exponent.
 const PLAIN_EXPONENTS: std::ops::RangeInclusive<i32> = -5..=15;
 
-/// Writes the shortest digits that read back as the same float. From 0.00001 to below 10^16 they
-/// have a decimal point and at least one digit after it; outside they have an exponent, with its
-/// sign in either direction.
+/// Writes the shortest digits that parse to the same float. From 0.00001 to below 10^16, they have
+/// a decimal point and at least one digit after it. Outside that range they have an exponent with
+/// an explicit sign.
 fn write_float(out: &mut impl Write, float: f64) {
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -111,7 +111,7 @@ fn write_float(out: &mut impl Write, float: f64) {
         return;
     }
     let digits: String = digits.chars().filter(|digit| *digit != '.').collect();
-    // Where the point goes: so many digits stand before it, zeros fill the rest.
+    // Inserts the decimal point after `exponent + 1` digits; zeros fill the rest.
     match usize::try_from(exponent) {
         Err(_) => {
             put(out, "0.");
@@ -133,7 +133,7 @@ fn write_float(out: &mut impl Write, float: f64) {
 }
 
 pub(super) fn put(out: &mut impl Write, text: &str) {
-    // Texts and hashers, which are all that is written to, take everything.
+    // The only writers are strings and hashes, which never fail.
     let _ = out.write_str(text);
 }
 

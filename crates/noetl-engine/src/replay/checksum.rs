@@ -1,4 +1,4 @@
-//! Checksums of a state and of its parts.
+//! Checksums of a replay state and of its parts.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -10,18 +10,18 @@ use super::canonical::{put, write_string, write_value};
 use super::meta::Value;
 use super::state::ReplayState;
 
-/// A SHA-256 over canonical JSON.
+/// A SHA-256 digest of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksum {
-    /// `sha256`.
+    /// Hash algorithm; always `sha256`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The digest in lower-case hexadecimal digits.
+    /// Digest in lower-case hexadecimal digits.
     pub value: String,
 }
 
 impl Checksum {
-    /// The checksum of a value's canonical text.
+    /// Returns the checksum of a value's canonical text.
     pub fn of(value: &Value) -> Self {
         let mut hash = Hash::default();
         write_value(&mut hash, value);
@@ -29,31 +29,30 @@ impl Checksum {
     }
 }
 
-/// The checksum of every part.
+/// Checksums of all parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectionChecksums {
-    /// Of `business_objects`.
+    /// Checksum of the state's `business_objects`.
     pub business_object: Checksum,
-    /// Of `commands`.
+    /// Checksum of the state's `commands`.
     pub command: Checksum,
-    /// Of `execution`.
+    /// Checksum of the state's `execution`.
     pub execution: Checksum,
-    /// Of `frames`.
+    /// Checksum of the state's `frames`.
     pub frame: Checksum,
-    /// Of `loops`.
+    /// Checksum of the state's `loops`.
     pub r#loop: Checksum,
-    /// Of `stages`.
+    /// Checksum of the state's `stages`.
     pub stage: Checksum,
 }
 
 impl ReplayState {
-    /// Adds the checksums. The state is written part by part into the hash, so its text is never in
-    /// memory as a whole.
+    /// Adds the checksums. Writes the state into the hash part by part, so that its text is never
+    /// in memory as a whole.
     pub fn seal(&mut self) {
         let mut whole = Hash::default();
         let mut fields = Fields::new(&mut whole);
-        // In the order of their names, as everywhere in canonical text. What is stored for a
-        // missing field is nothing.
+        // In order of the field names, as canonical text requires. A missing field is omitted.
         let business_object = fields.part("business_objects", &Part::Map(&self.business_objects));
         let command = fields.part("commands", &Part::Map(&self.commands));
         fields.value("event_count", &self.event_count);
@@ -80,7 +79,7 @@ impl ReplayState {
     }
 }
 
-/// A part of the state that has a checksum of its own.
+/// A part of the state that has its own checksum.
 enum Part<'a, T> {
     Map(&'a BTreeMap<String, T>),
     Value(Value),
@@ -153,10 +152,10 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("maps with text keys always have a JSON form")
 }
 
-/// Bytes that are gathered before they are hashed: a piece of JSON is often a single character.
+/// Number of bytes to buffer before hashing: a piece of JSON is often a single character.
 const GATHERED_MAX: usize = 4096;
 
-/// A hash that is written to as text.
+/// A hash that implements [`Write`].
 #[derive(Default)]
 struct Hash {
     gathered: String,

@@ -1,4 +1,4 @@
-//! Commands: work that was handed out.
+//! Commands in the read model.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use super::state::UNKNOWN;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayedCommand {
     pub command_id: String,
-    /// The stage it is for.
+    /// Stage the command belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage_id: Option<String>,
-    /// The frame it is for.
+    /// Frame the command belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_id: Option<String>,
-    /// The command it follows from.
+    /// Command this one follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_command_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,25 +23,25 @@ pub struct ReplayedCommand {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_locator: Option<String>,
     pub status: String,
-    /// The event that issued it.
+    /// ID of the event that issued the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_event_id: Option<i64>,
-    /// The event that claimed it.
+    /// ID of the event that claimed the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_event_id: Option<i64>,
-    /// The event that began it.
+    /// ID of the event that started the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_event_id: Option<i64>,
-    /// The event that ended it.
+    /// ID of the event that ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal_event_id: Option<i64>,
-    /// Its newest event.
+    /// ID of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
 }
 
 impl ReplayedCommand {
-    /// A command nothing is known of.
+    /// Creates a command without events.
     pub(super) fn new(command_id: String) -> Self {
         Self {
             command_id,
@@ -59,7 +59,7 @@ impl ReplayedCommand {
         }
     }
 
-    /// Takes one of its events in.
+    /// Folds an event about the command.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         let id = Some(event.event_id);
         self.last_event_id = id;

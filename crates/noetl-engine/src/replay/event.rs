@@ -1,4 +1,4 @@
-//! One event as the fold sees it.
+//! Event row as input of the fold.
 
 use std::fmt;
 
@@ -9,39 +9,39 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::meta::{self, Map, Value};
 
-/// The columns of a row that the fold reads. All but the id may be missing.
+/// The columns of a row that the fold reads. All but the ID may be missing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReplayEvent {
-    /// Its id, by which events are in order.
+    /// Event ID, which defines the order of events.
     pub event_id: i64,
     pub event_type: Option<String>,
-    /// How it stands with it; empty is as good as missing.
+    /// Status column; an empty text is equivalent to none.
     pub status: Option<String>,
     pub node_name: Option<String>,
     pub worker_id: Option<String>,
-    /// The command it is about, as decimal text.
+    /// Command the event is about, as decimal text.
     pub command_id: Option<String>,
-    /// The stage it is about.
+    /// Stage the event is about.
     pub stage_id: Option<String>,
-    /// The frame it is about.
+    /// Frame the event is about.
     pub frame_id: Option<String>,
-    /// What kind of thing it is about.
+    /// Type of the aggregate the event is about, such as `frame`.
     pub aggregate_type: Option<String>,
-    /// Which of that kind.
+    /// ID of the aggregate the event is about.
     pub aggregate_id: Option<String>,
-    /// Where its result is kept: `result.reference`.
+    /// Reference to a stored result: `result.reference`.
     pub reference: Option<Value>,
-    /// What helps to read it; empty when it is no object.
+    /// Metadata of the event; empty if the column is not an object.
     pub meta: Map,
-    /// Whose it is, where the row says so. The fold does not look.
+    /// Tenant, if the row has one. The fold ignores it.
     pub tenant_id: Option<String>,
-    /// Which part of them, where the row says so. The fold does not look.
+    /// Organization, if the row has one. The fold ignores it.
     pub organization_id: Option<String>,
 }
 
 impl ReplayEvent {
-    /// The event of a row. JSON that cannot be read counts as missing: a row that replays with
-    /// less is better than a log that does not replay.
+    /// Converts a row to an event. JSON that cannot be parsed counts as missing: a row that replays
+    /// with less data is better than an event log that does not replay.
     pub fn of(row: &EventRow) -> Self {
         let meta = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let meta: Map = meta.unwrap_or_default();
@@ -66,27 +66,27 @@ impl ReplayEvent {
         }
     }
 
-    /// The type; nothing when it is missing.
+    /// Returns the event type, or an empty text if it is missing.
     pub(super) fn kind(&self) -> &str {
         self.event_type.as_deref().unwrap_or_default()
     }
 
-    /// The status, unless it is empty.
+    /// Returns the status, unless it is empty.
     pub(super) fn status(&self) -> Option<&str> {
         self.status.as_deref().filter(|status| !status.is_empty())
     }
 
-    /// The status, or what is to stand for it.
+    /// Returns the status, or `other` if there is none.
     pub(super) fn status_or(&self, other: &str) -> String {
         self.status().unwrap_or(other).to_owned()
     }
 
-    /// The stage it belongs to.
+    /// Returns the stage the event belongs to.
     pub(super) fn stage(&self) -> Option<String> {
         self.part("stage", self.stage_id.as_deref(), "stage_id")
     }
 
-    /// The frame it belongs to.
+    /// Returns the frame the event belongs to.
     pub(super) fn frame(&self) -> Option<String> {
         self.part("frame", self.frame_id.as_deref(), "frame_id")
     }
@@ -103,24 +103,24 @@ impl ReplayEvent {
         own.or_else(|| meta::text(&self.meta, key))
     }
 
-    /// The command it belongs to.
+    /// Returns the command the event belongs to.
     pub(super) fn command(&self) -> Option<String> {
         self.command_id.clone().or_else(|| meta::text(&self.meta, "command_id"))
     }
 
-    /// The loop it belongs to.
+    /// Returns the loop the event belongs to.
     pub(super) fn loop_id(&self) -> Option<String> {
         meta::first_text(&self.meta, &["loop_id", "loop_event_id", "__loop_epoch_id"])
     }
 
-    /// Whether its aggregate is of this kind.
+    /// Returns `true` if the event's aggregate has this type.
     pub(super) fn is_about(&self, kind: &str) -> bool {
         self.aggregate_type.as_deref() == Some(kind)
     }
 }
 
-/// The command that a worker names in a report about it, by the id that everything else about it
-/// has. Workers know commands as `<execution>:<step>:<id>`.
+/// Returns the ID of the command that a worker's report names. Workers name commands
+/// `<execution>:<step>:<id>`; all other events use the bare ID.
 fn reported_command(row: &EventRow, meta: &Map) -> Option<String> {
     let name = meta::at(meta, "command_id").filter(|_| row.origin == Origin::Reported)?;
     let rest = name.as_str()?.strip_prefix(&row.execution_id.to_string())?.strip_prefix(':')?;
@@ -128,13 +128,13 @@ fn reported_command(row: &EventRow, meta: &Map) -> Option<String> {
     id.parse::<CommandId>().ok().map(|id| id.to_string())
 }
 
-/// The reference in a result, without keeping the rest of it, which may be large.
+/// Returns the reference in a result without deserializing the rest, which may be large.
 fn reference_in(result: &str) -> Option<Value> {
     let Found(reference) = serde_json::from_str(result).ok()?;
     reference.filter(|reference| !reference.is_null())
 }
 
-/// What a result has as its reference; of several, the last.
+/// Reference field of a result; the last one if it is repeated.
 struct Found(Option<Value>);
 
 impl<'de> Deserialize<'de> for Found {

@@ -1,4 +1,4 @@
-//! The execution as a whole.
+//! The execution as a whole in the read model.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use super::event::ReplayEvent;
 use super::reference::PayloadRef;
 use super::state::UNKNOWN;
 
-/// How the execution stands, and what its results refer to.
+/// Status of the execution, and references of its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayedExecution {
-    /// `UNKNOWN`, `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// `UNKNOWN`, `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
-    /// The step that was last entered or left.
+    /// Step that was last entered or left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_node_name: Option<String>,
-    /// References of its events, in their order.
+    /// Payload references of the execution's events, in event order.
     pub payload_refs: Vec<PayloadRef>,
 }
 
@@ -25,7 +25,7 @@ impl Default for ReplayedExecution {
 }
 
 impl ReplayedExecution {
-    /// Takes one event in. Of several ends the last counts.
+    /// Folds an event. The last of several terminal events counts.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         let kind = event.kind();
         let end = kind.strip_prefix("playbook").and_then(|rest| rest.strip_prefix(['.', '_']));

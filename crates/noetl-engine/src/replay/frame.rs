@@ -10,41 +10,41 @@ use super::state::UNKNOWN;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     pub frame_id: String,
-    /// The stage it is part of.
+    /// Stage the frame belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage_id: Option<String>,
-    /// The frame it was split from.
+    /// Frame this one was split from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_frame_id: Option<String>,
-    /// The command that works on it.
+    /// Command that processes the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
-    /// The event that handed it out.
+    /// ID of the event that dispatched the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_event_id: Option<i64>,
-    /// The event that ended it.
+    /// ID of the event that ended the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal_event_id: Option<i64>,
     pub status: String,
-    /// How many rows it has.
+    /// Number of rows in the frame.
     pub row_count: i64,
-    /// How often it was handed out.
+    /// Number of times the frame was dispatched.
     pub attempts: i64,
-    /// Its newest event.
+    /// ID of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
-    /// How many events it led to.
+    /// Number of events emitted, as its final event reports.
     pub events_emitted: i64,
-    /// Where its output is kept.
+    /// Reference to the stored output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_ref: Option<Value>,
-    /// What that reference says; empty when it ended without one.
+    /// Summary of `output_ref`; empty if the frame ended without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_ref_summary: Option<PayloadSummary>,
 }
 
 impl Frame {
-    /// A frame nothing is known of.
+    /// Creates a frame without events.
     pub(super) fn new(frame_id: String) -> Self {
         Self {
             frame_id,
@@ -63,7 +63,7 @@ impl Frame {
         }
     }
 
-    /// Takes one of its events in.
+    /// Folds an event about the frame.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         let meta = &event.meta;
         self.last_event_id = Some(event.event_id);

@@ -1,4 +1,4 @@
-//! Loops: a step done once per item.
+//! Loops in the read model.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,25 +8,25 @@ use super::meta;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Loop {
     pub loop_id: String,
-    /// Its step, as its first event said.
+    /// Step of the loop, from its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_name: Option<String>,
-    /// How many items it has, as its first event said.
+    /// Number of items, from its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<i64>,
-    /// How many ended well.
+    /// Number of items that succeeded.
     pub done: u64,
-    /// How many ended badly.
+    /// Number of items that failed.
     pub failed: u64,
-    /// Whether it is over.
+    /// Whether the loop has ended.
     pub completed: bool,
-    /// Its newest event.
+    /// ID of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
 }
 
 impl Loop {
-    /// A loop as its first event shows it.
+    /// Creates a loop from its first event.
     pub(super) fn new(loop_id: String, event: &ReplayEvent) -> Self {
         let total = || meta::integer(&event.meta, "total");
         Self {
@@ -40,7 +40,7 @@ impl Loop {
         }
     }
 
-    /// Takes one of its events in.
+    /// Folds an event about the loop.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         self.last_event_id = Some(event.event_id);
         match event.kind() {

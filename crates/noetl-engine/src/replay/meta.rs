@@ -1,22 +1,22 @@
-//! Looking things up in `meta`, which anybody may have written.
+//! Lookups in `meta`, which any client may have written.
 //!
-//! A null is absent. Texts are taken from any value; integers only from integers.
+//! A null counts as absent. Text lookups accept any value; integer lookups accept only integers.
 
 pub(super) use noetl_model::{Map, Value};
 
 use super::canonical;
 
-/// The value at this key, unless it is null.
+/// Returns the value at this key, unless it is null.
 pub(super) fn at<'a>(fields: &'a Map, key: &str) -> Option<&'a Value> {
     fields.get(key).filter(|value| !value.is_null())
 }
 
-/// The object at this key.
+/// Returns the object at this key.
 pub(super) fn object<'a>(fields: &'a Map, key: &str) -> Option<&'a Map> {
     at(fields, key)?.as_object()
 }
 
-/// The value at this key as text: a text as it is, anything else as its JSON.
+/// Returns the value at this key as text: a text as it is, other values as JSON.
 pub(super) fn text(fields: &Map, key: &str) -> Option<String> {
     let value = at(fields, key)?;
     Some(match value {
@@ -25,12 +25,12 @@ pub(super) fn text(fields: &Map, key: &str) -> Option<String> {
     })
 }
 
-/// The first of these keys that has a value, as text.
+/// Returns the value of the first of these keys that has one, as text.
 pub(super) fn first_text(fields: &Map, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| text(fields, key))
 }
 
-/// The integer at this key. A text of digits is not one.
+/// Returns the integer at this key. A text of digits is not an integer.
 pub(super) fn integer(fields: &Map, key: &str) -> Option<i64> {
     at(fields, key)?.as_i64()
 }

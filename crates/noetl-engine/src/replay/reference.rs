@@ -1,39 +1,39 @@
-//! References to results that are kept elsewhere.
+//! References to results stored outside the event log.
 
 use serde::{Deserialize, Serialize};
 
 use super::meta::{self, Map, Value};
 
-/// A reference that an event carried.
+/// A reference carried by an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PayloadRef {
     pub event_id: i64,
-    /// The reference as it was.
+    /// Reference as the event carried it.
     pub reference: Value,
-    /// What it says about what it refers to.
+    /// Summary of the referenced data.
     pub summary: PayloadSummary,
 }
 
 impl PayloadRef {
-    /// A reference with its summary.
+    /// Creates a reference with its summary.
     pub(super) fn new(event_id: i64, reference: &Value) -> Self {
         Self { event_id, summary: PayloadSummary::of(reference), reference: reference.clone() }
     }
 }
 
-/// What a reference says about what it refers to.
+/// Description of referenced data, as given in the reference.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PayloadSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// The checksum of its schema.
+    /// Digest of the data's schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_digest: Option<String>,
-    /// How many rows it has.
+    /// Number of rows of the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_count: Option<i64>,
-    /// How to read it.
+    /// Media type of the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct PayloadSummary {
 }
 
 impl PayloadSummary {
-    /// The summary of a reference; an empty one when it is no object.
+    /// Returns the summary of a reference; empty if the reference is not an object.
     pub fn of(reference: &Value) -> Self {
         let Some(reference) = reference.as_object() else { return Self::default() };
         let rows = meta::object(reference, "rows_ref");

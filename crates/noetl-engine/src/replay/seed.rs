@@ -1,4 +1,4 @@
-//! Beginning a fold at a state that was folded before.
+//! Starts a fold from a stored replay snapshot.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,69 +6,69 @@ use super::checksum::Checksum;
 use super::meta::Map;
 use super::state::{ReplayState, Scope};
 
-/// A kept state, and what it is called where it is kept.
+/// A stored replay state with its identity in the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Seed {
-    /// Of what it is: `execution/<id>/<projection>`.
+    /// ID of the aggregate: `execution/<id>/<projection>`.
     pub aggregate_id: String,
-    /// Of what kind: `replay_state`.
+    /// Type of the aggregate: `replay_state`.
     pub aggregate_type: String,
-    /// The newest event it holds.
+    /// ID of the newest event in the state.
     pub version: i64,
     pub checksum: Checksum,
     pub state: ReplayState,
-    /// What helps to use it.
+    /// Metadata of the snapshot.
     #[serde(default)]
     pub meta: Map,
 }
 
-/// What a state says about the snapshot its fold began at.
+/// Description, in a replay state, of the snapshot its fold started from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaySnapshot {
-    /// Of what it is.
+    /// ID of the aggregate: `execution/<id>/<projection>`.
     pub aggregate_id: String,
-    /// Of what kind.
+    /// Type of the aggregate: `replay_state`.
     pub aggregate_type: String,
-    /// The newest event it holds.
+    /// ID of the newest event in the snapshot.
     pub version: i64,
     pub checksum: Checksum,
-    /// What helped to use it.
+    /// Metadata of the snapshot.
     pub meta: Map,
 }
 
-/// A kept state that a fold must not begin at.
+/// Reason that a fold must not start from a stored state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeedError {
-    /// It is of another execution.
+    /// The state belongs to another execution.
     #[error("the state is of execution {found}, not of {wanted}")]
     Foreign {
-        /// The one that is folded.
+        /// Execution that the caller folds.
         wanted: i64,
         found: i64,
     },
-    /// Old shapes of events were brought up to date in another way.
+    /// The state was folded with different upcasters, which convert old event formats.
     #[error("the state was folded with other upcasters")]
     Upcasters,
-    /// What it is called does not fit what is in it.
+    /// The state's last event is not the one that `version` names.
     #[error("the state ends at another event than its version says")]
     Version,
 }
 
-/// What a fold may begin with.
+/// Starting point of a fold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Base {
-    /// A state that was folded before. Events up to its last one must not come again.
+    /// State folded before. The caller must not fold its events again.
     pub state: Option<ReplayState>,
-    /// What the sealed state says about where `state` came from. It is part of the state's
-    /// checksum: without it a fold gives the same checksum wherever it began.
+    /// Origin of `state`, included in the sealed state. It is part of the checksum: without it, a
+    /// fold gives the same checksum from any starting point.
     pub snapshot: Option<ReplaySnapshot>,
-    /// What old shapes of events are brought up to date by; wins over what `state` says.
+    /// Digest of the upcasters, which convert old event formats; overrides the one in `state`.
     pub upcaster_registry_digest: Option<String>,
 }
 
 impl Seed {
-    /// Checks that a fold of this execution with these upcasters may begin here, and says with
-    /// what.
+    /// Checks that a fold of this execution with these upcasters may start here, and returns its
+    /// starting point.
     pub fn base(self, execution_id: i64, upcasters: Option<&str>) -> Result<Base, SeedError> {
         let found = self.state.execution_id;
         if found != execution_id {
@@ -95,8 +95,8 @@ impl Seed {
 }
 
 impl ReplayState {
-    /// The state a fold begins with: who asks is said anew, counters go on, checksums are due
-    /// again.
+    /// Creates the initial state of a fold. Identity comes from `scope`, counters continue from
+    /// `base`, and checksums are cleared until the state is sealed.
     pub fn begin(scope: Scope, base: Base) -> Self {
         let known = base.state.unwrap_or_else(|| Self::new(scope.clone()));
         let known_digest = known.upcaster_registry_digest;

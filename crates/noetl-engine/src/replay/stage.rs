@@ -10,36 +10,36 @@ use super::state::UNKNOWN;
 pub struct Stage {
     pub stage_id: String,
     pub status: String,
-    /// What kind of stage, as its first event said.
+    /// Kind of the stage, from its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its step, as its first event said.
+    /// Step of the stage, from its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_name: Option<String>,
-    /// The stage it is part of.
+    /// Stage that contains this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_stage_id: Option<String>,
-    /// The loop it is part of.
+    /// Loop that contains the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_event_id: Option<String>,
-    /// The event that opened it.
+    /// ID of the event that opened the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_event_id: Option<i64>,
-    /// The event that closed it.
+    /// ID of the event that closed the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_event_id: Option<i64>,
-    /// How many frames it had.
+    /// Number of frames, from the closing event.
     pub frame_count: i64,
     pub row_count: i64,
     pub events_emitted: i64,
     pub failed_count: i64,
-    /// Its newest event.
+    /// ID of the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
 }
 
 impl Stage {
-    /// A stage as its first event shows it.
+    /// Creates a stage from its first event.
     pub(super) fn new(stage_id: String, event: &ReplayEvent) -> Self {
         let step_name = || meta::text(&event.meta, "step_name");
         Self {
@@ -59,7 +59,7 @@ impl Stage {
         }
     }
 
-    /// Takes one of its events in.
+    /// Folds an event about the stage.
     pub(super) fn apply(&mut self, event: &ReplayEvent) {
         let meta = &event.meta;
         self.last_event_id = Some(event.event_id);

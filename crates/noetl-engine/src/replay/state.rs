@@ -1,4 +1,4 @@
-//! All that the events of one log say.
+//! The read model of one event log.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ use super::loops::Loop;
 use super::seed::ReplaySnapshot;
 use super::stage::Stage;
 
-/// The status of what no event has given one.
+/// Status of an object whose events have not set one.
 pub(super) const UNKNOWN: &str = "UNKNOWN";
 
-/// Which part of the state a caller is interested in. It is noted in the state and changes nothing
-/// else: all of them are always folded.
+/// Part of the state a caller requests. Recorded in the state without further effect: the fold
+/// always computes all parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
@@ -73,63 +73,63 @@ impl FromStr for Projection {
     }
 }
 
-/// Whose log is folded, and for what.
+/// Identity of the folded event log, and the requested projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// Whose execution it is.
+    /// Tenant of the execution.
     pub tenant_id: String,
-    /// Which part of them.
+    /// Organization within the tenant.
     pub organization_id: String,
     pub execution_id: i64,
-    /// What the caller is interested in.
+    /// Part of the state the caller requests.
     pub projection: Projection,
 }
 
-/// What the events of one log say, up to some event.
+/// State folded from the events of one log, up to some event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayState {
-    /// Whose execution it is.
+    /// Tenant of the execution.
     pub tenant_id: String,
-    /// Which part of them.
+    /// Organization within the tenant.
     pub organization_id: String,
     pub execution_id: i64,
-    /// What the caller is interested in.
+    /// Part of the state the caller requests.
     pub projection: Projection,
-    /// How many events were folded.
+    /// Number of folded events.
     pub event_count: u64,
-    /// The newest of them.
+    /// ID of the newest folded event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_type: Option<String>,
     /// The execution as a whole.
     pub execution: ReplayedExecution,
-    /// Stages by id.
+    /// Stages, by stage ID.
     pub stages: BTreeMap<String, Stage>,
-    /// Frames by id.
+    /// Frames, by frame ID.
     pub frames: BTreeMap<String, Frame>,
-    /// Commands by id.
+    /// Commands, by command ID.
     pub commands: BTreeMap<String, ReplayedCommand>,
-    /// Business objects by type and id.
+    /// Business objects, by type and ID.
     pub business_objects: BTreeMap<String, BusinessObject>,
-    /// Loops by id.
+    /// Loops, by loop ID.
     pub loops: BTreeMap<String, Loop>,
-    /// What old shapes of events were brought up to date by.
+    /// Digest of the upcasters, which convert old event formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upcaster_registry_digest: Option<String>,
-    /// The snapshot the fold began at.
+    /// Snapshot the fold started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_snapshot: Option<ReplaySnapshot>,
-    /// The checksum of all of the above and of the checksums below, once sealed.
+    /// Checksum of all fields above and of `projection_checksums`; `None` until sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<Checksum>,
-    /// The checksums of the parts, once sealed.
+    /// Checksums of the parts; `None` until sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection_checksums: Option<ProjectionChecksums>,
 }
 
 impl ReplayState {
-    /// The state before the first event.
+    /// Creates the state before the first event.
     pub fn new(scope: Scope) -> Self {
         Self {
             tenant_id: scope.tenant_id,
@@ -152,7 +152,7 @@ impl ReplayState {
         }
     }
 
-    /// Takes one event in. Events come in the order of their ids.
+    /// Folds one event. Events must arrive in order of their IDs. Clears the checksums.
     pub fn apply(&mut self, event: &ReplayEvent) {
         (self.checksum, self.projection_checksums) = (None, None);
         self.event_count += 1;

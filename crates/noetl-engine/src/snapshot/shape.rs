@@ -1,5 +1,5 @@
-//! The first version's shape. It has names of its own, so that renaming a field of the state
-//! leaves snapshots readable; changing it means a new version beside it.
+//! Serialized form of a state. Its field names are independent of the state's, so that renaming a
+//! field of the state leaves snapshots readable; an incompatible change needs a new version.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,12 +56,12 @@ pub(super) struct State {
     doomed: Option<Fails>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leaf_before: Option<Arc<str>>,
-    /// What visits under way set for themselves.
+    /// Variables that active step runs set for themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     locals: Vec<Locals>,
 }
 
-/// What a visit set for itself: its step, which visit, names and values.
+/// Variables of a step run: step, run number, and named values.
 type Locals = (Arc<str>, u32, Vec<(Arc<str>, Kind)>);
 
 #[derive(Serialize, Deserialize)]
@@ -202,7 +202,7 @@ impl State {
     }
 }
 
-/// The version that can go on with a state.
+/// Returns the lowest snapshot version that can represent a state.
 fn version_of(state: &Execution) -> u32 {
     let is_new = |open: &OpenCommand| {
         open.parked.is_some() || open.issued.item.is_some() || open.issued.scope.is_some()

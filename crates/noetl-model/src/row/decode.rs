@@ -1,4 +1,4 @@
-//! Row to event. Every shape ever written stays readable.
+//! Conversion from rows to events. Every form that any version has written stays readable.
 
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ struct Exit {
 }
 
 impl EventRow {
-    /// The event this row is the stored shape of.
+    /// Decodes the event that this row stores.
     pub fn decode(&self) -> Result<Event, RowError> {
         let fact = match self.origin {
             Origin::Reported => Fact::Reported(Box::new(self.reported()?)),
@@ -154,8 +154,8 @@ impl EventRow {
         })
     }
 
-    /// Returns the caller that the metadata of a decided row names. Other rows have metadata that a
-    /// caller sent, which proves nothing.
+    /// Returns the caller named in the metadata of a decided row. The metadata of other rows was
+    /// sent by a caller, so it proves nothing.
     fn actor(&self) -> Option<Arc<str>> {
         let meta = self.meta.as_deref().filter(|meta| meta.contains(ACTOR))?;
         match self.origin {
@@ -341,7 +341,7 @@ impl EventRow {
         text.map(str::to_owned).ok_or_else(|| self.missing(column))
     }
 
-    /// A JSON column that may be empty.
+    /// Parses a JSON column that may be empty.
     pub(super) fn optional(
         &self,
         column: &'static str,
@@ -389,7 +389,7 @@ impl EventRow {
         })
     }
 
-    /// The type for a message.
+    /// Returns the event type for error messages.
     fn type_name(&self) -> String {
         self.event_type.as_deref().unwrap_or("typeless").to_owned()
     }

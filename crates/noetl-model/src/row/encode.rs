@@ -1,4 +1,4 @@
-//! Event to row.
+//! Conversion from events to rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::scope::CommandScope;
 use crate::trace::{SpanId, TraceContext};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
-/// The status of a visit that ran nothing.
+/// Status of a step run whose condition was false.
 pub(super) const SKIPPED: &str = "SKIPPED";
 
-/// Name in the metadata of the caller who asked for what an event records.
+/// Metadata key for the identity of the caller who requested the recorded change.
 pub(super) const ACTOR: &str = "actor";
 
 impl From<&Event> for EventRow {
@@ -131,7 +131,7 @@ struct Visit {
     deadline: Option<Timestamp>,
 }
 
-/// A token that waits to be admitted.
+/// Metadata of a token that waits for admission.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Held {
     #[serde(default)]
@@ -146,7 +146,7 @@ struct Dropped {
     tokens: u32,
 }
 
-/// One token is by far the most frequent number, and is left out of the row.
+/// Returns `true` for the most frequent token count, which rows omit.
 fn is_one(tokens: &u32) -> bool {
     *tokens == 1
 }
@@ -157,7 +157,7 @@ pub(super) struct Said<'a, C> {
     pub(super) context: C,
 }
 
-/// What a tool answered: the data, or where it is kept beside some fields of it.
+/// Result of a tool: the data, or a blob reference and some fields of the data.
 #[derive(Serialize)]
 struct Answered<'a> {
     status: &'a str,
@@ -242,7 +242,7 @@ struct IssueMeta<'a> {
     trace: Option<TraceContext>,
 }
 
-/// Nearly every tool may run again, which is left out of the row.
+/// Returns `true` for idempotent tools, the most frequent case, which rows omit.
 fn is_true(idempotent: &bool) -> bool {
     *idempotent
 }

@@ -1,4 +1,4 @@
-//! Rows that decide nothing: both ways, column by column.
+//! Encoding and decoding of reported and imported rows, column by column.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::error::RowError;
 use crate::event::{Imported, ReportColumns, Reported, ToolRun};
 use crate::{Event, Map, Origin, Value};
 
-/// The `result` of a report.
+/// Value of a report's `result` column.
 #[derive(Serialize)]
 struct Result_<'a> {
     status: &'a str,
@@ -109,7 +109,7 @@ impl EventRow {
         })
     }
 
-    /// Returns how a tool ran. Answers of older versions don't have it.
+    /// Returns the exit code and duration of a tool. Rows of older versions don't have them.
     pub(super) fn run(&self) -> Option<Box<ToolRun>> {
         let run: ToolRun = serde_json::from_str(self.meta.as_deref()?).ok()?;
         (run != ToolRun::default()).then(|| Box::new(run))

@@ -1,4 +1,4 @@
-//! What is told of a subscription, as a row.
+//! Encoding of subscription lifecycle rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Rows about loops, frames and the items of commands.
+//! Encoding and decoding of rows about loops, frames, and loop items.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::repeat::{
     FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed, loop_name,
 };
 
-/// What a row says about the loop it belongs to. The visit is the end of the loop's name.
+/// Loop metadata of a row. The number of the step run is the suffix of `loop_id`.
 #[derive(Serialize, Deserialize)]
 struct Of<T> {
     loop_id: String,
@@ -42,7 +42,7 @@ struct Kind<T> {
     rest: T,
 }
 
-/// What the row of a command says about the item it is for, in the wire's names.
+/// Loop item metadata of a command's row, with wire names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ItemMeta {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,8 +58,8 @@ pub(super) struct ItemMeta {
 }
 
 impl ItemMeta {
-    /// Of a command that is handed out. A claim is no item, so it does not name its loop: who
-    /// counts a loop's items by their commands would count it too.
+    /// Returns the metadata of an issued command. A claim is not an item, so it omits `loop_id`;
+    /// otherwise readers that count a loop's items by their commands would count it.
     pub(super) fn issued(step: &str, generation: u32, item: Option<&LoopItem>) -> Self {
         let Some(item) = item else { return Self::default() };
         Self {
@@ -71,7 +71,7 @@ impl ItemMeta {
         }
     }
 
-    /// Of a command that ended.
+    /// Returns the metadata of a completed or failed command as JSON.
     pub(super) fn ended(step: &str, item: Option<&ItemOf>) -> Option<String> {
         let item = item?;
         Some(json(&Self {
@@ -100,7 +100,7 @@ fn generation(loop_id: &str) -> Option<u32> {
     loop_id.rsplit_once(':')?.1.parse().ok()
 }
 
-/// The row of something that happened to a loop.
+/// Encodes a loop event as a row.
 pub(super) fn encode(event: &Event, fact: &LoopFact) -> EventRow {
     let name = loop_name(&fact.step, fact.generation);
     let step = &fact.step;
@@ -160,7 +160,7 @@ fn of_stage<T: Serialize>(loop_id: String, frame: Option<u32>, rest: T) -> Strin
 }
 
 impl EventRow {
-    /// The loop fact of a row; `None` for a row of another type.
+    /// Decodes the loop fact of a row, or returns `None` if the row has another type.
     pub(super) fn loop_fact(&self, event_type: &str) -> Result<Option<LoopFact>, RowError> {
         let frame_state = match event_type {
             types::FRAME_DISPATCHED => Some(FrameState::Dispatched),

@@ -1,20 +1,22 @@
-//! Which traces are recorded.
+//! Sampling: decides which traces are recorded.
 
 use super::{TraceContext, TraceId};
 
-/// A share of all traces, from 0 to 1.
+/// Fraction of all traces, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// A share; `None` outside 0 to 1.
+    /// Creates a ratio, or returns `None` outside 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
     }
 
-    /// Whether a trace is among them. Every process that knows the trace's id comes to the same.
+    /// Returns `true` if the trace is sampled. Deterministic: every process decides alike for a
+    /// trace ID.
     fn holds(self, id: TraceId) -> bool {
-        // The lower 63 bits are random in every kind of id; as many as a share can tell apart count.
+        // The lower 63 bits are random in every kind of ID. `f64` uses as many of them as it can
+        // represent.
         let [.., a, b, c, d, e, f, g, h] = id.bytes();
         let low = u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1;
         let place = low as f64 / (1_u64 << 63) as f64;
@@ -22,35 +24,35 @@ impl Ratio {
     }
 }
 
-/// Which traces that begin here are recorded.
+/// Sampling of traces that start in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Root {
     #[default]
     All,
-    /// None.
+    /// Records no new trace.
     None,
-    /// Some.
+    /// Records a fraction of the traces.
     Share(Ratio),
 }
 
-/// Which traces are recorded.
+/// Sampling policy for all traces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampler {
-    /// Those that begin here.
+    /// Policy for traces that start in this process.
     pub root: Root,
-    /// Whether a caller's own choice counts for the caller's traces.
+    /// Whether the caller's sampling decision applies to traces that the caller started.
     pub follows_caller: bool,
 }
 
 impl Default for Sampler {
-    /// All of those that begin here, and of others as their callers say.
+    /// Returns the default: record all traces that start here, and follow callers for theirs.
     fn default() -> Self {
         Self { root: Root::All, follows_caller: true }
     }
 }
 
 impl Sampler {
-    /// Whether a trace is recorded that began elsewhere.
+    /// Returns `true` if a trace started by a caller is recorded.
     pub fn takes(&self, said: &TraceContext) -> bool {
         match self.follows_caller {
             true => said.trace.is_sampled(),
@@ -58,7 +60,7 @@ impl Sampler {
         }
     }
 
-    /// Whether a trace is recorded that begins here.
+    /// Returns `true` if a trace that starts in this process is recorded.
     pub fn takes_new(&self, id: TraceId) -> bool {
         match self.root {
             Root::All => true,

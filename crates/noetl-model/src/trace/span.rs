@@ -1,20 +1,20 @@
-//! Spans that have ended, and where they go.
+//! Finished spans and their export.
 
 use std::sync::Arc;
 
 use super::{SpanId, Trace};
 use crate::Timestamp;
 
-/// What a span stands for.
+/// OpenTelemetry kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// A request that was answered.
+    /// Span of a handled request.
     Server,
-    /// Something that happened within.
+    /// Span of an internal operation.
     Internal,
 }
 
-/// A value of a span's attribute.
+/// Value of a span attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attribute {
     Text(Arc<str>),
@@ -39,41 +39,41 @@ impl From<i64> for Attribute {
     }
 }
 
-/// A part of a trace that has ended.
+/// A finished span of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The trace it is of.
+    /// Trace that the span belongs to.
     pub trace: Arc<Trace>,
     pub id: SpanId,
-    /// The span it is below; `None` where the trace begins with it.
+    /// Parent span. `None` for the root of the trace.
     pub parent: Option<SpanId>,
-    /// What it is called.
+    /// Operation name of the span.
     pub name: Arc<str>,
-    /// What it stands for.
     pub kind: SpanKind,
     pub from: Timestamp,
-    /// When it ended, not before it began.
+    /// End time. Never before `from`.
     pub to: Timestamp,
-    /// What is known of it besides.
+    /// Further attributes, by name.
     pub attributes: Vec<(&'static str, Attribute)>,
     pub error: Option<String>,
 }
 
-/// What became of spans so far.
+/// Cumulative export statistics in numbers of spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpanCounts {
     pub exported: u64,
-    /// Those there was no room for.
+    /// Spans dropped because the queue was full.
     pub dropped: u64,
-    /// Those that were not taken, or by nobody.
+    /// Spans that the collector rejected or that could not be delivered.
     pub failed: u64,
 }
 
-/// Where spans go. Offering one never waits and never fails: what there is no room for is counted.
+/// Destination of finished spans. Never blocks and never fails: spans that exceed its capacity are
+/// dropped and counted.
 pub trait SpanSink: Send + Sync {
-    /// Takes a span.
+    /// Queues a span for export, or drops it if the queue is full.
     fn offer(&self, span: Span);
 
-    /// What became of those offered.
+    /// Returns the export statistics.
     fn counts(&self) -> SpanCounts;
 }

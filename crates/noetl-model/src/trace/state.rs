@@ -1,17 +1,19 @@
-//! The header `tracestate`.
+//! Parser of the `tracestate` header.
 
 use std::collections::HashSet;
 
-/// The most members a list may have.
+/// Maximum number of list members.
 const MEMBERS_MAX: usize = 32;
-/// How much of a list is passed on at least, and here at most.
+/// Maximum length of a propagated list in characters. The recommendation requires at least this
+/// much.
 const LENGTH_MAX: usize = 512;
-/// Members longer than this go first where a list is too long.
+/// Length in characters above which members are removed first if the list is too long.
 const LONG_MEMBER: usize = 128;
-/// The longest key, and the longest value.
+/// Maximum length of a key and of a value.
 const PART_MAX: usize = 256;
 
-/// The list as it is passed on; `None` when it is empty or not as the recommendation wants it.
+/// Returns the list in the form to propagate, or `None` if it is empty or violates the
+/// recommendation.
 pub(super) fn read(text: &str) -> Option<String> {
     let trimmed = text.split(',').map(|member| member.trim_matches([' ', '\t']));
     let mut members: Vec<&str> = trimmed.filter(|member| !member.is_empty()).collect();

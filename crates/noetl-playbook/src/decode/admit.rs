@@ -1,4 +1,4 @@
-//! `spec.policy.admit`: whether a token may start a step.
+//! `spec.policy.admit`: rules that decide whether a token may start a step.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ const KEYS: &[&str] = &["mode", "rules", "deadline_s"];
 const MODES: &[&str] = &["exclusive", "inclusive", "wait"];
 const RULE_KEYS: &[&str] = &["when", "then", "else", "allow", "name", "desc"];
 
-/// How long a denied token waits when nothing says so.
+/// Default time that a denied token waits.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// What `admit` says; none when it lets everything pass.
+/// Decodes `admit`. Returns `None` if it admits every token or is invalid.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Admit> {
     let form = "write 'admit: {rules: [{when: \"…\", then: {allow: false}}]}'";
     if !cx.is_map(at, form) {
@@ -27,7 +27,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Admit> {
     let mut wait = None;
     if let Some(mode) = at.get("mode") {
         match mode.text() {
-            // The first rule that matches decides, so both mean the same.
+            // The first matching rule decides, so both modes mean the same.
             Some("exclusive" | "inclusive") => {}
             Some("wait") => wait = Some(deadline.unwrap_or(WAIT)),
             _ => cx.not_one_of("E041", &mode, MODES),

@@ -1,4 +1,4 @@
-//! Numbers of a policy: written out, or templates that give them when the rule applies.
+//! Numeric parameters of a policy: literals, or templates rendered when the rule applies.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{duration, value};
 use crate::template::Template;
 use crate::yaml::Kind;
 
-/// How often a task runs altogether.
+/// Decodes the maximum number of attempts of a task.
 pub(super) fn attempts(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     if let Some(template) = template(cx, at) {
         return Some(template);
@@ -26,7 +26,7 @@ pub(super) fn attempts(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     None
 }
 
-/// A pause: seconds, or a number with a unit; 0 for none.
+/// Decodes a delay in seconds, or with a unit. 0 means no delay.
 pub(super) fn seconds(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     if let Some(template) = template(cx, at) {
         return Some(template);
@@ -41,7 +41,7 @@ pub(super) fn seconds(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     None
 }
 
-/// A part of a whole, 0 to 1.
+/// Decodes a fraction from 0 to 1.
 pub(super) fn fraction(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     if let Some(template) = template(cx, at) {
         return Some(template);
@@ -59,7 +59,7 @@ pub(super) fn fraction(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     None
 }
 
-/// The number as it is best read: whole ones without a fraction.
+/// Converts a number to JSON, without a fraction part if it is whole.
 fn number(number: f64) -> Value {
     let whole = number as i64;
     if whole as f64 == number { Value::from(whole) } else { Value::from(number) }

@@ -1,4 +1,4 @@
-//! One outgoing arc.
+//! An outgoing arc of a step.
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -10,7 +10,7 @@ use crate::template::{Guard, Template};
 const KEYS: &[&str] = &["step", "when", "set", "on", "desc", "name", "spec"];
 const OLDER_KEYS: &[&str] = &["cond", "condition", "args", "input", "with", "set_ctx", "set_iter"];
 
-/// An arc, or nothing once the reason is reported: a mapping with `step`, or just a name.
+/// Decodes an arc: a mapping with `step`, or a bare name. Returns `None` after reporting an error.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     if at.node.text().is_some() {
         return bare(cx, at);
@@ -50,7 +50,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     })
 }
 
-/// An arc that is only a name and always taken.
+/// Decodes an unconditional arc that is a bare name.
 pub(super) fn bare(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     Some(Arrow {
         to: target(cx, at)?,
@@ -61,7 +61,7 @@ pub(super) fn bare(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     })
 }
 
-/// The step that a name refers to.
+/// Resolves the name of a target step.
 pub(super) fn target(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<StepIx> {
     let Some(name) = at.text() else {
         cx.expected(at, "the name of a step", "write the name as text");

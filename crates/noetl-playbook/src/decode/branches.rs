@@ -1,7 +1,7 @@
 //! `next` as a list of `{when, then}` and `{else}`.
 //!
-//! The first branch whose condition holds is followed, which is what an exclusive router does. A
-//! branch that leads to several steps at once has no such counterpart unless it is the only one.
+//! The first branch whose condition is true is followed, as in an exclusive router. A branch to
+//! several steps at once has no equivalent in a router unless it is the only branch.
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -10,7 +10,7 @@ use super::{arc, guard, next};
 use crate::document::{Arrow, Mode, Router};
 use crate::template::Guard;
 
-/// The router that a when/then/else list stands for.
+/// Converts a when/then/else list to a router.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, branches: &[Cursor<'_>]) -> Router {
     let rewrite = "write 'next: {arcs: [{step: a, when: \"…\"}, {step: b}]}'";
     cx.older(at.place(), "'next' is a when/then/else list", rewrite);
@@ -53,7 +53,7 @@ fn decode_branch(cx: &mut Context<'_>, at: &Cursor<'_>, arcs: &mut Vec<Option<Ar
     follow(cx, &targets, &condition, arcs);
 }
 
-/// What stands under `then` or `else`: a name, an arc, a list of either, or another `then`.
+/// Decodes the value of `then` or `else`: a name, an arc, a list of either, or a nested `then`.
 fn follow(cx: &mut Context<'_>, at: &Cursor<'_>, outer: &Condition, arcs: &mut Vec<Option<Arrow>>) {
     if let Some(inner) = at.get("then") {
         return follow(cx, &inner, outer, arcs);

@@ -1,4 +1,4 @@
-//! `loop.cursor`: rows that are claimed from a database, and `spec.frame`: how they are worked on.
+//! `loop.cursor`: rows claimed from a database; `spec.frame`: how the rows are processed.
 
 use std::sync::Arc;
 
@@ -11,21 +11,22 @@ use super::{duration, keys, value};
 use crate::document::{Frame, FrameSize, Tool};
 use crate::yaml::Kind;
 
-/// Databases that rows can be claimed from.
+/// Databases that support claiming rows.
 const KINDS: &[&str] = &["postgres", "sqlite", "duckdb"];
 
-/// Settings that say where a database is without a stored credential.
+/// Settings that locate a database without a stored credential.
 const LOCATIONS: &[&str] =
     &["connection", "host", "url", "database", "db_path", "connection_string"];
 
 const FRAME_KEYS: &[&str] = &["max_rows", "row_concurrency", "process", "max_attempts"];
 
-/// Frame keys of the language that nothing depends on here. Leases are the workers': every command of
-/// a frame has one that is renewed while it runs, and runs again elsewhere when its worker is lost.
+/// Frame keys of the language that have no effect here. Workers hold leases: every command of a
+/// frame has its own lease, which is renewed while the command runs. Another worker runs the
+/// command if its worker is lost.
 const FRAME_NEEDLESS: &[&str] =
     &["max_seconds", "max_bytes", "lease_seconds", "heartbeat_seconds", "retry_mode", "verify_ipc"];
 
-/// The tool that claims rows.
+/// Decodes the tool that claims rows.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Tool> {
     let help = "write 'cursor: {kind: postgres, auth: …, claim: \"…\"}'";
     if !cx.is_map(at, help) {
@@ -67,7 +68,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Tool> {
             .filter(|timeout| !is_template(timeout))
             .and_then(|timeout| duration::timeout(cx, &timeout)),
         select: Vec::new(),
-        // Rows that were claimed and lost are claimed again by the statement's own terms.
+        // The statement's own terms decide when claimed rows whose worker was lost can be claimed
+        // again.
         idempotent: true,
     })
 }
@@ -82,7 +84,8 @@ fn config(
     for (key, entry) in at.entries() {
         let name = match &*key.name {
             "kind" | "options" => continue,
-            // One that is known only when it is rendered is a setting like others.
+            // A templated timeout is passed on as an ordinary setting, because its value is not
+            // known here.
             "timeout" if !is_template(&entry) => continue,
             "claim" => "query",
             "credential" => {
@@ -102,7 +105,7 @@ fn config(
     config
 }
 
-/// How claimed rows are worked on.
+/// Decodes how claimed rows are processed.
 pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
     let (sizes, templates) = (FrameSizes::default(), Vec::new());
     let mut frame = Frame { sizes, templates, whole: false };

@@ -1,4 +1,4 @@
-//! What every part of the decoder shares.
+//! State shared by all decoders.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::findings::Findings;
 use crate::template::SyntaxError;
 use crate::yaml::{Kind, Place, Source, locate};
 
-/// Comparisons of unknown step names with known ones in one document. Ten mistakes in a playbook
-/// of 100 000 steps get a suggestion each; a thousand must not take minutes.
+/// Maximum number of comparisons of unknown step names with known ones per document. Ten mistakes
+/// in a playbook of 100,000 steps get a suggestion each; a thousand must not take minutes.
 const COMPARISONS_MAX: usize = 1_000_000;
 
-/// Bytes and values that workbook tasks and shared arguments may unfold to. A small document must
-/// not become a large playbook: aliases have the same budget.
+/// Maximum number of bytes and values that workbook tasks and shared arguments may expand to, so
+/// that a small document cannot become a large playbook. Aliases have the same budget.
 const UNFOLDED_MAX: usize = 16 * 1024 * 1024;
 
-/// The document's text, what was found so far, and what names refer to.
+/// Text of the document, diagnostics so far, and known names.
 #[derive(Debug)]
 pub(super) struct Context<'t> {
     pub(super) findings: Findings,
@@ -30,9 +30,10 @@ pub(super) struct Context<'t> {
     pub(super) names: Names,
     /// Whether unknown keys are errors.
     pub(super) strict: bool,
-    /// Whether templates may name secrets here: only in what a worker renders for a tool.
+    /// Whether templates may name secrets at the current position. True only for values that a
+    /// worker renders for a tool.
     pub(super) secrets: bool,
-    /// Jumps and local assignments decoded since they were last taken.
+    /// Jumps and local assignments decoded since the last call of `take`.
     pub(super) crossings: Crossings,
     source: Source<'t>,
     comparisons: usize,
@@ -55,13 +56,13 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// A line of the document, from 1.
+    /// Returns a line of the document. Lines count from 1.
     pub(super) fn line(&self, line: u32) -> &'t str {
         self.source.line(line)
     }
 
-    /// Counts what a value takes where it is repeated `times` over. Says so once when it is too
-    /// much, and answers whether it still fits.
+    /// Adds the size of a value that is repeated `times` times to the expansion budget. Returns
+    /// `true` if the budget still suffices; reports an error the first time it does not.
     pub(super) fn unfold(&mut self, at: &Cursor<'_>, size: usize, times: usize) -> bool {
         if self.unfolded > UNFOLDED_MAX {
             return false;
@@ -75,7 +76,7 @@ impl<'t> Context<'t> {
         false
     }
 
-    /// An error at a value.
+    /// Reports an error at a value.
     pub(super) fn error(
         &mut self,
         code: &'static str,
@@ -86,7 +87,7 @@ impl<'t> Context<'t> {
         self.findings.error(code, at.node.at, at.path, message, help);
     }
 
-    /// A warning at a value.
+    /// Reports a warning at a value.
     pub(super) fn warning(
         &mut self,
         code: &'static str,
@@ -97,7 +98,7 @@ impl<'t> Context<'t> {
         self.findings.warning(code, at.node.at, at.path, message, help);
     }
 
-    /// An error at a key, where the key rather than its value is the mistake.
+    /// Reports an error at a key, if the key and not its value is wrong.
     pub(super) fn error_at(
         &mut self,
         code: &'static str,
@@ -108,7 +109,7 @@ impl<'t> Context<'t> {
         self.findings.error(code, place, path, message, help);
     }
 
-    /// A warning at a key, where the key rather than its value is the mistake.
+    /// Reports a warning at a key, if the key and not its value is wrong.
     pub(super) fn warning_at(
         &mut self,
         code: &'static str,
@@ -119,13 +120,13 @@ impl<'t> Context<'t> {
         self.findings.warning(code, place, path, message, help);
     }
 
-    /// A construct of the language that this version cannot run.
+    /// Reports a construct of the language that this version cannot run.
     pub(super) fn unsupported(&mut self, place: (Place, Path<'_>), what: &str, help: &str) {
         let message = format!("{what} not available in this version");
         self.error_at("E090", place, message, help);
     }
 
-    /// An older name that still works.
+    /// Reports a deprecated name that still works.
     pub(super) fn older(
         &mut self,
         place: (Place, Path<'_>),
@@ -135,13 +136,13 @@ impl<'t> Context<'t> {
         self.warning_at("W101", place, what, rewrite);
     }
 
-    /// A value of the wrong type.
+    /// Reports a value of the wrong type.
     pub(super) fn expected(&mut self, at: &Cursor<'_>, expected: &str, help: impl Into<String>) {
         let message = format!("expected {expected}, found {}", at.node.described());
         self.error("E009", at, message, help);
     }
 
-    /// Whether a value is a mapping; says so if it is not.
+    /// Returns `true` if a value is a mapping; reports an error otherwise.
     pub(super) fn is_map(&mut self, at: &Cursor<'_>, help: &str) -> bool {
         if !at.is_map() {
             self.expected(at, "a mapping", help);
@@ -149,7 +150,7 @@ impl<'t> Context<'t> {
         at.is_map()
     }
 
-    /// A value that is none of the words that are possible here.
+    /// Reports a value that is not among the permitted words.
     pub(super) fn not_one_of(&mut self, code: &'static str, at: &Cursor<'_>, words: &[&str]) {
         let choices = suggest::list(words);
         match at.text() {
@@ -166,7 +167,7 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// A template that does not compile, at the character where it goes wrong.
+    /// Reports a template that does not compile, at the character of the syntax error.
     pub(super) fn syntax(&mut self, at: &Cursor<'_>, error: &SyntaxError) {
         let place = match &at.node.kind {
             Kind::Text(text, style) => {
@@ -180,7 +181,7 @@ impl<'t> Context<'t> {
         self.findings.error("E050", place, at.path, message, help);
     }
 
-    /// The step whose name is closest to one that does not exist.
+    /// Returns the step name closest to an unknown name.
     pub(super) fn similar_step(&mut self, name: &str) -> Option<String> {
         if !self.findings.keeps_errors() || self.comparisons + self.steps.len() > COMPARISONS_MAX {
             return None;

@@ -1,12 +1,12 @@
-//! A node together with the way to it.
+//! A YAML node together with its path in the document.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use crate::yaml::{Key, Node, Place};
 
-/// The way from the root to a value. It lives on the stack and is printed only when something is
-/// wrong, so that a correct document costs no path strings.
+/// Path from the root to a value. Lives on the stack and is formatted only for diagnostics, so that
+/// a valid document allocates no path strings.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
@@ -15,14 +15,14 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// The way to a key below.
+    /// Returns the path of a key below this path.
     pub(super) fn key<'b>(&'b self, name: &'b str) -> Path<'b> {
         Path::Key(self, name)
     }
 }
 
 impl fmt::Display for Path<'_> {
-    /// `workflow[3].tool.kind`; keys that are not plain names as `set["ctx.n"]`.
+    /// Formats as `workflow[3].tool.kind`. Keys that are not plain names appear as `set["ctx.n"]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |name: &str| {
             let named = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -38,7 +38,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A node and the way to it.
+/// A node and its path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) node: &'a Node,
@@ -46,30 +46,31 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The root of a document.
+    /// Creates a cursor at the root of a document.
     pub(super) fn root(node: &'a Node) -> Self {
         Self { node, path: Path::Root }
     }
 
-    /// The value under a key; none when it is missing or null, which YAML authors use alike.
+    /// Returns the value of a key, or `None` if it is missing or null, which YAML authors use
+    /// interchangeably.
     pub(super) fn get<'b>(&'b self, name: &'b str) -> Option<Cursor<'b>> {
         let node = self.node.get(name).filter(|node| !node.is_null())?;
         Some(Cursor { node, path: self.path.key(name) })
     }
 
-    /// Where the key itself stands, if there is one; it may hold null.
+    /// Returns the position of the key itself, if present. Its value may be null.
     pub(super) fn key<'b>(&'b self, name: &'b str) -> Option<(Place, Path<'b>)> {
         let mut entries = self.node.entries()?.iter();
         let (key, _) = entries.find(|(key, _)| &*key.name == name)?;
         Some((key.at, self.path.key(name)))
     }
 
-    /// Where the value itself stands.
+    /// Returns the position of the value.
     pub(super) fn place(&self) -> (Place, Path<'a>) {
         (self.node.at, self.path)
     }
 
-    /// The entries of a mapping; nothing for anything else.
+    /// Returns the entries of a mapping; empty for other values.
     pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = (&'b Key, Cursor<'b>)> {
         let entries = self.node.entries().unwrap_or_default();
         entries.iter().map(|(key, node)| {
@@ -78,13 +79,13 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The names of all keys, for many lookups in a mapping that may be large.
+    /// Returns the names of all keys as a set, for repeated lookups in a mapping that may be large.
     pub(super) fn names(&self) -> HashSet<&'a str> {
         let entries = self.node.entries().unwrap_or_default();
         entries.iter().map(|(key, _)| &*key.name).collect()
     }
 
-    /// The items of a list; nothing for anything else.
+    /// Returns the items of a list; empty for other values.
     pub(super) fn items<'b>(&'b self) -> impl Iterator<Item = Cursor<'b>> {
         let items = self.node.items().unwrap_or_default();
         items.iter().enumerate().map(|(index, node)| {
@@ -93,7 +94,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Its text without surrounding blanks, if it is text.
+    /// Returns the text without surrounding whitespace, or `None` if the value is not text.
     pub(super) fn text(&self) -> Option<&'a str> {
         self.node.text().map(str::trim)
     }

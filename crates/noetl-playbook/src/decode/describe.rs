@@ -1,4 +1,4 @@
-//! What the catalog keeps about a document of any kind.
+//! Catalog metadata of a document of any kind.
 
 use serde_json::Value;
 
@@ -7,27 +7,27 @@ use super::cursor::Cursor;
 use super::{open, value};
 use crate::diagnostic::Diagnostic;
 
-/// What the catalog keeps about a document.
+/// Catalog metadata of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
-    /// Its root key `kind` as written; empty when there is none.
+    /// Root key `kind` as written. Empty if missing.
     pub kind: String,
-    /// `metadata.name`.
+    /// Value of `metadata.name`, if present and not empty.
     pub name: Option<String>,
-    /// `metadata.path`.
+    /// Value of `metadata.path`, if present and not empty.
     pub path: Option<String>,
-    /// Its root key `workflow` as data.
+    /// Root key `workflow` as data.
     pub workflow: Option<Value>,
-    /// Its root key `workload` as data.
+    /// Root key `workload` as data.
     pub workload: Option<Value>,
-    /// `metadata.labels` as data.
+    /// Key `metadata.labels` as data.
     pub labels: Option<Value>,
 }
 
 /// Describes a document of any kind that has a `metadata` section.
 ///
-/// Only what the catalog needs is looked at: a playbook that [`super::check`] refuses can be
-/// described as long as it is YAML.
+/// Reads only the parts that the catalog needs, so a playbook that [`super::check`] rejects can be
+/// described if it is valid YAML.
 pub fn describe(text: &str) -> Result<Description, Vec<Diagnostic>> {
     let (mut cx, root) = open(text);
     let description = root.and_then(|root| read(&mut cx, &Cursor::root(&root)));

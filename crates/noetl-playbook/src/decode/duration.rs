@@ -1,4 +1,4 @@
-//! Lengths of time: seconds as a number, or text such as `30s`, `5m`, `1h`, `500ms`.
+//! Durations: seconds as a number, or text such as `30s`, `5m`, `1h`, `500ms`.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use super::cursor::Cursor;
 use crate::template::Template;
 use crate::yaml::Kind;
 
-/// The longest timeout. A year is longer than any step is meant to run and keeps sums of
-/// timestamps far from overflow.
+/// Maximum timeout. A year exceeds the run time of any step and keeps sums of timestamps far from
+/// overflow.
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A timeout, or nothing once the reason is reported.
+/// Decodes a timeout. Returns `None` after reporting an error.
 pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration> {
     let help = "write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h";
     if is_template(at) {
@@ -26,12 +26,12 @@ pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration>
     timeout
 }
 
-/// Whether it is known only when it is rendered.
+/// Returns `true` if the value is a template, and so unknown until it is rendered.
 pub(super) fn is_template(at: &Cursor<'_>) -> bool {
     at.node.text().is_some_and(Template::is_template)
 }
 
-/// The seconds that are written somewhere, if it is a length of time at all.
+/// Returns the seconds that a value denotes, or `None` if it is not a duration.
 pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
     match &at.node.kind {
         Kind::Int(seconds) => Some(*seconds as f64),
@@ -42,7 +42,7 @@ pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
     }
 }
 
-/// A timeout of so many seconds; none when it is not between 1 ns and one year.
+/// Converts seconds to a timeout. Returns `None` unless it is between 1 ns and one year.
 pub fn timeout_of(seconds: f64) -> Option<Duration> {
     Some(seconds)
         .filter(|seconds| *seconds > 0.0)
@@ -50,7 +50,7 @@ pub fn timeout_of(seconds: f64) -> Option<Duration> {
         .filter(|timeout| !timeout.is_zero() && *timeout <= TIMEOUT_MAX)
 }
 
-/// The seconds a text such as `30s` spells.
+/// Parses a duration such as `30s` to seconds.
 pub fn seconds_in(text: &str) -> Option<f64> {
     let text = text.trim();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());

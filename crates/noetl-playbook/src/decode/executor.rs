@@ -1,4 +1,4 @@
-//! `executor`: how the playbook wants to be run.
+//! `executor`: execution settings of the playbook.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ const POLICY_KEYS: &[&str] = &["defaults", "limits", "results"];
 /// Names of a timeout under `policy.defaults`.
 const TIMEOUTS: &[&str] = &["timeout", "timeout_s", "timeout_seconds"];
 
-/// What `executor` says, apart from which steps come first and last.
+/// Settings of `executor`, except for the first and last steps.
 #[derive(Debug, Default)]
 pub(super) struct Executor {
     pub(super) no_next_is_error: bool,
-    /// How long an execution may take.
+    /// Time limit of an execution.
     pub(super) deadline: Option<Duration>,
-    /// A timeout for tools that nothing else gives one.
+    /// Timeout of tools that have none of their own.
     pub(super) timeout: Option<Duration>,
 }
 
-/// Reads `executor`. Profile, version and requirements describe other runners and change nothing
+/// Decodes `executor`. Profile, version, and requirements describe other runners and have no effect
 /// here.
 pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Executor {
     let mut executor = Executor::default();

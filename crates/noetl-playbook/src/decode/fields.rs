@@ -1,7 +1,8 @@
-//! The settings of a tool, wherever they are written.
+//! Collects the settings of a tool from all layers.
 //!
-//! A task's mapping lies over the workbook tasks it refers to, and each of them over what some
-//! authors put under its `spec`. The first of these layers that has a key decides.
+//! A task's mapping overrides the workbook tasks it refers to. Within each layer, keys beside
+//! `kind` override keys under `spec`, where some authors put them. The first layer that has a key
+//! decides.
 
 use std::collections::HashSet;
 
@@ -11,11 +12,11 @@ use super::value;
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Key;
 
-/// Keys of `tool.spec` that are about the run rather than settings of the tool.
+/// Keys of `tool.spec` that control the run and are not settings of the tool.
 const SPEC_OWN_KEYS: &[&str] = &["policy", "timeout", "result"];
 
-/// Names of a tool's arguments: the one to write, then older ones. `data` is a setting of its own
-/// for tools that send something.
+/// Returns the names of a tool's arguments: the current one, then deprecated ones. `data` counts
+/// only for `python`, because tools that send data have a setting of that name.
 pub(super) fn input_names(kind: Option<&str>) -> &'static [&'static str] {
     match kind {
         Some("python") => &["input", "args", "with", "data"],
@@ -23,7 +24,7 @@ pub(super) fn input_names(kind: Option<&str>) -> &'static [&'static str] {
     }
 }
 
-/// One setting, and which layer it comes from.
+/// A setting and the layer it comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) key: &'a Key,
@@ -31,7 +32,7 @@ pub(super) struct Field<'a> {
     layer: usize,
 }
 
-/// The `spec` of every layer that has one, with the layer it belongs to.
+/// Returns the `spec` of every layer that has one, with the index of its layer.
 pub(super) fn specs<'a>(
     cx: &mut Context<'_>,
     layers: &'a [Cursor<'a>],
@@ -47,8 +48,8 @@ pub(super) fn specs<'a>(
     specs
 }
 
-/// All settings, those of upper layers first. Arguments are listed once per layer, since they add
-/// up; of every other key only the uppermost.
+/// Collects all settings, upper layers first. Arguments are listed once per layer, because they
+/// accumulate; of every other key, only the uppermost counts.
 pub(super) fn collect<'a>(
     cx: &mut Context<'_>,
     layers: &'a [Cursor<'a>],
@@ -83,14 +84,15 @@ pub(super) fn collect<'a>(
     fields
 }
 
-/// The setting of this name, unless it is null.
+/// Returns the setting of this name, unless it is null.
 pub(super) fn find<'a>(fields: &[Field<'a>], name: &str) -> Option<Cursor<'a>> {
     let mut fields = fields.iter();
     let found = fields.find(|field| &*field.key.name == name && !field.value.node.is_null());
     found.map(|field| field.value)
 }
 
-/// The tool's arguments: its own over the step's, and both over those of the workbook.
+/// Merges the tool's arguments: its own override the step's, and both override those of the
+/// workbook.
 pub(super) fn input(
     cx: &mut Context<'_>,
     fields: &[Field<'_>],
@@ -124,7 +126,7 @@ pub(super) fn input(
     value::map(input)
 }
 
-/// The arguments of each layer, older names and all.
+/// Returns the arguments of each layer, including those under deprecated names.
 fn arguments<'a>(
     cx: &mut Context<'_>,
     fields: &[Field<'a>],

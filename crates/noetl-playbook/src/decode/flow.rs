@@ -1,20 +1,20 @@
-//! What follows from the arcs: the implicit end, and steps that nothing leads to.
+//! Checks derived from the arcs: the implicit end, and unreachable steps.
 
 use super::context::Context;
 use super::cursor::Cursor;
 use crate::document::{Mode, Step, StepIx};
 use crate::graph::Graph;
 
-/// The step called `end`, when it is neither the entry nor the target of any arc. Such a step runs
-/// once when everything else is done.
+/// Returns the step called `end` if it is neither the entry nor the target of any arc. Such a step
+/// runs once, after all other steps are done.
 pub(super) fn implicit_end(steps: &[Step], end: Option<StepIx>, entry: StepIx) -> Option<StepIx> {
     let end = end.filter(|end| *end != entry)?;
     let mut arcs = steps.iter().flat_map(|step| &step.router.arcs);
     arcs.all(|arc| arc.to != end).then_some(end)
 }
 
-/// Warns about steps that no path leads to. A work list instead of recursion: a chain of steps may
-/// be as long as the document.
+/// Warns about unreachable steps. Uses a work list instead of recursion, because a chain of steps
+/// may be as long as the document.
 pub(super) fn warn_unreachable(
     cx: &mut Context<'_>,
     workflow: &Cursor<'_>,
@@ -36,12 +36,12 @@ pub(super) fn warn_unreachable(
     }
 }
 
-/// Steps times arcs that [`warn_split`] looks at. Beyond it a graph is generated, and nobody reads
-/// hints about it.
+/// Maximum number of step-arc pairs that [`warn_split`] examines. A larger graph is generated, and
+/// hints about it would not be read.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// Mentions steps that an inclusive router leads to both at once and by way of another of its arcs:
-/// they run once, after that other branch, which their author may not have meant.
+/// Warns about steps that an inclusive router leads to both directly and through another of its
+/// arcs. They run once, after that other branch, which the author may not have intended.
 pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step], graph: &Graph) {
     let Some(workflow) = root.get("workflow") else { return };
     let items: Vec<Cursor<'_>> = workflow.items().collect();

@@ -1,4 +1,4 @@
-//! Conditions: what they say, and the traps in how they are written.
+//! Conditions, and warnings about common mistakes in them.
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -6,7 +6,7 @@ use super::value;
 use crate::template::Guard;
 use crate::yaml::Kind;
 
-/// Words in a guard that make its arc one of those considered after a failure.
+/// Expressions whose presence in a condition makes its arc a candidate after a failure.
 const FAILURE_WORDS: &[&str] = &[
     "step.failed",
     "call.error",
@@ -21,11 +21,11 @@ const FAILURE_WORDS: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) guard: Guard,
-    /// Whether its text mentions failure.
+    /// Whether the text refers to the failure status.
     pub(super) speaks_of_failure: bool,
 }
 
-/// A condition: text, or a YAML truth value.
+/// Decodes a condition: text, or a YAML boolean or integer.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition> {
     let constant =
         |answer| Some(Condition { guard: Guard::Constant(answer), speaks_of_failure: false });
@@ -92,7 +92,8 @@ fn lint(cx: &mut Context<'_>, at: &Cursor<'_>, text: &str) {
     }
 }
 
-/// Whether a condition has braces but is not one expression in one pair of them.
+/// Returns `true` if a condition has braces but is not a single expression in a single pair of
+/// them.
 fn combines_text(text: &str) -> bool {
     match text.matches("{{").count() {
         0 => false,
@@ -101,7 +102,7 @@ fn combines_text(text: &str) -> bool {
     }
 }
 
-/// Rewrites older event names, so that `event.name` has one spelling at run time.
+/// Replaces deprecated event names, so that `event.name` has a single spelling at run time.
 fn canonical_events(text: &str) -> String {
     if !text.contains("event.name") {
         return text.to_owned();

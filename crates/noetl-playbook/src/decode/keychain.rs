@@ -1,4 +1,4 @@
-//! `keychain`: credentials the document declares.
+//! `keychain`: credentials declared by the document.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::cursor::Cursor;
 use super::value;
 use crate::document::KeychainEntry;
 
-/// Every declared credential. What its settings mean is up to whoever resolves it, and only when a
-/// tool asks for it.
+/// Decodes every declared credential. The resolver interprets the settings when a tool uses the
+/// credential.
 pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<KeychainEntry> {
     let Some(at) = root.get("keychain") else {
         return Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<KeychainEnt
             continue;
         }
         lines.insert(Arc::clone(&name), item.node.at.line);
-        // Its templates are rendered by a worker; here only their mistakes are told.
+        // A worker renders the templates. They are decoded here only to report their mistakes.
         cx.secrets = true;
         value::decode(cx, &item);
         cx.secrets = false;

@@ -1,11 +1,11 @@
-//! Keys: unknown ones, and constructs that the language had once.
+//! Key checks: unknown keys, and constructs removed from the language.
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
 
-/// Warns about every key of a mapping that is neither known nor an older name dealt with elsewhere.
-/// Only known ones are suggested.
+/// Warns about every key of a mapping that is neither known nor deprecated. In a strict playbook,
+/// reports an error instead. Suggestions include only known keys.
 pub(super) fn warn_unknown(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -37,12 +37,12 @@ pub(super) fn warn_unknown(
     }
 }
 
-/// For mappings without older names.
+/// Returns `false` for every name: the `is_older` predicate of mappings without deprecated names.
 pub(super) fn none(_: &str) -> bool {
     false
 }
 
-/// Refuses constructs of earlier dialects, with their rewrite.
+/// Rejects constructs of earlier dialects, with their rewrite.
 pub(super) fn refuse_removed(cx: &mut Context<'_>, at: &Cursor<'_>, removed: &[(&str, &str)]) {
     for (key, value) in at.entries() {
         if let Some((name, rewrite)) = removed.iter().find(|(name, _)| **name == *key.name) {
@@ -52,16 +52,16 @@ pub(super) fn refuse_removed(cx: &mut Context<'_>, at: &Cursor<'_>, removed: &[(
     }
 }
 
-/// Whether a key is refused by name in tools.
+/// Returns `true` if tools reject a key by name.
 pub(super) fn is_removed_from_tools(name: &str) -> bool {
     REMOVED_FROM_TOOLS.iter().any(|(removed, _)| *removed == name)
 }
 
-/// How a task is tried again.
+/// Rewrite of the removed key `retry`.
 const RETRY: &str = "write a rule on the tool: spec: {policy: {rules: [{when: \"{{ output.error }}\", \
                      then: {do: retry, attempts: 3}}]}}";
 
-/// Step keys of earlier dialects.
+/// Step keys of earlier dialects, with their rewrite.
 pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
     ("case", "write the branches as arcs: next: {arcs: [{step: a, when: \"…\"}, {step: b}]}"),
     ("type", "write 'tool: {kind: …}' instead of 'type'"),
@@ -74,7 +74,7 @@ pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
     ("run", "write 'tool: {kind: …}' with what it runs"),
 ];
 
-/// Tool keys of earlier dialects.
+/// Tool keys of earlier dialects, with their rewrite.
 pub(super) const REMOVED_FROM_TOOLS: &[(&str, &str)] = &[
     ("retry", RETRY),
     ("sink", "write the result with a step of its own that 'next' leads to"),

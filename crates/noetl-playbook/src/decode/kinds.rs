@@ -1,4 +1,4 @@
-//! Tool kinds: which can run, which the language knows, and what each needs.
+//! Tool kinds: runnable ones, other kinds of the language, and required settings.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use super::suggest;
 use crate::document::OwnKind;
 use crate::yaml::Kind;
 
-/// Tool kinds that this version runs. `workbook` names a task of the workbook; `playbook`, `wait`
-/// and `approval` are done by the control plane itself.
+/// Tool kinds that this version runs. `workbook` refers to a task of the workbook; the control
+/// plane itself runs `playbook`, `wait`, and `approval`.
 pub const KNOWN_KINDS: &[&str] = &[
     "python", "http", "shell", "noop", "postgres", "sqlite", "duckdb", "artifact", "transfer",
     "nats", "secrets", "workbook", "playbook", "wait", "approval",
 ];
 
-/// Tool kinds of the language that this version does not run, with what does the same.
+/// Tool kinds of the language that this version does not run, with alternatives.
 const OTHER_KINDS: &[(&str, &str)] = &[
     ("agent", "call its service with 'http', or start it as a 'playbook'"),
     ("container", "start it with 'shell', or call what starts it with 'http'"),
@@ -35,7 +35,7 @@ const OTHER_KINDS: &[(&str, &str)] = &[
     ("wasm", "use 'python' or 'shell'"),
 ];
 
-/// The kind that is named here, if it can run.
+/// Decodes a tool kind. Returns `None` after reporting a kind that cannot run.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<&'static str> {
     let runnable = || suggest::list(KNOWN_KINDS);
     let Some(text) = at.text() else {
@@ -66,7 +66,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<&'static s
     None
 }
 
-/// Which work of the control plane a kind is.
+/// Returns the control-plane tool of a kind, or `None` for kinds that workers run.
 pub(super) fn own(kind: &str) -> Option<OwnKind> {
     match kind {
         "playbook" => Some(OwnKind::Playbook),
@@ -76,7 +76,7 @@ pub(super) fn own(kind: &str) -> Option<OwnKind> {
     }
 }
 
-/// The rewrite of `tool: python`.
+/// Returns the rewrite of a bare kind, such as `tool: python`.
 pub(super) fn rewrite(kind: &str) -> String {
     match kind {
         "python" => "write 'tool: {kind: python, code: …}'".to_owned(),
@@ -86,10 +86,10 @@ pub(super) fn rewrite(kind: &str) -> String {
     }
 }
 
-/// A setting that a kind cannot do without: any of `names`.
+/// A required setting: any of `names`.
 struct Need {
     names: &'static [&'static str],
-    /// What the setting is made of.
+    /// Permitted types of the setting's value.
     shape: Shape,
     help: &'static str,
 }
@@ -98,11 +98,11 @@ struct Need {
 enum Shape {
     /// Text that is not empty.
     Text,
-    /// Such text, or a list.
+    /// Nonempty text, or a list.
     Texts,
-    /// Text, or a mapping.
+    /// Nonempty text, or a mapping.
     TextOrMap,
-    /// Text, a list, or a mapping that says where it comes from.
+    /// Nonempty text, a list, or a mapping that names the source.
     Statement,
     Any,
 }
@@ -111,7 +111,7 @@ const fn need(names: &'static [&'static str], shape: Shape, help: &'static str) 
     Need { names, shape, help }
 }
 
-/// What a kind needs; an action may need more.
+/// Returns the settings that a kind requires. Individual actions may require more.
 fn needs(kind: &str) -> &'static [Need] {
     match kind {
         "python" => {
@@ -173,8 +173,8 @@ fn needs(kind: &str) -> &'static [Need] {
     }
 }
 
-/// Reports settings that a kind cannot do without. `setting` finds one by name; a wait takes them
-/// as arguments too, whose names are `given`.
+/// Reports missing required settings of a kind. `setting` looks up a setting by name. A wait also
+/// accepts arguments, whose names are `given`.
 pub(super) fn require<'a>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -200,7 +200,7 @@ pub(super) fn require<'a>(
             }
             Kind::Text(..) => true,
             Kind::List(_) => matches!(shape, Shape::Texts | Shape::Statement | Shape::Any),
-            // A program is text; where it comes from is a mapping.
+            // `code` must be text; a mapping names the source of a program.
             Kind::Map(_) => match shape {
                 Shape::TextOrMap => *name != "code",
                 Shape::Statement => *name == "script",

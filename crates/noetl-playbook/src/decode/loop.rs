@@ -1,4 +1,4 @@
-//! `loop`: a step's work once per item.
+//! `loop`: runs a step's work once per item.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const POLICY_KEYS: &[&str] = &["exec", "failure", "max_in_flight"];
 const MODES: &[&str] = &["sequential", "parallel", "cursor"];
 const EXECS: &[&str] = &["distributed", "local"];
 
-/// Older names, and what each is called.
+/// Deprecated names and their replacements.
 const OLDER: &[(&str, &str)] = &[
     ("items", "in"),
     ("collection", "in"),
@@ -25,7 +25,7 @@ const OLDER: &[(&str, &str)] = &[
     ("max_in_flight", "spec.max_in_flight"),
 ];
 
-/// Older keys that have nothing to say any more.
+/// Deprecated keys that no longer have an effect.
 const NEEDLESS: &[(&str, &str)] = &[
     ("collect", "remove it; the step's result has every item's data under 'results'"),
     ("enumerate", "remove it; the place of the item is 'iter.index'"),
@@ -34,7 +34,8 @@ const NEEDLESS: &[(&str, &str)] = &[
 const PAGINATION: &str = "lead an arc back to the step, or jump back within its pipeline, and keep \
                           the page in ctx";
 
-/// A loop; none once the reason is reported. `failure` is what the step's policy says.
+/// Decodes a loop. Returns `None` after reporting an error. `failure` is the mode from the step's
+/// policy.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -63,7 +64,7 @@ pub(super) fn decode(
         spec.exec = LoopExec::Distributed;
     }
     let mode = spec.mode.unwrap_or_else(|| match &over {
-        // Rows of one frame, or frames beside each other.
+        // Parallel if rows of a frame, or frames, can be in flight together.
         Some(Over::Cursor(cursor)) => {
             let rows = FrameSize::RowConcurrency;
             let templated = cursor.frame.templates.iter().any(|(size, _)| *size == rows);
@@ -87,7 +88,7 @@ pub(super) fn decode(
     })
 }
 
-/// What `name` holds: `current`, or what stands under an older name, which is reported.
+/// Returns `current`, or the value under a deprecated name of `name`, which is reported.
 fn under<'b>(
     cx: &mut Context<'_>,
     at: &'b Cursor<'b>,
@@ -180,7 +181,7 @@ fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &Spec<'_>) -> Option<Over> 
     }
 }
 
-/// What a loop goes through, rendered when its step is entered.
+/// Decodes the collection of a loop, which is rendered on entry to its step.
 fn items(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate> {
     let help = "write 'in: \"{{ items }}\"', or a list";
     match &at.node.kind {
@@ -201,10 +202,10 @@ fn items(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate> {
     Some(value::decode(cx, at))
 }
 
-/// What `spec` says, and older keys beside it.
+/// Settings of `spec`, and deprecated keys beside it.
 #[derive(Debug, Default)]
 struct Spec<'a> {
-    /// Unless it is `cursor` or absent.
+    /// Loop mode. `None` if it is `cursor` or absent.
     mode: Option<LoopMode>,
     is_cursor: bool,
     max_in_flight: Option<ValueTemplate>,
@@ -261,7 +262,7 @@ fn exec(cx: &mut Context<'_>, policy: &Cursor<'_>, spec: &mut Spec<'_>) {
     }
 }
 
-/// `failure.mode` of a step's or a loop's policy.
+/// Decodes `failure.mode` of a step's or a loop's policy.
 pub(super) fn failure(cx: &mut Context<'_>, policy: &Cursor<'_>) -> Option<FailureMode> {
     let failure = policy.get("failure")?;
     let mode = if failure.is_map() {
@@ -294,7 +295,8 @@ fn max_in_flight(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate>
     Some(value::decode(cx, at))
 }
 
-/// Mentions durable writes of items that run beside each other: the last to end has the last word.
+/// Warns about writes to `ctx` by items that run in parallel: the last item to end determines the
+/// value.
 pub(super) fn warn_race(cx: &mut Context<'_>, at: &Cursor<'_>) {
     let message = "items that run beside each other write ctx; the last to end has the last word";
     let help = "write 'iter.name', read 'results' of the step, or loop in mode sequential";

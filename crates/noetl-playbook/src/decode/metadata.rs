@@ -1,16 +1,16 @@
-//! `metadata`: what the playbook is called.
+//! `metadata`: name and catalog path of the playbook.
 
 use super::context::Context;
 use super::cursor::Cursor;
 
-/// Name and catalog path.
+/// Name and catalog path of a playbook.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) path: String,
 }
 
-/// Reads `metadata`. Its other keys are the author's own.
+/// Decodes `metadata`. Other keys are reserved for the author.
 pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Metadata {
     let help = "add 'metadata: {name: my-playbook}'";
     let Some(at) = root.get("metadata") else {

@@ -1,7 +1,7 @@
-//! Names that templates use and nothing defines.
+//! Finds names that templates use and nothing defines.
 //!
-//! What defines a name is known only when the whole document is read, so names are noted while it
-//! is, the first place of each, and looked at in the end.
+//! The definitions are complete only after the whole document has been decoded. The decoder
+//! therefore records the first position of each used name, and checks the names at the end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +12,15 @@ use crate::document::KeychainEntry;
 use crate::template::{Next, Template};
 use crate::yaml::Place;
 
-/// Distinct names that are kept. A document that uses more is generated, and a warning about each
-/// would not be read.
+/// Maximum number of distinct names recorded. A document that uses more is generated, and warnings
+/// about each name would not be read.
 const NOTED_MAX: usize = 1000;
 
-/// Comparisons of unknown names with known ones beyond which none is suggested.
+/// Maximum number of comparisons of unknown names with known ones. Beyond it, no name is suggested.
 const COMPARISONS_MAX: usize = 1_000_000;
 
-/// Names that templates always see: a step or an item of that name hides it, or is hidden by it.
+/// Names that every template can use. A step or item of the same name hides the built-in one, or is
+/// hidden by it.
 const ALWAYS_SEEN: &[&str] = &[
     "args",
     "catalog_id",
@@ -47,7 +48,7 @@ const ALWAYS_SEEN: &[&str] = &[
     "workload",
 ];
 
-/// Names that templates know besides, without any help from the document.
+/// Further built-in names, independent of the document.
 const KNOWN: &[&str] = &[
     "_attempt",
     "_index",
@@ -75,14 +76,14 @@ const KNOWN: &[&str] = &[
     "__frame_max_rows",
 ];
 
-/// Whether templates always see something of this name.
+/// Returns `true` if every template can use this name.
 pub(super) fn is_always_seen(name: &str) -> bool {
     ALWAYS_SEEN.contains(&name)
 }
 
-/// Whether a template can say a name: one that looks like a name and is a word of the template
-/// language, such as `none` or `not`, cannot be reached by it. What does not look like a name is
-/// known to need brackets.
+/// Returns `true` if templates can refer to a name. A name with the form of an identifier that is a
+/// keyword of the template language, such as `none` or `not`, cannot be referred to. Names that are
+/// not identifiers need brackets and pass.
 pub(super) fn is_sayable(name: &str) -> bool {
     let mut letters = name.chars();
     let is_name = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
@@ -91,13 +92,13 @@ pub(super) fn is_sayable(name: &str) -> bool {
     !is_name || Template::parse(&format!("{{{{ {name} }}}}")).is_ok_and(says)
 }
 
-/// All names that templates know by themselves.
+/// Returns all built-in names.
 fn built_in<'a>() -> impl Iterator<Item = &'a str> {
     let known: [&'a [&'a str]; 2] = [ALWAYS_SEEN, KNOWN];
     known.into_iter().flatten().copied()
 }
 
-/// What templates use and what the document defines.
+/// Names that templates use and that the document defines.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     defined: HashSet<String>,
@@ -106,14 +107,15 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Something in the document gives this name a value: a variable, a label, an item, an argument.
+    /// Records that the document gives this name a value: as a variable, a label, an item, or an
+    /// argument.
     pub(super) fn define(&mut self, name: &str) {
         if !self.defined.contains(name) {
             self.defined.insert(name.to_owned());
         }
     }
 
-    /// A template names a secret of the keychain.
+    /// Records the keychain entries that a template names.
     fn note_secrets(&mut self, at: &Cursor<'_>, template: &Template) {
         for mention in template.mentions() {
             if let ("keychain", Next::Key(name)) = (&*mention.name, &mention.next)
@@ -125,7 +127,8 @@ impl Names {
         }
     }
 
-    /// A template uses names. One that allows for a missing value says so, and is left alone.
+    /// Records the names that a template uses. Skips templates that handle missing values
+    /// explicitly.
     pub(super) fn note(&mut self, at: &Cursor<'_>, template: &Template) {
         self.note_secrets(at, template);
         let allows = |word: &&str| template.source().contains(*word);
@@ -159,7 +162,7 @@ pub(super) fn warn_undefined(cx: &mut Context<'_>, root: &Cursor<'_>, keychain: 
     for (name, (place, path)) in missing {
         let defined = names.defined.iter().map(String::as_str);
         let candidates = defined.chain(inputs.iter().copied()).chain(built_in());
-        // Every name of two letters is close to every other.
+        // Any two names of two letters are close to each other.
         let searches = searches && name.chars().count() > 2;
         let close = searches.then(|| suggest::closest(&name, candidates)).flatten();
         let close = close.map(str::to_owned);

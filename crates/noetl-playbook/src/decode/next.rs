@@ -1,8 +1,8 @@
-//! `next` in every shape it ever had.
+//! `next` in all of its forms.
 //!
-//! The router (`{spec: {mode}, arcs: […]}`) is the shape to write. A name, a list of names (all of
-//! them), a list of arcs (the first that matches), a single arc and when/then/else lists are older
-//! and mean what their authors meant; each is reported with its rewrite.
+//! The router (`{spec: {mode}, arcs: […]}`) is the current form. Deprecated forms are a name, a
+//! list of names (all are followed), a list of arcs (the first match is followed), a single arc,
+//! and when/then/else lists. They retain their meaning, and each is reported with its rewrite.
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -14,7 +14,7 @@ const ROUTER_KEYS: &[&str] = &["spec", "arcs", "desc"];
 const ROUTER_SPEC_KEYS: &[&str] = &["mode", "on_no_match"];
 const MODES: &[&str] = &["exclusive", "inclusive"];
 
-/// A step's arcs. `older_mode` is what the step's `spec.next_mode` says.
+/// Decodes a step's arcs. `older_mode` is the mode from the step's `spec.next_mode`.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Router {
     if at.node.text().is_some() {
         let rewrite = "write 'next: {arcs: [{step: name}]}'";
@@ -51,7 +51,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<M
     Router::default()
 }
 
-/// What a mode is called.
+/// Decodes the mode of a router.
 pub(super) fn mode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Mode> {
     match at.text() {
         Some("exclusive") => Some(Mode::Exclusive),
@@ -142,7 +142,7 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Rout
     Router { mode, arcs: arcs.into_iter().flatten().collect(), ..Router::default() }
 }
 
-/// Points out arcs that can never be taken, and routers that may match nothing.
+/// Warns about arcs that can never be taken, and about routers that may match no arc.
 pub(super) fn lint(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mode: Mode) {
     lint_last(cx, at, arcs, mode);
     lint_dead(cx, at, arcs, mode);
@@ -167,7 +167,7 @@ fn lint_dead(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mo
         return;
     }
     let always = |arc: &Arrow| matches!(arc.when, Guard::Constant(true));
-    // An arc that speaks of failure is still considered after one, where ordinary arcs are not.
+    // An arc that refers to failure is considered after a failure; ordinary arcs are not.
     let kind = |arc: &Arrow| (arc.on_success, arc.on_failure);
     for (index, arc) in arcs.iter().enumerate() {
         let Some(arc) = arc.as_ref().filter(|arc| always(arc)) else {

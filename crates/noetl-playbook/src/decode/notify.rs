@@ -1,4 +1,4 @@
-//! `spec.notify`: who is told of an execution.
+//! `spec.notify`: notifications about an execution.
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -8,7 +8,7 @@ use crate::template::Template;
 
 const WORDS: &[&str] = &["failed", "waiting", "completed"];
 
-/// What the root's `spec` says about notifications.
+/// Decodes the notification settings in the root's `spec`.
 pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Notify> {
     let at = spec.get("notify")?;
     let form = "write 'notify: {on: [failed, waiting], webhook: \"https://…\"}'";

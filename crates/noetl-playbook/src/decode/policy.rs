@@ -1,7 +1,7 @@
-//! `policy.rules`: what happens after a task ran.
+//! `policy.rules`: reactions to the outcome of a task.
 //!
-//! Rules are checked here, each at its place, and handed on in the form a pipeline's source has
-//! them, so that what was checked is what runs.
+//! Rules are checked here, each at its position, and emitted in the form of a pipeline's source, so
+//! the rules that run are exactly the rules that were checked.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::template::Guard;
 
 const KEYS: &[&str] = &["rules"];
 
-/// Keys that are reserved in the language and do nothing anywhere.
+/// Keys that the language reserves and that have no effect.
 const RESERVED_KEYS: &[&str] = &["mode", "on_unmatched", "before", "after", "finally"];
 const RULE_KEYS: &[&str] = &["when", "then", "else", "name", "desc"];
 const ACTIONS: &[&str] = &["continue", "retry", "jump", "break", "fail"];
@@ -25,10 +25,10 @@ const ACTION_KEYS: &[&str] =
     &["do", "attempts", "delay", "backoff", "max_delay", "jitter", "to", "set", "desc"];
 const RETRY_KEYS: &[&str] = &["attempts", "delay", "backoff", "max_delay", "jitter"];
 
-/// Names of the task before this one.
+/// Names that refer to the previous task.
 const PREVIOUS: &[&str] = &["previous", "prev", "_previous", "@previous"];
 
-/// The labels of a step's tasks, in their order.
+/// Labels of a step's tasks, in document order.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     list: Vec<Arc<str>>,
@@ -44,7 +44,7 @@ impl Labels {
         self.list.iter().map(|label| &**label)
     }
 
-    /// Returns `true` if the step has a single task.
+    /// Returns `true` if the step has at most a single task.
     pub(super) fn is_single(&self) -> bool {
         self.list.len() < 2
     }
@@ -56,25 +56,25 @@ impl Labels {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tasks<'a> {
-    /// In a pipeline, on a task of it.
+    /// A task of a pipeline.
     Labelled {
-        /// The labels of all tasks.
+        /// Labels of all tasks in the pipeline.
         labels: &'a Labels,
-        /// Whether no task comes before this one.
+        /// Whether this is the first task.
         first: bool,
     },
-    /// On a tool of the control plane, which has no other task to go to.
+    /// A control-plane tool, which has no other task to jump to.
     Alone,
 }
 
-/// Rules as they are written into a pipeline's source, with the assignments they make.
+/// Rules in the form of a pipeline's source, with their assignments.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) source: Vec<Value>,
     pub(super) set: Vec<Assignment>,
 }
 
-/// The rules of a policy.
+/// Decodes the rules of a policy.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
     if at.is_list() {
         cx.older(at.place(), "the policy is a list of rules", "write 'policy: {rules: […]}'");
@@ -102,7 +102,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) ->
     }
 }
 
-/// `eval`, the older list of rules.
+/// Decodes `eval`, the deprecated list of rules.
 pub(super) fn eval(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
     let rewrite = "write 'spec: {policy: {rules: [{when: \"…\", then: {do: …}}]}}'";
     cx.older(at.place(), "'eval' is the older form of a policy's rules", rewrite);
@@ -198,7 +198,8 @@ fn rule(
     Some(rule)
 }
 
-/// The condition of a rule: none when none is written, an inner none when it is wrong.
+/// Decodes the condition of a rule. Returns `None` if there is none, and `Some(None)` if it is
+/// invalid.
 fn condition(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Option<Guard>> {
     let older = at.key("expr");
     if let (Some(key), Some(_)) = (older, at.key("when")) {
@@ -263,7 +264,7 @@ fn decode_action(
     Some(rule)
 }
 
-/// The label a jump leads to.
+/// Resolves the label that a jump leads to.
 fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option<&'a str> {
     let Tasks::Labelled { labels, first } = tasks else {
         let message = "there is no other task to jump to";
@@ -322,7 +323,7 @@ fn retry(cx: &mut Context<'_>, at: &Cursor<'_>, rule: &mut Map<String, Value>) {
     }
 }
 
-/// Mentions parameters of another action than the one that is taken.
+/// Warns about parameters that belong to another action.
 fn warn_useless(cx: &mut Context<'_>, at: &Cursor<'_>, verb: &str) {
     let useless = |name: &&&str| match **name {
         "to" => verb != "jump",

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! Root of a playbook document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ const KEYS: &[&str] = &[
 const OLDER_KEYS: &[&str] = &["vars", "tracing"];
 const API_VERSIONS: &[&str] = &["noetl.io/v2", "noetl.io/v10"];
 
-/// Kinds of documents that the catalog keeps besides playbooks. Nothing else said about such a
+/// Kinds of documents that the catalog stores besides playbooks. No further diagnostic about such a
 /// document would help its author.
 const OTHER_KINDS: &[&str] = &["subscription", "agent", "mcp", "credential", "memory"];
 
-/// The playbook, if nothing is wrong with it.
+/// Decodes the playbook. Returns `None` if an error was reported.
 pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook> {
     if !root.is_map() {
         let help = "a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'";
@@ -102,8 +102,8 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
     })
 }
 
-/// The label of the first task of each pipeline. A tool by itself is called like its step and is left
-/// out.
+/// Returns the label of the first task of each pipeline. Omits single tools, whose label is the
+/// name of their step.
 fn first_tasks(steps: &[Step]) -> BTreeMap<Arc<str>, Arc<str>> {
     let first = |step: &Step| match &step.work {
         Work::Pipeline(pipeline) => {
@@ -116,7 +116,7 @@ fn first_tasks(steps: &[Step]) -> BTreeMap<Arc<str>, Arc<str>> {
     steps.iter().filter_map(first).collect()
 }
 
-/// Whether the rest of the document is worth reading as a playbook.
+/// Returns `true` if the document should be decoded as a playbook.
 fn is_playbook(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
     let Some(kind) = root.get("kind") else {
         cx.error("E002", root, "the document has no 'kind'", "add 'kind: Playbook'");
@@ -157,7 +157,7 @@ fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// `strict: true`: unknown keys are errors.
+/// Decodes `strict`. If `true`, unknown keys are errors.
 fn strict(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
     let Some(written) = root.get("strict") else { return false };
     match written.node.kind {
@@ -176,7 +176,7 @@ fn workload(cx: &mut Context<'_>, root: &Cursor<'_>) -> ValueTemplate {
     found.map_or_else(value::empty, |found| value::decode(cx, &found))
 }
 
-/// Root `vars`: variables the execution starts with.
+/// Decodes the root key `vars`: initial variables of the execution.
 fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)> {
     let (Some(found), Some(key)) = (root.get("vars"), root.key("vars")) else {
         return Vec::new();
@@ -193,7 +193,7 @@ fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)>
     entries.collect()
 }
 
-/// Root `spec`: notifications, and data that templates see as `spec`.
+/// Decodes the root key `spec`: notifications, and data that templates see as `spec`.
 fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<Value>, Option<Notify>) {
     let (Some(found), Some(key)) = (root.get("spec"), root.key("spec")) else {
         return (None, None);

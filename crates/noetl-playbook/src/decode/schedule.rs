@@ -1,4 +1,4 @@
-//! `kind: Schedule`: when a playbook is started.
+//! `kind: Schedule`: times at which a playbook starts.
 
 use noetl_model::Timestamp;
 use serde_json::Value;
@@ -26,22 +26,22 @@ const SPEC_KEYS: &[&str] = &[
     "execution_pool",
 ];
 
-/// The keys of which one says when.
+/// Keys that determine the run times. Exactly one must be present.
 const WHEN: [&str; 3] = ["cron", "every", "at"];
 
-/// The longest interval: a year.
+/// Maximum interval in seconds: one year.
 const EVERY_MAX: f64 = 365.0 * 24.0 * 3600.0;
 
-/// The outcome of [`check_schedule`].
+/// Result of checking a schedule with [`check_schedule`].
 #[derive(Debug)]
 pub struct CheckedSchedule {
-    /// What the document means; present exactly when no finding is an error.
+    /// Decoded schedule. Present if and only if no diagnostic is an error.
     pub schedule: Option<Schedule>,
-    /// Everything found, by position.
+    /// All diagnostics, sorted by position.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Whether a document says that it is a schedule, whatever the case.
+/// Returns `true` if the document's `kind` is `schedule`, ignoring case.
 pub fn is_schedule(text: &str) -> bool {
     let (_, root) = open(text);
     let kind = root.as_ref().and_then(|root| Cursor::root(root).get("kind")?.text().map(is_kind));
@@ -52,7 +52,7 @@ fn is_kind(text: &str) -> bool {
     text.eq_ignore_ascii_case("schedule")
 }
 
-/// Reads and checks a schedule document.
+/// Parses and checks a schedule document.
 pub fn check_schedule(text: &str) -> CheckedSchedule {
     let (mut cx, root) = open(text);
     let schedule = root.and_then(|node| decode(&mut cx, &Cursor::root(&node)));
@@ -120,7 +120,7 @@ fn kind(cx: &mut Context<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// The name and the path, each of which stands for the other.
+/// Decodes the name and the path. If only one is present, it serves as both.
 fn metadata(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<String>, Option<String>) {
     let help = "add 'metadata: {name: nightly, path: schedules/nightly}'";
     let Some(at) = root.get("metadata") else {
@@ -137,7 +137,7 @@ fn metadata(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<String>, Option<
     (name.clone().or_else(|| path.clone()), path.or(name))
 }
 
-/// When it runs: one of three ways to say it.
+/// Decodes the run times from the one key of [`WHEN`] that is present.
 fn when(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
     let said: Vec<&str> = WHEN.into_iter().filter(|name| spec.get(name).is_some()).collect();
     let zone = zone(cx, spec, said == ["cron"]);
@@ -200,7 +200,7 @@ fn every(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
         cx.error("E081", &found, "this is no interval of 1 s to a year, in whole seconds", help);
         return None;
     };
-    // Within bounds that a u32 holds.
+    // The bounds check above guarantees that the value fits a u32.
     Some(When::Every { seconds: seconds as u32 })
 }
 

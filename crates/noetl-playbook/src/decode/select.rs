@@ -1,4 +1,4 @@
-//! `output`, `output_select`, `select`: fields picked out of a result.
+//! `output`, `output_select`, `select`: projections of a result.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use super::cursor::{Cursor, Path};
 use crate::document::Selection;
 use crate::yaml::Place;
 
-/// Keys under which a projection stands by itself.
+/// Keys that hold a projection directly.
 pub(super) const NAMES: &[&str] = &["output_select", "select"];
 
-/// What of `output` says how a result is kept, which is not the document's to decide.
+/// Help for `output` keys about storage of the result, which the document does not control.
 const STORAGE_HELP: &str = "remove it; a large result is kept beside the log by itself";
 
-/// Keys of published playbooks for how a result is kept.
+/// Keys of published playbooks for the storage of a result.
 const STRATEGY: &str = "strategy";
 const THRESHOLD: &str = "threshold_kb";
 
-/// What is selected under one of [`NAMES`] or `output`.
+/// Decodes the selections under a key of [`NAMES`] or under `output`.
 pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<Selection> {
     if NAMES.contains(&name) {
         return selections(cx, at);
@@ -40,7 +40,7 @@ pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<S
     found
 }
 
-/// A list of paths, each named by its last part, or a mapping from names to paths.
+/// Decodes a list of paths, each named by its last part, or a mapping from names to paths.
 fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     let mut found: Vec<Selection> = Vec::new();
     let mut names = HashSet::new();
@@ -86,7 +86,7 @@ fn path(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Vec<Arc<str>>> {
     parts
 }
 
-/// `a.b`, `$.a[0].b`, `a['b c']`; none when it is anything else.
+/// Parses `a.b`, `$.a[0].b`, or `a['b c']`. Returns `None` for any other form.
 fn parse(text: &str) -> Option<Vec<Arc<str>>> {
     let mut parts = Vec::new();
     let mut rest = match text.strip_prefix('$') {
@@ -122,7 +122,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !name.contains(odd)).then_some((name, rest))
 }
 
-/// Mentions a projection where no result is.
+/// Warns about a projection on a step without a result.
 pub(super) fn useless(cx: &mut Context<'_>, place: (Place, Path<'_>)) {
     let message = "a step without a tool has no result to select from";
     cx.warning_at("W114", place, message, "remove it, or add the tool it is for");

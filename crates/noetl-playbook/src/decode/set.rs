@@ -1,4 +1,4 @@
-//! Assignments: `set` and its older names.
+//! Assignments: `set` and its deprecated names.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use crate::document::{Assignment, SetScope};
 
 const SCOPES: &[&str] = &["ctx", "step", "iter"];
 
-/// Every assignment of a step, an arc or a tool, older names first so that `set` has the last word.
+/// Decodes all assignments of a step, arc, or tool. Deprecated names come first, so that `set`
+/// overrides them.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older: &[&str]) -> Vec<Assignment> {
     let mut assignments = Vec::new();
     for name in older.iter().copied().chain(["set_ctx", "set_iter"]) {
@@ -39,7 +40,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older: &[&str]) -> V
     assignments
 }
 
-/// One entry of `set`: `ctx.a.b: value`, or `ctx: {a: value}`.
+/// Decodes an entry of `set`: `ctx.a.b: value`, or `ctx: {a: value}`.
 fn target(cx: &mut Context<'_>, name: &str, entry: &Cursor<'_>, into: &mut Vec<Assignment>) {
     let (scope, rest) = name.split_once('.').unwrap_or((name, ""));
     let known = match scope {
@@ -95,7 +96,7 @@ fn assign(
     into.push(Assignment { scope, path, value });
 }
 
-/// Assignments in the form a pipeline's source has them.
+/// Converts assignments to the form of a pipeline's source.
 pub(super) fn source(assignments: &[Assignment]) -> Value {
     let one = |assignment: &Assignment| {
         let Assignment { scope, path, value } = assignment;
@@ -104,7 +105,7 @@ pub(super) fn source(assignments: &[Assignment]) -> Value {
     assignments.iter().map(one).collect()
 }
 
-/// Mentions assignments to `iter` where no iteration can read them any more.
+/// Warns about assignments to `iter` that no iteration can read anymore.
 pub(super) fn warn_iter(cx: &mut Context<'_>, at: &Cursor<'_>, assignments: &[Assignment]) {
     let Some(block) = at.get("set").or_else(|| at.get("set_iter")) else { return };
     if assignments.iter().any(|assignment| assignment.scope == SetScope::Iter) {

@@ -1,4 +1,5 @@
-//! Pipelines that call playbooks: what may not cross a call, and the segments between calls.
+//! Pipelines that call playbooks: checks of references across a call, and the segments between
+//! calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use crate::pipeline::Pipeline;
 use crate::template::{Mention, Next};
 use crate::yaml::Place;
 
-/// Most calls in one pipeline. Each segment carries the results of all earlier ones, so that many
-/// calls would copy them many times.
+/// Maximum number of calls in a pipeline. Each segment carries the results of all earlier ones, so
+/// many calls would copy them many times.
 const CALLS_MAX: usize = 8;
 
 const OWN_STEP: &str = "move the call to a step of its own";
 
-/// Jumps and local assignments of one task, with where they are written.
+/// Jumps and local assignments of a task, with their positions.
 #[derive(Debug, Default)]
 pub(super) struct Crossings {
     jumps: Vec<Jump>,
@@ -29,7 +30,7 @@ pub(super) struct Crossings {
 
 #[derive(Debug)]
 struct Jump {
-    /// Label of the target; `None` for the task before.
+    /// Label of the target. `None` for the previous task.
     to: Option<String>,
     at: (Place, String),
 }
@@ -61,7 +62,7 @@ impl Crossings {
     }
 }
 
-/// Reports jumps and variables that cross a call. `crossings` are those of each task.
+/// Reports jumps and variables that cross a call. `crossings` has an element for each task.
 pub(super) fn check(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -94,7 +95,7 @@ pub(super) fn check(
     }
 }
 
-/// Returns the segment of each task.
+/// Returns the segment index of each task.
 fn segments_of(tasks: &[Task]) -> Vec<usize> {
     let mut segments = Vec::with_capacity(tasks.len());
     let mut segment = 0;
@@ -134,7 +135,7 @@ fn check_jump(cx: &mut Context<'_>, tasks: &[Task], segments: &[usize], from: us
     cx.findings.error("E018", jump.at.0, &jump.at.1, message, help);
 }
 
-/// Names a task in a message.
+/// Formats a task for a message.
 fn described(task: &Task) -> String {
     let kind = if task.own.is_some() { "playbook call" } else { "task" };
     format!("{kind} '{}'", task.label)
@@ -187,7 +188,7 @@ fn reads(mentions: &BTreeSet<Mention>, set: &LocalSet) -> bool {
                 Next::Nothing | Next::Computed => true,
             };
         }
-        // What an iteration sets is found without its prefix, too.
+        // Templates can also read iteration variables without their prefix.
         set.scope == SetScope::Iter && *mention.name == **name
     })
 }
@@ -203,7 +204,7 @@ pub(super) fn build(
         tool::refuse_local(cx, at, &call.tool.kind, defaults);
     }
     let writes_ctx = tasks.iter().any(Task::writes_ctx);
-    // Reported already.
+    // The errors have already been reported.
     if cx.findings.has_errors() {
         return None;
     }

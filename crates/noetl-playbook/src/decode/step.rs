@@ -1,4 +1,4 @@
-//! One step.
+//! A step of the workflow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ const SPEC_KEYS: &[&str] = &["timeout", "on_error", "next_mode", "policy"];
 const POLICY_KEYS: &[&str] = &["admit", "lifecycle", "failure", "emit"];
 const JOINS: &[&str] = &["all", "each", "any"];
 
-/// A step under the name that was found for it. Whatever is wrong with it is reported, and the
-/// rest of it is decoded all the same. `timeout` is for tools that say nothing of their own.
+/// Decodes a step with the given name. Reports mistakes and decodes the remaining parts. `timeout`
+/// applies to tools without a timeout of their own.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -89,7 +89,7 @@ fn is_removed(name: &str) -> bool {
     keys::REMOVED_FROM_STEPS.iter().any(|(removed, _)| *removed == name)
 }
 
-/// A condition on the step itself.
+/// Decodes a condition on the step itself.
 fn when(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Guard> {
     let (when, key) = (at.get("when")?, at.key("when")?);
     let message = "a condition on the step itself is older; when it does not hold, the step is \
@@ -140,7 +140,7 @@ fn work(
     tool::decode(cx, &tool, name, &defaults).unwrap_or_else(nothing)
 }
 
-/// What the step picks out of its result.
+/// Decodes the projections of the step's result.
 fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     let mut picked = Vec::new();
     for name in ["output"].iter().chain(select::NAMES) {
@@ -160,7 +160,7 @@ fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &Loop, work: &Decod
     }
 }
 
-/// What `spec` says.
+/// Settings of the step's `spec`.
 #[derive(Debug, Default)]
 struct Spec {
     timeout: Option<Duration>,
@@ -204,7 +204,7 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
     spec
 }
 
-/// `spec.policy` of a step.
+/// Decodes `spec.policy` of a step.
 fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
     if !cx.is_map(at, "write 'policy: {admit: …, lifecycle: …, failure: …}'") {
         return;
@@ -237,7 +237,7 @@ fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
     }
 }
 
-/// A time that a visit may take; whichever is over first ends it.
+/// Decodes a time limit of a step run. The shortest limit applies.
 fn limit(cx: &mut Context<'_>, at: &Cursor<'_>, key: &'static str, spec: &mut Spec) {
     if duration::is_template(at) {
         spec.limits.push(TimeLimit { key, value: value::decode(cx, at) });

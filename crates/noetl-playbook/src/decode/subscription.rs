@@ -1,4 +1,4 @@
-//! `kind: Subscription`: where messages come from and what each of them starts.
+//! `kind: Subscription`: a message source and the playbook that each message starts.
 
 pub(super) mod fields;
 mod headers;
@@ -40,20 +40,20 @@ const DEDUP_KEYS: &[&str] = &["enabled", "window_secs"];
 const LIMIT_KEYS: &[&str] =
     &["max_in_flight", "max_dispatch_per_sec", "max_failures", "max_message_bytes"];
 
-/// Messages that may be started together: what one request to the server can hold.
+/// Maximum number of messages dispatched together: the capacity of a single request to the server.
 const BATCH_MAX: u64 = 1000;
 const BATCH_DEFAULT: u64 = 100;
 
-/// The outcome of [`check_subscription`].
+/// Result of checking a subscription with [`check_subscription`].
 #[derive(Debug)]
 pub struct CheckedSubscription {
-    /// What the document means; present exactly when no finding is an error.
+    /// Decoded subscription. Present if and only if no diagnostic is an error.
     pub subscription: Option<Subscription>,
-    /// Everything found, by position.
+    /// All diagnostics, sorted by position.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Whether a document says that it is a subscription, whatever the case.
+/// Returns `true` if the document's `kind` is `subscription`, ignoring case.
 pub fn is_subscription(text: &str) -> bool {
     let (_, root) = open(text);
     let kind = root.as_ref().and_then(|root| Cursor::root(root).get("kind")?.text().map(is_kind));
@@ -64,7 +64,7 @@ fn is_kind(text: &str) -> bool {
     text.eq_ignore_ascii_case("subscription")
 }
 
-/// Reads and checks a subscription document.
+/// Parses and checks a subscription document.
 pub fn check_subscription(text: &str) -> CheckedSubscription {
     let (mut cx, root) = open(text);
     let subscription = root.and_then(|node| decode(&mut cx, &Cursor::root(&node)));
@@ -72,8 +72,8 @@ pub fn check_subscription(text: &str) -> CheckedSubscription {
     CheckedSubscription { subscription, diagnostics: cx.findings.into_sorted() }
 }
 
-/// The section `spec` of a document as data, whatever is wrong with it; none of one that cannot be
-/// read at all. For documents that are in a catalog already.
+/// Returns the section `spec` of a document as data, even if it is semantically invalid, or `None`
+/// if the document cannot be parsed. For documents that are already in a catalog.
 pub fn subscription_spec(text: &str) -> Option<Value> {
     let (mut cx, root) = open(text);
     let root = root?;
@@ -139,7 +139,8 @@ fn kind(cx: &mut Context<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// Optional, because documents without it are in use; what is written has to be known.
+/// Checks `apiVersion`. The key is optional, because documents without it are in use; a given
+/// version must be known.
 fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
     let Some(version) = root.get("apiVersion") else { return };
     if !version.text().is_some_and(|text| API_VERSIONS.contains(&text)) {
@@ -148,7 +149,7 @@ fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// The name and the path, each of which stands for the other.
+/// Decodes the name and the path. If only one is present, it serves as both.
 fn metadata(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<String>, Option<String>) {
     let help = "add 'metadata: {name: orders, path: subscriptions/orders}'";
     let Some(at) = root.get("metadata") else {

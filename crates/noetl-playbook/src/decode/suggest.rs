@@ -1,7 +1,7 @@
-//! What an author probably meant.
+//! Suggestions for misspelled words.
 
-/// The candidate closest to a misspelt word, if one is close enough. Ties go to the one that sorts
-/// first, so that the answer does not depend on the order of a hash table.
+/// Returns the candidate closest to a misspelled word, if one is close enough. The candidate that
+/// sorts first wins a tie, so that the result does not depend on the order of a hash table.
 pub(super) fn closest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -19,13 +19,14 @@ pub(super) fn closest<'a>(
     near.min().map(|(_, candidate)| candidate)
 }
 
-/// `did you mean 'python'? ` for use in front of further help; none when nothing is close.
+/// Returns `did you mean 'python'? ` as a prefix for further help, or `None` if no candidate is
+/// close.
 pub(super) fn among(word: &str, candidates: &[&str]) -> Option<String> {
     closest(word, candidates.iter().copied())
         .map(|candidate| format!("did you mean '{candidate}'? "))
 }
 
-/// `one, two or three`.
+/// Formats words as `one, two or three`.
 pub(super) fn list(words: &[&str]) -> String {
     match words {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! One task: a tool with its arguments, its assignments and its rules.
+//! A task: a tool with its arguments, assignments, and rules.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -17,42 +17,42 @@ use crate::pipeline::{Rule, compile_rules};
 use crate::template::{Mention, Template, ValueTemplate};
 use crate::yaml::Kind;
 
-/// What surrounds a task.
+/// Context of a task: settings of its step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around<'a> {
-    /// Arguments of the step, which the task's own replace.
+    /// Arguments of the step. The task's own arguments override them.
     pub(super) input: Option<Cursor<'a>>,
-    /// What the step and the executor say about the time a task may take.
+    /// Default time limits from the step and the executor.
     pub(super) time: Time,
     /// Labels of all tasks of the step.
     pub(super) labels: &'a Labels,
 }
 
-/// How long a task may take that does not say so itself.
+/// Time limits of a task without a timeout of its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Time {
-    /// What the step says.
+    /// Timeout from the step, which takes precedence over `worker`.
     pub(super) step: Option<Duration>,
-    /// What holds for every tool that a worker runs.
+    /// Default timeout of every tool that a worker runs.
     pub(super) worker: Option<Duration>,
 }
 
-/// A task as far as it is the same in every place.
+/// A decoded task, independent of its position in a step.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) label: Arc<str>,
     pub(super) tool: Tool,
-    /// How long it may take, when it is work of the control plane and a template says so.
+    /// Time limit of a control-plane tool, if a template determines it.
     pub(super) limit: Option<TimeLimit>,
     pub(super) set: Vec<Assignment>,
     pub(super) rules: Rules,
-    /// Which work of the control plane it is.
+    /// Kind of control-plane tool, or `None` if a worker runs the task.
     pub(super) own: Option<OwnKind>,
-    /// Settings that are literal although they look like templates.
+    /// Names of settings that are literal although they look like templates.
     raw: Vec<String>,
 }
 
-/// Reads the mapping of a task, `{kind, …}`.
+/// Decodes the mapping of a task, `{kind, …}`.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -62,7 +62,7 @@ pub(super) fn decode(
     resolve(cx, &[*at], &[], label, around)
 }
 
-/// Follows references into the workbook, until a layer names the tool that runs.
+/// Follows references into the workbook until a layer names the tool that runs.
 fn resolve(
     cx: &mut Context<'_>,
     layers: &[Cursor<'_>],
@@ -88,7 +88,8 @@ fn resolve(
     let found = workbook::refer(cx, lowest, passed)?;
     let passed: Vec<_> = passed.iter().cloned().chain([Rc::clone(&found.name)]).collect();
     let task = workbook::with_cursor(&found.entry, |tool| {
-        // An outer reference's cursors live longer than this one's; shorten them to the same.
+        // Cursors of an outer reference have a longer lifetime. Copying shortens it to that of this
+        // one.
         let layers: Vec<Cursor<'_>> = layers.iter().copied().chain([*tool]).collect();
         resolve(cx, &layers, &passed, label, around)
     })?;
@@ -101,7 +102,7 @@ fn resolve(
     Some(task)
 }
 
-/// The names of arguments; none when they are known only when they are rendered.
+/// Returns the names of arguments, or `None` if they are unknown until rendering.
 fn argument_names(input: &ValueTemplate) -> Option<HashSet<&str>> {
     match input {
         ValueTemplate::Literal(Value::Object(entries)) => {
@@ -144,7 +145,7 @@ fn flat(
     }
     let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
     let written = written_timeout(&settings, &specs);
-    // One that is known only when it is rendered is a setting like others; the tool reads it.
+    // A templated timeout is passed on as an ordinary setting, which the tool reads.
     let templated = written.filter(duration::is_template);
     let timeout = match (templated, written) {
         (Some(_), _) => None,
@@ -157,13 +158,14 @@ fn flat(
         let given = find("input").map(|input| input.names()).unwrap_or_default();
         kinds::require(cx, at, kind, &given, find);
     }
-    // A worker renders for its tools; what the control plane renders is recorded.
+    // A worker renders the settings of its tools. Values that the control plane renders are
+    // recorded in the event log, so they must not contain secrets.
     cx.secrets = own.is_none();
     let input = fields::input(cx, &settings, around.input, input_names);
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
     let config = config(cx, &settings, input_names, kind == Some("python"), raw);
     let mut config = config;
-    // What the control plane does has its time from the command, not from a setting.
+    // The time limit of a control-plane tool belongs to the command, not to its settings.
     let mut limit = None;
     if let Some(templated) = templated {
         let value = value::decode(cx, &templated);
@@ -181,7 +183,8 @@ fn flat(
     Some(Task { label: Arc::clone(label), tool, limit, set, rules, own, raw })
 }
 
-/// Rules under `spec.policy`, `policy` or `eval`, the first layer that has any.
+/// Decodes the rules under `spec.policy` of the uppermost layer that has one, then those under
+/// `policy` and `eval`.
 fn rules(
     cx: &mut Context<'_>,
     settings: &[Field<'_>],
@@ -213,7 +216,8 @@ fn rules(
     rules
 }
 
-/// The nearest timeout that is written.
+/// Returns the timeout beside `kind`, or else the one under `spec`. Of several, the uppermost
+/// layer's.
 fn written_timeout<'a>(
     settings: &[Field<'a>],
     specs: &'a [(usize, Cursor<'a>)],
@@ -223,7 +227,7 @@ fn written_timeout<'a>(
     beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))
 }
 
-/// Assignments of the uppermost layer that has any.
+/// Decodes the assignments of the uppermost layer that has any.
 fn assignments(
     cx: &mut Context<'_>,
     layers: &[Cursor<'_>],
@@ -297,7 +301,7 @@ fn looks_like_template(value: &ValueTemplate) -> bool {
 }
 
 impl Task {
-    /// The task in the form a pipeline's source has it.
+    /// Returns the task in the form of a pipeline's source.
     pub(super) fn source(&self) -> Value {
         let mut task = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -317,7 +321,7 @@ impl Task {
         put("raw", json!(self.raw));
         if let Some(timeout) = self.tool.timeout {
             let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-            // Half a millisecond is still a timeout.
+            // A positive timeout below a millisecond rounds up to one.
             put("timeout_ms", Value::from(millis.max(1)));
         }
         if !self.tool.idempotent {
@@ -329,8 +333,8 @@ impl Task {
         Value::Object(task)
     }
 
-    /// Whether it can be one plain call, rendered before a worker has it. Secrets are not known
-    /// there, and fields are picked from a result where it is made.
+    /// Returns `true` if the task can be a plain tool call that the control plane renders. The
+    /// control plane has no secrets, and the worker applies projections to a result.
     pub(super) fn is_plain(&self) -> bool {
         let templates = [self.tool.config.templates(), self.tool.input.templates()].concat();
         let secret = templates.iter().any(|template| template.names().contains("keychain"));
@@ -338,23 +342,23 @@ impl Task {
         self.rules.source.is_empty() && self.set.is_empty() && !picks && !secret
     }
 
-    /// Returns what the task's templates name, those of its rules included.
+    /// Returns the names that the task's templates refer to, including those of its rules.
     pub(super) fn mentions(&self) -> BTreeSet<Mention> {
         let mut templates = [self.tool.config.templates(), self.tool.input.templates()].concat();
         templates.extend(self.limit.iter().flat_map(|limit| limit.value.templates()));
         templates.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
-        // Rules that can't be compiled are reported where they are written.
+        // Rules that don't compile are reported at their position in the document.
         let rules = compile_rules(&Value::Array(self.rules.source.clone())).unwrap_or_default();
         templates.extend(rules.iter().flat_map(Rule::templates));
         templates.iter().flat_map(|template| template.mentions()).cloned().collect()
     }
 
-    /// Adds what the step selects from its result.
+    /// Adds the projections of the step.
     pub(super) fn select(&mut self, selections: &[Selection]) {
         self.tool.select.extend(selections.iter().cloned());
     }
 
-    /// Whether it writes durable variables, by itself or in its rules.
+    /// Returns `true` if the task or its rules write durable variables.
     pub(super) fn writes_ctx(&self) -> bool {
         let writes = |assignment: &Assignment| assignment.scope == crate::document::SetScope::Ctx;
         self.set.iter().any(writes) || self.rules.set.iter().any(writes)

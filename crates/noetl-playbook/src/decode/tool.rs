@@ -1,4 +1,4 @@
-//! What a step runs: one tool, or a pipeline of tasks.
+//! Work of a step: a single tool, or a pipeline of tasks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use super::{split, workbook};
 use crate::document::{Assignment, Own, OwnKind, Selection, Work};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 
-/// What the step says about its work.
+/// Settings of the step that apply to its work.
 #[derive(Debug)]
 pub(super) struct Defaults<'a> {
-    /// Arguments that each task's own replace.
+    /// Arguments of the step. Each task's own arguments override them.
     pub(super) input: Option<Cursor<'a>>,
-    /// How long tasks may take that do not say so.
+    /// Time limits of tasks without a timeout of their own.
     pub(super) time: Time,
-    /// Fields picked out of the result.
+    /// Projections of the step's result.
     pub(super) select: Vec<Selection>,
-    /// Whether the work is done once per item.
+    /// Whether the work runs once per item.
     pub(super) looped: bool,
-    /// Whether all items run within one command.
+    /// Whether all items run within a single command.
     pub(super) local: bool,
 }
 
-/// The work, and what it adds to the step.
+/// Decoded work, and its effects on the step.
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) work: Work,
-    /// Assignments of a tool that runs outside any pipeline.
+    /// Assignments of a tool outside any pipeline.
     pub(super) set: Vec<Assignment>,
-    /// Whether it writes durable variables while it runs.
+    /// Whether the work writes durable variables while it runs.
     pub(super) writes_ctx: bool,
 }
 
-/// The work of a step: a mapping, or a list of tasks.
+/// Decodes the work of a step: a mapping, or a list of tasks.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -68,7 +68,7 @@ pub(super) fn decode(
     }
 }
 
-/// A tool by itself: a pipeline of one that is labelled like its step.
+/// Decodes a single tool: a pipeline of one task with the step's name as its label.
 fn single(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -76,7 +76,7 @@ fn single(
     defaults: &Defaults<'_>,
 ) -> Option<Task> {
     let item = item(cx, at)?;
-    // Of a reference to the workbook the name is the task's.
+    // In a reference to the workbook, `name` is the referenced task, not a label.
     let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
     let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
     let labels = Labels::new(vec![Arc::clone(&label)]);
@@ -121,13 +121,13 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
     tasks.inspect(|tasks| split::check(cx, at, tasks, &crossings))
 }
 
-/// One entry of a pipeline: its mapping, and its label if it has one.
+/// An entry of a pipeline: its mapping, and its label, if any.
 struct Item<'a> {
     at: Cursor<'a>,
     label: Option<Arc<str>>,
 }
 
-/// Flat `{kind, …}`, or nested under its label, `{label: {kind, …}}`.
+/// Decodes a task that is flat, `{kind, …}`, or nested under its label, `{label: {kind, …}}`.
 fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<Item<'a>> {
     if !at.is_map() {
         let message = format!("a tool is a mapping, found {}", at.node.described());
@@ -161,7 +161,7 @@ fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<Item<'a>> {
     }
 }
 
-/// A task's `name`, if it is one.
+/// Decodes the `name` of a task, if present.
 fn name(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
     let name = at.get("name")?;
     match name.text() {
@@ -174,7 +174,7 @@ fn name(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
     }
 }
 
-/// The labels of all tasks: their own, else by their place.
+/// Returns the labels of all tasks: their own, or `task_<index>`.
 fn labels(cx: &mut Context<'_>, items: &[Option<Item<'_>>]) -> Vec<Arc<str>> {
     let mut labels: Vec<Arc<str>> = Vec::with_capacity(items.len());
     let mut lines: HashMap<Arc<str>, u32> = HashMap::new();
@@ -195,7 +195,7 @@ fn labels(cx: &mut Context<'_>, items: &[Option<Item<'_>>]) -> Vec<Arc<str>> {
     labels
 }
 
-/// Reports a tool of the control plane in a loop that one worker runs.
+/// Reports a control-plane tool in a loop that a single worker runs.
 pub(super) fn refuse_local(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -236,7 +236,7 @@ fn own(
 
 fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[Task]) -> Option<Decoded> {
     let writes_ctx = tasks.iter().any(Task::writes_ctx);
-    // What is wrong with a task is told already.
+    // Mistakes of the tasks have already been reported.
     if cx.findings.has_errors() {
         return None;
     }
@@ -253,12 +253,13 @@ fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[Task]) -> Option<Dec
     }
 }
 
-/// What is compiled has been checked, so this says that a check is missing.
+/// Reports a source that does not compile. Sources are checked before, so this indicates a missing
+/// check.
 pub(super) fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
     cx.error("E012", at, error.to_string(), "write the tasks as the guide shows them");
 }
 
-/// Reads a workbook task that nothing refers to, for its mistakes alone.
+/// Decodes the workbook tasks that no step refers to, only to report their mistakes.
 pub(super) fn check_unreferred(cx: &mut Context<'_>) {
     workbook::unreferred(cx, |cx, name, at| {
         let label: Arc<str> = Arc::from(name);

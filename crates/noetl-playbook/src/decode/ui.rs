@@ -1,4 +1,4 @@
-//! A form for a document's input: what a person may fill in before it is run.
+//! Input form of a document: fields that users can fill in before they run it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,44 +9,44 @@ use super::{open, value};
 use crate::diagnostic::Diagnostic;
 use crate::yaml::{Key, Kind};
 
-/// A form for the `workload` of a document.
+/// Form for the `workload` of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UiSchema {
-    /// `metadata.name`.
+    /// Value of `metadata.name`, if present and not empty.
     pub title: Option<String>,
-    /// `metadata.description`.
+    /// Value of `metadata.description`, if present and not empty.
     pub description: Option<String>,
-    /// Whether its author wants it shown (`metadata.exposed_in_ui`).
+    /// Whether the author wants the document shown in the UI (`metadata.exposed_in_ui`).
     pub is_exposed: bool,
-    /// One per key of `workload`, as written.
+    /// Fields in document order, one per key of `workload`.
     pub fields: Vec<UiField>,
 }
 
-/// One field of a form.
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UiField {
     pub name: String,
-    /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array` or `string`.
+    /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array`, or `string`.
     pub kind: &'static str,
-    /// What it is when nothing is filled in.
+    /// Value used if the field is left empty.
     pub default: Value,
-    /// What it is for (`# ui:description=…`).
+    /// Description for users (`# ui:description=…`).
     pub description: Option<String>,
-    /// Whether what is typed is not to be shown (`# ui:secret`).
+    /// Whether the UI hides the entered text (`# ui:secret`).
     pub secret: bool,
-    /// Which credentials may be chosen (`# ui:credential=glob`).
+    /// Pattern of the credentials to choose from (`# ui:credential=glob`).
     pub credential_glob: Option<String>,
-    /// What may be chosen (`# ui:enum=[a, b]`).
+    /// Values to choose from (`# ui:enum=[a, b]`).
     pub options: Option<Vec<Value>>,
-    /// The fields of an object.
+    /// Fields of an object. `None` for other kinds.
     pub children: Option<Vec<Self>>,
 }
 
-/// The form for a document's input.
+/// Builds the input form of a document.
 ///
 /// # Errors
 ///
-/// What is wrong with the document, when it is no YAML or has no `metadata`.
+/// Returns the diagnostics if the document is not valid YAML, or if a default is not valid JSON.
 pub fn ui_schema(text: &str) -> Result<UiSchema, Vec<Diagnostic>> {
     let (mut cx, root) = open(text);
     let schema = root.map(|root| read(&mut cx, &Cursor::root(&root)));
@@ -100,7 +100,7 @@ fn field(cx: &mut Context<'_>, key: &Key, at: &Cursor<'_>, said: Directives) -> 
     }
 }
 
-/// What the comment at the end of a key's line says.
+/// Directives in the comment at the end of a key's line.
 #[derive(Debug, Default, PartialEq)]
 struct Directives {
     secret: bool,
@@ -110,7 +110,7 @@ struct Directives {
 }
 
 impl Directives {
-    /// A line that begins with another key is about that one.
+    /// Parses the directives of a key's line. Ignores a line that starts with another key.
     fn of(line: &str, key: &Key) -> Self {
         let begins = line.trim_start().trim_start_matches(['"', '\'']).starts_with(&*key.name);
         match comment(line).filter(|_| begins) {
@@ -129,7 +129,7 @@ impl Directives {
             if !is_word {
                 continue;
             }
-            // A description may hold anything but the beginning of another directive.
+            // A description extends to the start of the next directive.
             let end = rest.find("# ui:").unwrap_or(rest.len());
             let word_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             if let Some(text) = rest[..end].strip_prefix("description=") {
@@ -151,7 +151,8 @@ impl Directives {
     }
 }
 
-/// One item of a list in a comment: a number, `true`, `false`, or text with or without quotes.
+/// Parses an item of a list in a comment: a number, `true`, `false`, or text with or without
+/// quotes.
 fn option(item: &str) -> Option<Value> {
     let item = item.trim();
     if item.is_empty() {
@@ -161,8 +162,8 @@ fn option(item: &str) -> Option<Value> {
     Some(plain.unwrap_or_else(|| Value::from(item.trim_matches(['"', '\'']))))
 }
 
-/// What stands behind the `#` of a line, if a comment is on it: a `#` after a blank that is not
-/// inside quotes.
+/// Returns the text after the `#` of a line's comment, if any. A comment starts with a `#` after
+/// whitespace, outside quotes.
 fn comment(line: &str) -> Option<&str> {
     let mut quote: Option<char> = None;
     let mut before = ' ';
@@ -170,7 +171,7 @@ fn comment(line: &str) -> Option<&str> {
         match quote {
             Some(open) if c == open && before != '\\' => quote = None,
             Some(_) => {}
-            // Inside a plain word a quote is a letter like any other.
+            // Within a plain word, a quote is an ordinary character.
             None if matches!(c, '"' | '\'')
                 && matches!(before, ' ' | '\t' | '[' | '{' | ',' | ':') =>
             {

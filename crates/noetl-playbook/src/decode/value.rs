@@ -1,4 +1,4 @@
-//! User data: from nodes to JSON and to compiled values.
+//! Conversion of user data from nodes to JSON and to compiled values.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Kind;
 
-/// A value whose templates are compiled.
+/// Decodes a value and compiles its templates.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
     match &at.node.kind {
         Kind::Text(text, _) if Template::is_template(text) => match Template::parse(text) {
@@ -29,8 +29,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
     }
 }
 
-/// Says which of a template's names are older or would carry a secret into the log, and notes
-/// those that something has to define.
+/// Reports a template's deprecated names and names that would carry a secret into the event log,
+/// and records the names that the document must define.
 pub(super) fn names(cx: &mut Context<'_>, at: &Cursor<'_>, template: &Template) {
     let names = template.names();
     if names.contains("keychain") && !cx.secrets {
@@ -44,7 +44,7 @@ pub(super) fn names(cx: &mut Context<'_>, at: &Cursor<'_>, template: &Template) 
     cx.names.note(at, template);
 }
 
-/// The JSON that a compiled value was compiled from.
+/// Returns the JSON that a compiled value was compiled from.
 pub(super) fn source(value: &ValueTemplate) -> Value {
     match value {
         ValueTemplate::Literal(value) => value.clone(),
@@ -56,7 +56,7 @@ pub(super) fn source(value: &ValueTemplate) -> Value {
     }
 }
 
-/// A value as it is written, templates untouched.
+/// Converts a value to JSON as written, with templates left as text.
 pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
     match &at.node.kind {
         Kind::Null => Value::Null,
@@ -82,12 +82,12 @@ pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
     }
 }
 
-/// A mapping without entries.
+/// Returns an empty mapping.
 pub(super) fn empty() -> ValueTemplate {
     ValueTemplate::Literal(Value::Object(Map::new()))
 }
 
-/// A mapping of compiled values; literal when all of them are.
+/// Builds a mapping of compiled values. Yields a literal if all values are literals.
 pub(super) fn map(entries: Vec<(String, ValueTemplate)>) -> ValueTemplate {
     ValueTemplate::map(entries)
 }

@@ -1,8 +1,8 @@
 //! `workbook`: tasks that steps refer to by name.
 //!
-//! A reference is resolved when its step is read: the step runs what the task says, with the
-//! reference's own settings over it. What a reference unfolds to is counted, so that a small
-//! document cannot become a large one.
+//! The decoder resolves a reference when it decodes the step: the step runs the task's tool,
+//! overridden by the reference's own settings. The expanded size of references is limited, so that
+//! a small document cannot become a large playbook.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -14,13 +14,14 @@ use crate::yaml::{Kind, Node, Style};
 
 const KEYS: &[&str] = &["name", "tool", "desc", "description", "assert"];
 
-/// References that lead from one task to the next. Authors share settings one or two levels deep.
+/// Maximum length of a chain of references between tasks. Authors share settings one or two levels
+/// deep.
 pub(super) const CHAIN_MAX: usize = 16;
 
-/// Bytes that a value counts for beside its text.
+/// Bytes counted per value, in addition to its text.
 const EACH: usize = 16;
 
-/// The tasks by name.
+/// Workbook tasks by name.
 #[derive(Debug, Default)]
 pub(super) struct Workbook {
     tasks: HashMap<Rc<str>, Entry>,
@@ -30,22 +31,23 @@ pub(super) struct Workbook {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) tool: Node,
-    /// Arguments a reference has to bring, or the task itself has.
+    /// Arguments that the reference or the task itself must provide.
     pub(super) expects: Vec<Rc<str>>,
     size: usize,
     place: Location,
 }
 
-/// Where a task's tool is written, to tell its path again.
+/// Location of a task's tool, used to reconstruct its path.
 #[derive(Debug, Clone)]
 enum Location {
-    /// `workbook[i].tool`, or `workbook[i]` for a task that is its own tool.
+    /// Entry of a list: `workbook[i].tool`, or `workbook[i]` for a task that is its own tool.
     Item(usize, bool),
-    /// `workbook.name.tool`, or `workbook.tasks.name.tool`.
+    /// Entry of a mapping: `workbook.name.tool`, or `workbook.tasks.name.tool`. Without `tool` for
+    /// a task that is its own tool.
     Named(bool, Rc<str>, bool),
 }
 
-/// Reads the section. Nothing is run here, so what a task's tool says is checked where it is used.
+/// Decodes the section. A task's tool is checked where a step refers to it.
 pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) {
     let Some(at) = root.get("workbook") else { return };
     if at.is_list() {
@@ -114,13 +116,13 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: Locatio
         return cx.error("E014", name, message, "rename one of the two");
     }
     let expects = expects(cx, at);
-    // Each reference looks at every expected name.
+    // Each reference checks every expected name.
     let size = size(tool.node) + expects.len() * EACH;
     let entry = Entry { tool: tool.node.clone(), expects, size, place };
     cx.workbook.tasks.insert(Rc::from(text), entry);
 }
 
-/// `assert.expects`: arguments that must be there.
+/// Decodes `assert.expects`: the required arguments.
 fn expects(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Rc<str>> {
     let Some(assert) = at.get("assert") else { return Vec::new() };
     let mut expects = Vec::new();
@@ -141,7 +143,7 @@ fn expects(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Rc<str>> {
     expects
 }
 
-/// Bytes of text in a value, and some for each value.
+/// Returns the size of a value in bytes of text, plus [`EACH`] per value.
 fn size(node: &Node) -> usize {
     EACH + match &node.kind {
         Kind::Text(text, _) => text.len(),
@@ -151,18 +153,19 @@ fn size(node: &Node) -> usize {
     }
 }
 
-/// Counts arguments that every task of a step repeats; answers whether they still fit.
+/// Adds arguments repeated by every task of a step to the expansion budget. Returns `true` if the
+/// budget suffices.
 pub(super) fn share(cx: &mut Context<'_>, at: &Cursor<'_>, times: usize) -> bool {
     cx.unfold(at, size(at.node), times)
 }
 
-/// What a reference leads to.
+/// A resolved workbook task.
 pub(super) struct Found {
     pub(super) name: Rc<str>,
     pub(super) entry: Entry,
 }
 
-/// The task that the reference at `at` names. `passed` are those that led here.
+/// Resolves the reference at `at`. `passed` lists the tasks that led here, to detect cycles.
 pub(super) fn refer(cx: &mut Context<'_>, at: &Cursor<'_>, passed: &[Rc<str>]) -> Option<Found> {
     let Some(name) = at.get("task").or_else(|| at.get("name")) else {
         let help = "name the task: 'tool: {kind: workbook, name: score}'";
@@ -204,7 +207,7 @@ fn unknown(cx: &mut Context<'_>, at: &Cursor<'_>, text: &str) {
     cx.error("E014", at, format!("the workbook has no task '{text}'"), help);
 }
 
-/// Calls `read` with every task that nothing refers to, so that its mistakes are found too.
+/// Calls `read` with every task that no step refers to, so that its mistakes are reported too.
 pub(super) fn unreferred(
     cx: &mut Context<'_>,
     mut read: impl FnMut(&mut Context<'_>, &str, &Cursor<'_>),
@@ -223,7 +226,7 @@ pub(super) fn unreferred(
     }
 }
 
-/// Calls `read` with the tool of a task, under the path it is written at.
+/// Calls `read` with the tool of a task, with the path of its definition.
 pub(super) fn with_cursor<R>(entry: &Entry, read: impl FnOnce(&Cursor<'_>) -> R) -> R {
     let root = Path::Root;
     let section = root.key("workbook");

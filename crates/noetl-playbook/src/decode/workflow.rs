@@ -1,4 +1,4 @@
-//! `workflow`: all steps, their names, and where an execution begins.
+//! `workflow`: all steps, their names, and the entry step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::document::{FailureMode, Join, OnError, Router, Step, StepIx, Work};
 use crate::template::Template;
 use crate::yaml::Place;
 
-/// What authors call the workflow by mistake.
+/// Keys that authors write by mistake instead of `workflow`.
 pub(super) const MISNAMED: &[&str] = &["steps", "tasks", "workflows"];
 
-/// The steps and what follows from them.
+/// Steps of a playbook, and properties derived from them.
 #[derive(Debug)]
 pub(super) struct Workflow {
     pub(super) steps: Vec<Step>,
@@ -22,8 +22,8 @@ pub(super) struct Workflow {
     pub(super) final_step: Option<StepIx>,
 }
 
-/// Reads `workflow`; none when there is no step to begin with. `timeout` is for tools that nothing
-/// else gives one.
+/// Decodes `workflow`. Returns `None` if there is no entry step. `timeout` applies to tools without
+/// any other timeout.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     root: &Cursor<'_>,
@@ -40,7 +40,7 @@ pub(super) fn decode(
     let entry = entry?;
     let end = cx.steps.get("end").copied().filter(|end| Some(*end) != final_step);
     let implicit_end = flow::implicit_end(&steps, end, entry);
-    // An arc that could not be resolved would make its target look unreachable.
+    // An unresolved arc would make its target look unreachable.
     if !cx.findings.has_errors() {
         let starts = std::iter::once(entry).chain(implicit_end).chain(final_step);
         flow::warn_unreachable(cx, &at, &steps, starts);
@@ -71,8 +71,8 @@ fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
     None
 }
 
-/// The names of all steps, which arcs are resolved against. A step without a usable name gets an
-/// empty one, so that places in the list stay what they are.
+/// Collects the names of all steps, against which arcs are resolved. A step without a valid name
+/// gets an empty one, so that list indexes stay the same.
 fn step_names(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Arc<str>> {
     let mut names = Vec::new();
     let mut places: Vec<Place> = Vec::new();
@@ -175,7 +175,8 @@ fn decode_step(
     step::decode(cx, item, name, timeout)
 }
 
-/// `executor.spec.entry_step`, else the step called `start`, else the first.
+/// Returns the entry step: `executor.spec.entry_step`, or else the step called `start`, or else the
+/// first step.
 fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
     match named(cx, root, "entry_step", "to begin with") {
         Named::Nothing => Some(cx.steps.get("start").copied().unwrap_or(StepIx(0))),
@@ -184,7 +185,7 @@ fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
     }
 }
 
-/// `executor.spec.final_step`.
+/// Resolves the key `executor.spec.final_step`.
 fn final_step(
     cx: &mut Context<'_>,
     root: &Cursor<'_>,
@@ -207,7 +208,7 @@ fn final_step(
     Some(ix)
 }
 
-/// A step that `executor.spec` names.
+/// Result of resolving a step that `executor.spec` names.
 enum Named {
     Nothing,
     Unknown,

@@ -7,23 +7,23 @@ use noetl_model::repeat::FrameSizes;
 use super::Tool;
 use crate::template::ValueTemplate;
 
-/// Work once per item.
+/// Loop of a step: its work runs once per item.
 #[derive(Debug)]
 pub struct Loop {
-    /// The name of the item in templates.
+    /// Name of the item in templates.
     pub iterator: Arc<str>,
-    /// Where items come from.
+    /// Collection or cursor that provides the items.
     pub over: Over,
-    /// Whether items run beside each other.
+    /// Whether items run sequentially or in parallel.
     pub mode: LoopMode,
-    /// How many run at a time, or frames of a cursor.
+    /// Maximum number of items, or of frames of a cursor, in flight.
     pub max_in_flight: Option<ValueTemplate>,
     pub exec: LoopExec,
-    /// What the first failed item does.
+    /// Effect of the first failed item.
     pub failure: FailureMode,
 }
 
-/// Where a loop's items come from.
+/// Source of a loop's items.
 #[derive(Debug)]
 pub enum Over {
     /// A value, rendered once (`in`).
@@ -32,41 +32,38 @@ pub enum Over {
     Cursor(Box<Cursor>),
 }
 
-/// Rows claimed from a database.
+/// A loop over rows claimed from a database.
 #[derive(Debug)]
 pub struct Cursor {
-    /// The tool that claims; its templates may name `__frame_max_rows`.
+    /// Tool that claims rows. Its templates may use `__frame_max_rows`.
     pub claim: Tool,
-    /// How claimed rows are worked on.
+    /// Sizes and unit of work for claimed rows.
     pub frame: Frame,
 }
 
-/// Rows that were claimed together.
+/// Processing of rows that were claimed together.
 #[derive(Debug)]
 pub struct Frame {
-    /// Its sizes, where they are written out.
+    /// Literal sizes, and defaults for the others.
     pub sizes: FrameSizes,
-    /// Sizes that are known only when the step is entered.
+    /// Templated sizes, rendered on entry to the step.
     pub templates: Vec<(FrameSize, ValueTemplate)>,
-    /// Whether a command gets one row, or all rows of the frame as a list.
+    /// Whether a command gets all rows of the frame as a list instead of a single row.
     pub whole: bool,
 }
 
-/// A size of a frame.
+/// Name of a frame size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameSize {
-    /// `max_rows`
     MaxRows,
-    /// `row_concurrency`
     RowConcurrency,
-    /// `max_attempts`
     MaxAttempts,
 }
 
 impl FrameSize {
     pub const ALL: [Self; 3] = [Self::MaxRows, Self::RowConcurrency, Self::MaxAttempts];
 
-    /// The key it is written under.
+    /// Returns the key in the playbook.
     pub const fn key(self) -> &'static str {
         match self {
             Self::MaxRows => "max_rows",
@@ -75,7 +72,7 @@ impl FrameSize {
         }
     }
 
-    /// Its place among the sizes.
+    /// Returns the field of `sizes` with this name.
     pub const fn of(self, sizes: &mut FrameSizes) -> &mut u32 {
         match self {
             Self::MaxRows => &mut sizes.max_rows,
@@ -85,30 +82,30 @@ impl FrameSize {
     }
 }
 
-/// Whether a loop's items run beside each other.
+/// Order in which a loop's items run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoopMode {
-    /// One after the other.
+    /// Runs one item at a time.
     #[default]
     Sequential,
-    /// Up to a number at a time.
+    /// Runs up to `max_in_flight` items at a time.
     Parallel,
 }
 
-/// Where a loop's iterations run.
+/// Location where a loop's iterations run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoopExec {
     #[default]
     Distributed,
-    /// All within one command, by one worker.
+    /// Runs all iterations in a single command on a single worker.
     Local,
 }
 
-/// What a failure does to the work beside it.
+/// Effect of a failure on parallel work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailureMode {
     #[default]
     FailFast,
-    /// The rest goes on to its end.
+    /// The other branches or items run to completion.
     BestEffort,
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use super::TimeLimit;
 use crate::pipeline::{Pipeline, Task};
 
-/// A pipeline, split at its `playbook` tasks. It has at least one call and two segments.
+/// A pipeline, split at its `playbook` tasks. Has at least one call and two segments.
 ///
-/// No jump leads from one segment to another, and no `iter` or `step` variable set in one is read in
-/// a later one, so that the results of tasks are all that a segment needs of earlier ones.
+/// No jump leads from one segment to another, and no `iter` or `step` variable set in a segment is
+/// read in a later one. A segment therefore needs only the task results of earlier segments.
 #[derive(Debug)]
 pub struct Split {
-    /// The segments, in order.
+    /// Segments in execution order.
     pub segments: Vec<Segment>,
 }
 
-/// Part of a split pipeline that is one command.
+/// Part of a split pipeline that is a single command.
 #[derive(Debug)]
 pub enum Segment {
-    /// Tasks that one worker runs in a row.
+    /// Tasks that a single worker runs in sequence.
     Tasks(Arc<Pipeline>),
     /// A `playbook` task, which the control plane runs.
     Call(Box<Call>),
@@ -27,9 +27,9 @@ pub enum Segment {
 /// A `playbook` task of a pipeline.
 #[derive(Debug)]
 pub struct Call {
-    /// The task, as a pipeline of one.
+    /// The task as a pipeline of one task.
     pub pipeline: Arc<Pipeline>,
-    /// Timeout, if a template gives it.
+    /// Time limit, if a template determines it.
     pub limit: Option<TimeLimit>,
 }
 
@@ -41,7 +41,7 @@ impl Call {
 }
 
 impl Split {
-    /// Returns the calls of playbooks, in order.
+    /// Returns the playbook calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Call(call) => Some(&**call),

@@ -1,4 +1,4 @@
-//! `next` and its arcs.
+//! Rewrites of `next` and its arcs.
 
 use super::edits::Edit;
 use super::tree::{Item, Shape};
@@ -19,7 +19,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
     }
 }
 
-/// `next: a`.
+/// Rewrites a bare name: `next: a`.
 fn name(fixer: &mut Fixer<'_>, step: &Item, next: &Item) {
     let Some(written) = step_name(fixer, next) else { return };
     let Some(mut edits) = without_mode(fixer, step) else { return };
@@ -27,14 +27,14 @@ fn name(fixer: &mut Fixer<'_>, step: &Item, next: &Item) {
     fixer.push(next.start, "wrote 'next' with 'arcs'", edits);
 }
 
-/// A name as it can stand in braces; none when it would have to be quoted.
+/// Returns a name in a form valid within braces, or `None` if it would need quotes.
 fn step_name(fixer: &Fixer<'_>, item: &Item) -> Option<String> {
     item.text()?;
     let written = fixer.written(item);
     (!written.contains(['\n', ',', '[', ']', '{', '}', '#'])).then(|| written.to_owned())
 }
 
-/// The edits that take `spec.next_mode` away, whose mode is then written in `next`; none when they
+/// Returns the edits that remove `spec.next_mode`, whose mode moves to `next`, or `None` if they
 /// are not certain.
 fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
     match step.get("spec") {
@@ -49,13 +49,13 @@ fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
     }
 }
 
-/// `next: [a, {step: b}]`.
+/// Rewrites a list: `next: [a, {step: b}]`.
 fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[Item]) {
     if items.is_empty() || items.iter().any(|item| item.shared) {
         return;
     }
     if items.iter().any(|item| item.has("then") || item.has("else")) {
-        // The list becomes a router once its branches are arcs.
+        // The next pass turns the list into a router, once its branches are arcs.
         return items.iter().for_each(|item| branch(fixer, item));
     }
     items.iter().for_each(|item| arc(fixer, item));
@@ -81,7 +81,7 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
         if !fixer.text[line..next.start].trim().is_empty() {
             return;
         }
-        // A list may stand in the column of its key, but what is put around it may not.
+        // A list may start in the column of its key, but the keys inserted around it may not.
         let by = if dash > outer { 0 } else { outer + 2 - dash };
         let (column, newline) = (" ".repeat(dash + by), fixer.newline);
         edits.push(Edit::insert(
@@ -98,7 +98,7 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
     fixer.push(next.start, format!("wrote 'next' with 'arcs' in mode {mode}"), edits);
 }
 
-/// `{when: …, then: [{step: a}]}` or `{else: [{step: a}]}` to an arc.
+/// Rewrites `{when: …, then: [{step: a}]}` or `{else: [{step: a}]}` to an arc.
 fn branch(fixer: &mut Fixer<'_>, at: &Item) {
     let found = match (at.entry("then"), at.entry("else")) {
         (Some(then), None) => then,
@@ -109,7 +109,7 @@ fn branch(fixer: &mut Fixer<'_>, at: &Item) {
     let target = match &value.shape {
         Shape::List(targets, _) => match targets.as_slice() {
             [target] => target,
-            // Several have no arc of their own.
+            // Several targets cannot be expressed as a single arc.
             _ => return,
         },
         Shape::Scalar(..) | Shape::Map(..) => value,
@@ -127,7 +127,7 @@ fn branch(fixer: &mut Fixer<'_>, at: &Item) {
             };
             let entry = |(key, value): &(Item, Item)| &fixer.text[key.start..value.end];
             let entries: Vec<&str> = entries.iter().map(entry).collect();
-            // What goes over several lines has columns of its own.
+            // The lines of a multi-line entry have their own indentation.
             (!entries.iter().any(|entry| entry.contains('\n'))).then(|| entries.join(&between))
         }
         _ => None,
@@ -137,7 +137,7 @@ fn branch(fixer: &mut Fixer<'_>, at: &Item) {
     fixer.push(key.start, "wrote the branch as an arc", vec![edit]);
 }
 
-/// `next: {step: a, when: …}`.
+/// Rewrites a single arc: `next: {step: a, when: …}`.
 fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
     arc(fixer, next);
     let Some(mut edits) = without_mode(fixer, step) else { return };
@@ -159,7 +159,7 @@ fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
     fixer.push(next.start, "wrote 'next' with 'arcs'", edits);
 }
 
-/// `next: {arcs: […]}`, with what stands beside `arcs` put under `spec`.
+/// Rewrites the arcs of `next: {arcs: […]}`, and moves settings beside `arcs` under `spec`.
 fn router(fixer: &mut Fixer<'_>, next: &Item) {
     for item in next.get("arcs").map(Item::items).unwrap_or_default() {
         arc(fixer, item);

@@ -1,11 +1,11 @@
-//! Changes to a text, by position.
+//! Edits of a text by byte position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
 use super::Change;
 
-/// Text that takes the place of other text.
+/// Replacement of a byte range by new text.
 #[derive(Debug)]
 pub(super) struct Edit {
     range: Range<usize>,
@@ -26,16 +26,16 @@ impl Edit {
     }
 }
 
-/// A rewrite of one thing: all of its edits, or none.
+/// A rewrite, applied atomically: all of its edits or none.
 #[derive(Debug)]
 pub(super) struct Rewrite {
-    /// The byte it is about.
+    /// Byte position reported for the rewrite.
     pub(super) at: usize,
     pub(super) what: String,
     pub(super) edits: Vec<Edit>,
 }
 
-/// The text with as many rewrites as do not get in each other's way, and those that were made.
+/// Applies as many rewrites as don't conflict. Returns the new text and the applied changes.
 pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
     let lines = line_starts(text);
     let mut taken = Taken::default();
@@ -49,7 +49,7 @@ pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
         edits.extend(&rewrite.edits);
         made.push(change(text, &lines, rewrite));
     }
-    // Stable: what is inserted at one place keeps its order.
+    // The sort is stable: insertions at the same position retain their order.
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let mut changed = String::with_capacity(text.len());
     let mut at = 0;
@@ -62,7 +62,7 @@ pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
     (changed, made)
 }
 
-/// Characters that edits change already, and places where they insert.
+/// Byte ranges that edits change, and positions where they insert.
 #[derive(Default)]
 struct Taken {
     ranges: BTreeMap<usize, usize>,
@@ -70,7 +70,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether an edit would change the same characters as another; at its edge it would not.
+    /// Returns `true` if an edit would overlap another one. Adjacent edits don't overlap.
     fn touches(&self, range: &Range<usize>) -> bool {
         let before = self.ranges.range(..range.end.max(range.start + 1)).next_back();
         let overlaps = before.is_some_and(|(start, end)| {

@@ -1,10 +1,10 @@
-//! Loops.
+//! Rewrites of loops.
 
 use super::Fixer;
 use super::edits::Edit;
 use super::tree::Item;
 
-/// Settings that once stood beside `in`, and what they are called under `spec`.
+/// Settings that used to be beside `in`, and their names under `spec`.
 const BESIDE: &[(&str, &str)] =
     &[("mode", "mode"), ("concurrency", "max_in_flight"), ("max_in_flight", "max_in_flight")];
 
@@ -21,7 +21,8 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item) {
     }
 }
 
-/// `mode` and `concurrency` to `spec: {mode: …, max_in_flight: …}`, where the first of them stands.
+/// Moves `mode` and `concurrency` to `spec: {mode: …, max_in_flight: …}`, at the position of the
+/// first.
 fn settings(fixer: &mut Fixer<'_>, at: &Item) {
     if at.has("spec") {
         return;

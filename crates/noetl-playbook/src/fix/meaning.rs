@@ -1,11 +1,11 @@
-//! What a playbook means, as text that two playbooks can be compared by.
+//! Canonical text of a playbook's meaning, by which two playbooks are compared.
 
 use std::fmt::Write as _;
 
 use crate::document::{Playbook, Work};
 
-/// Everything that matters about a playbook. A name of templates that has an older form is the same
-/// in both.
+/// Returns a text that is equal for playbooks with the same meaning. Deprecated template names and
+/// their replacements yield the same text.
 pub(super) fn of(playbook: &Playbook) -> String {
     let mut text = format!(
         "{:?}",
@@ -38,7 +38,8 @@ pub(super) fn of(playbook: &Playbook) -> String {
             step.on_error,
         );
         let _ = write!(text, "\n{around:?}");
-        // The source of a pipeline says the same as its tasks, in words that may be older.
+        // The source of a pipeline repeats its tasks, possibly with deprecated names, so only the
+        // tasks count.
         let _ = match &step.work {
             Work::Pipeline(pipeline) => write!(text, "{:?}", pipeline.tasks),
             Work::Split(split) => {
@@ -51,7 +52,7 @@ pub(super) fn of(playbook: &Playbook) -> String {
     canonical(&text)
 }
 
-/// The text with `output` for `outcome` within templates, which print as `Template("…")`.
+/// Replaces `outcome` with `output` within templates, which print as `Template("…")`.
 fn canonical(text: &str) -> String {
     const OPENING: &str = "Template(\"";
     let mut canonical = String::with_capacity(text.len());
@@ -67,7 +68,7 @@ fn canonical(text: &str) -> String {
     canonical
 }
 
-/// Where a printed string ends.
+/// Returns the end of a debug-printed string.
 fn closing(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {

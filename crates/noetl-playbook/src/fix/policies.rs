@@ -1,4 +1,4 @@
-//! Rules of tools, and where they stand.
+//! Rewrites of policy rules and their location.
 
 use super::edits::Edit;
 use super::tree::{Item, Shape};
@@ -15,7 +15,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
     let lists = lists.into_iter().chain([eval.map(|(_, eval)| eval)]).flatten();
     let rules: Vec<&Item> = lists.flat_map(Item::items).collect();
     rules.iter().for_each(|item| rule(fixer, item));
-    // What is put further in is counted from the columns as they are, so the actions go first.
+    // Nesting uses the current columns, so actions are rewritten first, in an earlier pass.
     if rules.iter().any(|item| item.has("do") && !item.is_flow()) {
         return;
     }
@@ -36,12 +36,12 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
     }
 }
 
-/// The list of rules of a policy, which may be the policy itself.
+/// Returns the list of rules of a policy, which may be the policy itself.
 fn rules_of(policy: &Item) -> &Item {
     policy.get("rules").unwrap_or(policy)
 }
 
-/// `eval: […]` or `policy: …` to `spec: {policy: …}`, where it stands.
+/// Rewrites `eval: […]` or `policy: …` to `spec: {policy: …}` at the same position.
 fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(Item, Item), names: &[&str]) {
     if value.shared {
         return;
@@ -53,7 +53,7 @@ fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(Item, Item), names: &[&str]
     fixer.push(key.start, what, edits);
 }
 
-/// `eval: […]` in brackets into a `spec` that is there already.
+/// Moves a flow-style `eval: […]` into an existing `spec`.
 fn into_spec(fixer: &mut Fixer<'_>, tool: &Item, spec: &Item, (key, eval): &(Item, Item)) {
     let list = fixer.written(eval);
     let Some((first, _)) = spec.entries().first() else { return };
@@ -77,7 +77,7 @@ fn into_spec(fixer: &mut Fixer<'_>, tool: &Item, spec: &Item, (key, eval): &(Ite
     fixer.push(key.start, "put 'eval' under 'spec' as 'policy.rules'", edits);
 }
 
-/// One rule of a policy.
+/// Rewrites a rule of a policy.
 fn rule(fixer: &mut Fixer<'_>, at: &Item) {
     fixer.rename(at, "expr", "when");
     for name in ["when", "expr"] {
@@ -102,7 +102,7 @@ fn rule(fixer: &mut Fixer<'_>, at: &Item) {
     }
 }
 
-/// `- else:` with `then` in its own column, where it belongs below.
+/// Indents a `then` that is in the column of `- else:` instead of below it.
 fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
     let [(first, nothing), (then, action)] = at.entries() else { return };
     let shaped = first.text() == Some("else") && then.text() == Some("then") && !at.is_flow();
@@ -114,7 +114,7 @@ fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
     fixer.push(then.start, "put 'then' below 'else'", edits);
 }
 
-/// An action beside its condition, which belongs under `then`.
+/// Moves an action beside its condition under `then`.
 fn beside(fixer: &mut Fixer<'_>, at: &Item) {
     if !at.has("do") || at.has("then") || at.has("else") {
         return;
@@ -124,7 +124,7 @@ fn beside(fixer: &mut Fixer<'_>, at: &Item) {
     let entries = at.entries();
     let Some(from) = entries.iter().position(is_action) else { return };
     let count = entries[from..].iter().take_while(|entry| is_action(entry)).count();
-    // What stands between the parts of an action would have to move.
+    // A condition between the parts of an action would have to move, too.
     if entries.iter().filter(|entry| is_action(entry)).count() != count {
         return;
     }

@@ -1,10 +1,10 @@
-//! Steps and assignments.
+//! Rewrites of steps and assignments.
 
 use super::edits::Edit;
 use super::tree::Item;
 use super::{Fixer, arcs, loops, tools};
 
-/// Scopes that an assignment names.
+/// Scopes that an assignment can name.
 const SCOPES: &[&str] = &["ctx", "iter", "step"];
 
 pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
@@ -20,7 +20,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
     arcs::rewrite(fixer, step);
 }
 
-/// `set` under older names, and targets without a scope.
+/// Rewrites deprecated names of `set`, and targets without a scope.
 pub(super) fn assignments(fixer: &mut Fixer<'_>, map: &Item, older: &[&str]) {
     if let Some(set) = map.get("set") {
         targets(fixer, set);
@@ -38,12 +38,12 @@ pub(super) fn assignments(fixer: &mut Fixer<'_>, map: &Item, older: &[&str]) {
     }
 }
 
-/// What an older name writes to.
+/// Returns the scope that a deprecated name writes to.
 fn scope(name: &str) -> &'static str {
     if name == "set_iter" { "iter" } else { "ctx" }
 }
 
-/// What has to stand in front of a target, if anything.
+/// Returns the prefix that a target lacks, if any.
 fn prefix(name: &str, target: &str) -> Option<String> {
     let begins = |scope: &str| target.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.'));
     let fits = match name {
@@ -53,7 +53,7 @@ fn prefix(name: &str, target: &str) -> Option<String> {
     (!fits).then(|| format!("{}.", scope(name)))
 }
 
-/// One older block, which becomes `set` where it stands.
+/// Renames a single deprecated block to `set` at the same position.
 fn rename(fixer: &mut Fixer<'_>, name: &str, key: &Item, value: &Item) {
     let mut edits = vec![Edit::replace(fixer.content(key), "set")];
     for (target, _) in value.entries() {
@@ -66,7 +66,7 @@ fn rename(fixer: &mut Fixer<'_>, name: &str, key: &Item, value: &Item) {
     fixer.push(key.start, what, edits);
 }
 
-/// Several blocks in braces, which become one `set` where the first of them stands.
+/// Merges several flow-style blocks into a single `set` at the position of the first.
 fn merge(fixer: &mut Fixer<'_>, map: &Item, blocks: &[(&str, &(Item, Item))]) {
     let mut inner = Vec::new();
     for (name, (_, value)) in blocks {
@@ -96,7 +96,7 @@ fn merge(fixer: &mut Fixer<'_>, map: &Item, blocks: &[(&str, &(Item, Item))]) {
     fixer.push(key.start, format!("put {} into one 'set'", names.join(", ")), edits);
 }
 
-/// Targets of `set` that name no scope.
+/// Adds the scope to targets of `set` that name none.
 fn targets(fixer: &mut Fixer<'_>, set: &Item) {
     for (target, _) in set.entries() {
         let Some(text) = target.text() else { continue };
@@ -107,7 +107,7 @@ fn targets(fixer: &mut Fixer<'_>, set: &Item) {
     }
 }
 
-/// A condition that is a truth value of an earlier YAML.
+/// Replaces a condition that is a YAML 1.1 boolean.
 pub(super) fn condition(fixer: &mut Fixer<'_>, map: &Item, name: &str) {
     let Some(when) = map.get(name) else { return };
     let answer = match when.text().map(|text| text.trim().to_ascii_lowercase()).as_deref() {

@@ -1,4 +1,4 @@
-//! Names within templates.
+//! Rewrites of names within templates.
 
 use super::Fixer;
 use super::edits::Edit;
@@ -11,7 +11,7 @@ const NAME: &str = "output";
 /// Keys whose text is a condition, with or without braces.
 const CONDITIONS: &[&str] = &["when", "cond", "condition", "expr"];
 
-/// Writes `output` where templates below say `outcome`.
+/// Replaces `outcome` with `output` in the templates below a value.
 pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item, is_condition: bool) {
     if at.shared {
         return;
@@ -46,7 +46,8 @@ fn scalar(fixer: &mut Fixer<'_>, at: &Item, text: &str, style: Style, is_conditi
     fixer.push(first, format!("wrote '{NAME}' for '{OLDER}'"), places.iter().map(edit).collect());
 }
 
-/// Whether a template names it at all; text that merely holds the word does not.
+/// Returns `true` if a template refers to the deprecated name. Text that merely contains the word
+/// does not count.
 fn uses(text: &str, is_condition: bool) -> bool {
     let template = if is_condition {
         Guard::parse(text).ok().and_then(|guard| guard.template().cloned())
@@ -58,8 +59,8 @@ fn uses(text: &str, is_condition: bool) -> bool {
     template.is_some_and(|template| template.names().contains(OLDER))
 }
 
-/// The characters that a scalar's text has, each with the byte it is written at. An escape that is
-/// no quote and no backslash stands for a blank: none of them is part of a name.
+/// Returns the characters of a scalar's text, each with its byte position as written. Escapes other
+/// than of a quote, slash, or backslash become a space, because none of them can be part of a name.
 fn characters(written: &str, style: Style) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let mut rest = written.char_indices().peekable();
@@ -80,7 +81,8 @@ fn characters(written: &str, style: Style) -> Vec<(usize, char)> {
     found
 }
 
-/// Bytes at which the name is written: within an expression, and neither in quotes nor behind a dot.
+/// Returns the byte positions of the name: within an expression, and neither in quotes nor after a
+/// dot.
 fn mentions(characters: &[(usize, char)], bare: bool) -> Vec<usize> {
     let begins = |at: usize, word: &str| {
         let mut written = characters[at.min(characters.len())..].iter().map(|(_, c)| *c);
@@ -95,7 +97,7 @@ fn mentions(characters: &[(usize, char)], bare: bool) -> Vec<usize> {
     while let Some(&(place, character)) = characters.get(at) {
         if let Some(quote) = quoted {
             match character {
-                // The template's own escape.
+                // Escape character of the template language.
                 '\\' => at += 1,
                 _ if character == quote => quoted = None,
                 _ => {}
@@ -118,7 +120,7 @@ fn mentions(characters: &[(usize, char)], bare: bool) -> Vec<usize> {
                     places.push(place);
                 }
             }
-            // A dot may have blanks behind it, a word ends with them.
+            // A dot may be followed by whitespace; a word ends at it.
             if !character.is_whitespace() {
                 before = character;
             } else if word(before) {
@@ -130,7 +132,7 @@ fn mentions(characters: &[(usize, char)], bare: bool) -> Vec<usize> {
     places
 }
 
-/// Whether what follows makes the name that of an argument: `f(outcome=1)`, but not `outcome == 1`.
+/// Returns `true` if the name is that of an argument: `f(outcome=1)`, but not `outcome == 1`.
 fn names_argument(characters: &[(usize, char)], behind: usize) -> bool {
     let rest = characters.get(behind..).unwrap_or_default().iter().map(|(_, c)| *c);
     let mut rest = rest.skip_while(|c| c.is_whitespace());

@@ -1,10 +1,10 @@
-//! Tools and their labels.
+//! Rewrites of tools and their labels.
 
 use super::edits::Edit;
 use super::tree::Item;
 use super::{Fixer, policies, steps};
 
-/// What a step or a workbook task runs.
+/// Rewrites the tools of a step or a workbook task.
 pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
     if tool.items().is_empty() {
         single(fixer, tool, true);
@@ -26,7 +26,7 @@ fn single(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
     }
 }
 
-/// `{label: {kind: …}}` to `{name: label, kind: …}`.
+/// Rewrites `{label: {kind: …}}` to `{name: label, kind: …}`.
 fn unnest(fixer: &mut Fixer<'_>, tool: &Item, label: &Item, inner: &Item) {
     if label.text().is_none() || inner.has("name") || inner.shared {
         return;
@@ -40,7 +40,7 @@ fn unnest(fixer: &mut Fixer<'_>, tool: &Item, label: &Item, inner: &Item) {
     } else if inner.is_flow() {
         edits.push(Edit::replace(label.start..inner.start + 1, format!("{{name: {name}, ")));
     } else {
-        // A comment behind the label stays where it is.
+        // A comment after the label stays in place.
         let Some(colon) = fixer.text[label.end..].find(':') else { return };
         edits.push(Edit::replace(label.start..label.end + colon + 1, format!("name: {name}")));
         let Some(by) = fixer.indent(inner.start).checked_sub(fixer.indent(label.start)) else {

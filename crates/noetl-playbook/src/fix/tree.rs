@@ -1,40 +1,40 @@
-//! A document with the exact extent of everything in it.
+//! Syntax tree of a document with the exact byte range of every value.
 //!
-//! Where [`crate::yaml`] says what a document means, this says which characters of the text say it,
-//! so that they can be changed and all others left alone.
+//! [`crate::yaml`] yields the meaning of a document; this tree yields the bytes that express it, so
+//! that an edit can change them and leave all others as they are.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-/// Levels of nesting that are followed; deeper documents are refused before they get here.
+/// Maximum nesting depth. Deeper documents are rejected before this parser runs.
 const DEPTH_MAX: usize = 200;
 
-/// One value, and where it is written.
+/// A value and its byte range.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) shape: Shape,
-    /// Its first byte.
+    /// Offset of the first byte.
     pub(super) start: usize,
-    /// The byte after its last, without space behind it.
+    /// Offset after the last byte, without trailing whitespace.
     pub(super) end: usize,
-    /// Whether it has an anchor or a tag, or repeats one: what is changed here would change
-    /// elsewhere.
+    /// Whether the value has an anchor or a tag, or is an alias. A change to it would affect other
+    /// positions.
     pub(super) shared: bool,
 }
 
-/// What a value is.
+/// Shape of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// Text, a number, a word; its content and how it is written.
+    /// Text, number, or word, with its content and style.
     Scalar(String, Style),
-    /// A list, and whether it is written in brackets.
+    /// A list, and whether it is in flow style (brackets).
     List(Vec<Item>, bool),
-    /// A mapping, and whether it is written in braces.
+    /// A mapping, and whether it is in flow style (braces).
     Map(Vec<(Item, Item)>, bool),
-    /// A repetition of something anchored.
+    /// An alias of an anchored value.
     Alias,
 }
 
-/// How a scalar is written.
+/// Style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -44,7 +44,7 @@ pub(super) enum Style {
 }
 
 impl Item {
-    /// The entries of a mapping that stands only here.
+    /// Returns the entries of a mapping; empty if the value is shared.
     pub(super) fn entries(&self) -> &[(Item, Item)] {
         match &self.shape {
             Shape::Map(entries, _) if !self.shared => entries,
@@ -52,7 +52,7 @@ impl Item {
         }
     }
 
-    /// The items of a list that stands only here.
+    /// Returns the items of a list; empty if the value is shared.
     pub(super) fn items(&self) -> &[Item] {
         match &self.shape {
             Shape::List(items, _) if !self.shared => items,
@@ -60,22 +60,22 @@ impl Item {
         }
     }
 
-    /// The entry of this key.
+    /// Returns the entry with this key.
     pub(super) fn entry(&self, name: &str) -> Option<&(Item, Item)> {
         self.entries().iter().find(|(key, _)| key.text() == Some(name))
     }
 
-    /// The value of this key.
+    /// Returns the value of this key.
     pub(super) fn get(&self, name: &str) -> Option<&Item> {
         self.entry(name).map(|(_, value)| value)
     }
 
-    /// Whether there is such a key, with or without a value.
+    /// Returns `true` if the key is present, with or without a value.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
 
-    /// Its text, unless it is nothing at all.
+    /// Returns the text of a scalar, or `None` if it is empty and unquoted.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.shape {
             Shape::Scalar(text, style) if !self.shared => {
@@ -85,13 +85,13 @@ impl Item {
         }
     }
 
-    /// Whether it is a mapping or a list in braces or brackets.
+    /// Returns `true` if the value is a list or mapping in flow style.
     pub(super) fn is_flow(&self) -> bool {
         matches!(self.shape, Shape::List(_, true) | Shape::Map(_, true))
     }
 }
 
-/// Reads a text that is known to be one YAML document.
+/// Parses a text that is known to be a single YAML document.
 pub(super) fn read(text: &str) -> Option<Item> {
     let offsets = if text.is_ascii() {
         Vec::new()
@@ -113,7 +113,7 @@ pub(super) fn read(text: &str) -> Option<Item> {
 
 struct Reader<'t> {
     text: &'t str,
-    /// Where each character begins; empty when every character is a byte.
+    /// Byte offset of each character. Empty if every character is a single byte.
     offsets: Vec<usize>,
     events: Parser<'t, StrInput<'t>>,
 }
@@ -131,13 +131,13 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether a collection is written with brackets: one that begins where its first part does is
-    /// not, whatever that part begins with.
+    /// Returns `true` if a collection is in flow style. A collection that starts at its first
+    /// element is in block style, even if that element starts with a bracket.
     fn opens(&self, bracket: char, start: usize, first: Option<usize>) -> bool {
         self.text[start..].starts_with(bracket) && first != Some(start)
     }
 
-    /// The dash in front of an item.
+    /// Returns the position of the dash before a list item.
     fn dash(&self, first: usize) -> Option<usize> {
         let before = self.text[..first].trim_end();
         before.ends_with('-').then(|| before.len() - 1)
@@ -199,7 +199,7 @@ impl<'t> Reader<'t> {
                     let (event, span) = self.next()?;
                     let mut value = self.item(&event, span, depth + 1)?;
                     if value.end <= key.end {
-                        // Nothing stands behind the colon.
+                        // The value after the colon is empty.
                         let colon = self.text[key.end..].find(':').map_or(0, |at| at + 1);
                         (value.start, value.end) = (key.end + colon, key.end + colon);
                     }
@@ -208,7 +208,7 @@ impl<'t> Reader<'t> {
                 let flow = self.opens('{', start, entries.first().map(|(key, _)| key.start));
                 let last = entries.last().map(|(_, value)| value.end);
                 end = collection_end(self.text, start, last, flow.then_some('}'))?;
-                // What `<<` merges is written elsewhere.
+                // The values that `<<` merges are written at another position.
                 let merges = entries.iter().any(|(key, _)| key.text() == Some("<<"));
                 (Shape::Map(entries, flow), *anchor > 0 || tag.is_some() || merges)
             }
@@ -219,7 +219,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Where a scalar ends. The parser's own mark may lie behind a comment.
+/// Returns the end of a scalar. The end reported by the parser may lie after a comment.
 fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: Style) -> usize {
     let rest = &text[start..];
     let quoted = |quote: char| {
@@ -240,7 +240,7 @@ fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: St
         Style::Double => quoted('"'),
         Style::Block => spanned,
         Style::Plain => {
-            // Lines of a plain scalar are joined; everything else in it is as written.
+            // Lines of a plain scalar are joined; all other characters appear as written.
             let mut at = start;
             for character in content.chars().filter(|character| !character.is_whitespace()) {
                 match text[at..].find(character) {
@@ -253,7 +253,7 @@ fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: St
     }
 }
 
-/// Where a collection ends: with its last part, or with the bracket behind it.
+/// Returns the end of a collection: the end of its last element, or of the closing bracket.
 fn collection_end(
     text: &str,
     start: usize,

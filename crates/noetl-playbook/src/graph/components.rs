@@ -1,7 +1,7 @@
-//! Strongly connected components, without recursion: a playbook may have 100 000 steps in a row.
+//! Strongly connected components, without recursion: a playbook may have 100,000 steps in a row.
 
-/// Room for the search over a graph, used again for each part of it: a part's cost depends on the
-/// part's size alone.
+/// Buffers of the search, reused for each part of the graph, so that the cost of a part depends
+/// only on its size.
 pub(super) struct Scratch {
     order: Vec<usize>,
     low: Vec<usize>,
@@ -13,9 +13,10 @@ impl Scratch {
         Self { order: vec![UNSEEN; steps], low: vec![0; steps], on_path: vec![false; steps] }
     }
 
-    /// The components of `members` that hold a cycle, each with its steps in document order.
+    /// Returns the components of `members` that contain a cycle, each with its steps in document
+    /// order.
     ///
-    /// `arc(from, place)` is the target of that arc when it counts, `None` when it does not.
+    /// `arc(from, place)` returns the target of an arc that counts, and `None` for any other arc.
     pub(super) fn cycles(
         &mut self,
         members: &[usize],
@@ -47,7 +48,7 @@ impl Scratch {
 
 const UNSEEN: usize = usize::MAX;
 
-/// Tarjan's algorithm with its stack made explicit.
+/// Tarjan's algorithm with an explicit stack.
 struct Search<'a> {
     scratch: &'a mut Scratch,
     path: Vec<usize>,
@@ -91,7 +92,7 @@ impl Search<'_> {
         self.scratch.on_path[step] = true;
     }
 
-    /// Closes a component when `step` is the first of it that was entered.
+    /// Closes a component if `step` is the first of its steps that was entered.
     fn leave(&mut self, step: usize) {
         if self.scratch.low[step] != self.scratch.order[step] {
             return;

@@ -1,4 +1,4 @@
-//! A task made ready to be called.
+//! Rendering of a task to a tool call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use super::Task;
 use super::judge::Trouble;
 use crate::template::{Scope, ValueTemplate, exact_json};
 
-/// A call of a tool, rendered.
+/// A rendered call of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskCall {
     pub label: Arc<str>,
     pub kind: Arc<str>,
     pub config: Map<String, Value>,
-    /// The tool's named arguments.
+    /// Named arguments of the tool.
     pub input: Map<String, Value>,
-    /// How long it may take.
+    /// Time limit of the call.
     pub timeout: Option<Duration>,
-    /// Which run of the task it is since the task was entered, from 1.
+    /// Attempt since the task was entered, from 1.
     pub attempt: u32,
 }
 
-/// Renders a task, as its first run.
+/// Renders a task for its first attempt.
 pub(super) fn rendered_call(task: &Task, scope: &Scope) -> Result<TaskCall, Trouble> {
     let mut input = rendered_map(&task.tool.input, scope, "input")?;
-    // Code that a loop runs names the item without being given it.
+    // Python code in a loop can use the item without an explicit argument.
     if let (Some(iteration), "python") = (&scope.iteration, &*task.tool.kind) {
         input
             .entry(&*iteration.name)

@@ -1,4 +1,4 @@
-//! Policy rules: which one applies, and what it asks for.
+//! Policy rules: selection of the matching rule, and evaluation of its parameters.
 
 use noetl_model::Failure;
 use serde_json::{Value, json};
@@ -7,31 +7,31 @@ use super::writes::{Written, rendered};
 use super::{Action, Backoff, Retry, Rule};
 use crate::template::{RenderError, Scope, ValueTemplate};
 
-/// How often a task runs altogether when its rule does not say.
+/// Default maximum number of attempts.
 const ATTEMPTS: u32 = 3;
 
-/// Seconds before a second run when its rule does not say.
+/// Default delay in seconds before the second attempt.
 const DELAY: f64 = 1.0;
 
-/// The longest pause in seconds, whatever a rule, its growth or a far side asks for: 30 days.
+/// Maximum delay in seconds, regardless of the rule, its backoff, or a `Retry-After`: 30 days.
 const PAUSE_MAX: f64 = 30.0 * 24.0 * 3600.0;
 
-/// A rule that applies.
+/// The rule that matched.
 #[derive(Debug)]
 pub struct Judged {
-    /// Its place among the rules.
+    /// Index of the rule in its list.
     pub rule: usize,
-    /// Its assignments, to be written before it acts.
+    /// Rendered assignments, to be applied before the action.
     pub set: Vec<Written>,
 }
 
-/// Something that an author wrote and that cannot be used.
+/// Error in a part of the playbook that evaluation uncovered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trouble {
-    /// Where it is, below the task: `url`, `input.page`, `rule 2 attempts`.
+    /// Key below the task: `url`, `input.page`, `rule 2 attempts`.
     pub key: String,
     pub message: String,
-    /// The expression, if it is one.
+    /// Source of the template, if the error is in one.
     pub expression: Option<String>,
 }
 
@@ -54,14 +54,14 @@ impl Trouble {
         Self { key, message: format!("{value} is not {expected}"), expression: None }
     }
 
-    /// The same below another key.
+    /// Prefixes the key with another key.
     #[must_use]
     pub fn below(mut self, key: &str) -> Self {
         self.key = format!("{key} {}", self.key);
         self
     }
 
-    /// What it adds to a failure's details.
+    /// Returns the entries for a failure's details.
     pub(super) fn details(&self, task: &str) -> Value {
         let mut details = json!({"task": task, "key": self.key});
         if let Some(expression) = &self.expression {
@@ -71,7 +71,8 @@ impl Trouble {
     }
 }
 
-/// The first rule whose condition holds in a scope, whose `output` should have its envelope first.
+/// Returns the first rule whose condition is true in `scope`. The caller must have set the envelope
+/// of `output` in the scope.
 pub fn judge(rules: &[Rule], scope: &Scope) -> Result<Option<Judged>, Trouble> {
     for (place, rule) in rules.iter().enumerate() {
         let name = format!("rule {}", place + 1);
@@ -85,10 +86,11 @@ pub fn judge(rules: &[Rule], scope: &Scope) -> Result<Option<Judged>, Trouble> {
 }
 
 impl Rule {
-    /// Seconds before another run, if the rule asks for one; `None` in it when there were enough.
+    /// Returns the delay before the next attempt in seconds, or `None` if the rule does not retry
+    /// or the attempts are used up.
     ///
-    /// `attempt` is how often the work ran, from 1. What a far side asked for in `retry_after` is
-    /// the least, even past `max_delay`: coming earlier would be refused again.
+    /// `attempt` is the number of attempts so far, from 1. A `retry_after` from a remote service is
+    /// the minimum, even if it exceeds `max_delay`: an earlier attempt would be rejected.
     pub fn pause(
         &self,
         scope: &Scope,
@@ -118,7 +120,7 @@ impl Retry {
             Backoff::Linear => f64::from(attempt),
             Backoff::Exponential => 2.0_f64.powf(f64::from(attempt) - 1.0),
         };
-        // Zero stays zero however much it grows.
+        // A zero delay stays zero for any growth, even if the growth is infinite.
         let mut pause = if base == 0.0 { 0.0 } else { (base * growth).min(PAUSE_MAX) };
         if let Some(most) = seconds("max_delay", self.max_delay.as_ref(), scope)? {
             pause = pause.min(most);
@@ -163,7 +165,7 @@ fn seconds(
     }
 }
 
-/// A number, or text that is one; what renders to nothing counts as not written.
+/// Renders a number, or text that parses as one. A template that renders to null counts as absent.
 fn number(
     key: &str,
     template: Option<&ValueTemplate>,
@@ -183,7 +185,7 @@ fn number(
     }
 }
 
-/// Seconds after which a far side wants to be asked again.
+/// Returns the `retry_after` of a failure in seconds, if it is positive.
 fn retry_after(failure: &Failure) -> Option<f64> {
     let asked = failure.details.as_deref()?.get("retry_after")?;
     let seconds = match asked {

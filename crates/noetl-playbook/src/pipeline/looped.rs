@@ -1,13 +1,13 @@
-//! What a loop comes to.
+//! Result of a loop.
 
 use noetl_model::Failure;
 use serde_json::{Map, Value, json};
 
-/// A loop's result, from how each of its items ended, in their order; an item that was not started
-/// has no outcome.
+/// Builds a loop's result from the outcomes of its items, in item order. `None` stands for an item
+/// that did not start.
 ///
-/// Results stand at the places of their items, so a failed one leaves a null. Of a failure only its
-/// sentence is kept: there may be as many as there are items.
+/// Results are at the indexes of their items, so a failed item leaves a null. Of a failure, only
+/// kind, message, and `retryable` are included, because there may be as many failures as items.
 pub fn loop_result(items: impl IntoIterator<Item = Option<Result<Value, Failure>>>) -> Value {
     let (mut results, mut errors, mut skipped) = (Vec::new(), Vec::new(), 0_usize);
     for (index, item) in items.into_iter().enumerate() {

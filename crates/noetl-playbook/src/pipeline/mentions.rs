@@ -1,4 +1,4 @@
-//! What a pipeline's templates name of an execution's state.
+//! Names of an execution's state that a pipeline's templates refer to.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use super::{Action, Jump, Pipeline, Rule};
 use crate::template::{Mention, Template};
 
 impl Pipeline {
-    /// Names its templates refer to that the pipeline does not bind itself, with the key that
-    /// follows each. The item of a loop is among them: a pipeline does not know its loop.
+    /// Returns the names that the templates refer to and the pipeline does not bind, each with the
+    /// key that follows it. The item of a loop is among them, because a pipeline does not know its
+    /// loop.
     ///
-    /// The label of a task is the pipeline's own only where that task has certainly run: before,
-    /// the same name leads to what the state knows by it, as a step's name in the step itself does
-    /// to its last result.
+    /// A task's label counts as bound only where that task has certainly run. Before that, the name
+    /// refers to the state, as a step's name within the step itself refers to its last result.
     pub fn mentions(&self) -> &BTreeSet<Mention> {
         self.mentions.get_or_init(|| self.mentioned())
     }
@@ -37,7 +37,7 @@ impl Pipeline {
         found
     }
 
-    /// Whether a jump can lead past a task that has not run.
+    /// Returns `true` if a jump can skip a task that has not run.
     fn skips(&self) -> bool {
         self.tasks.iter().enumerate().any(|(place, task)| {
             task.rules.iter().any(|rule| match &rule.action {

@@ -1,4 +1,4 @@
-//! What a task and a pipeline come to.
+//! Results of tasks and pipelines.
 
 use noetl_model::Failure;
 use noetl_model::scope::TaskResult;
@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::document::Selection;
 
-/// Adds the selected fields to a result under their own names. A result that is no map has no
-/// place for them and stays as it is, and so does a field that is not there.
+/// Adds the selected fields to a result. Skips missing fields, and leaves a result that is not an
+/// object unchanged.
 pub fn select(data: &mut Value, selections: &[Selection]) {
     let picked: Vec<(String, Value)> = selections
         .iter()
@@ -21,7 +21,7 @@ pub fn select(data: &mut Value, selections: &[Selection]) {
     }
 }
 
-/// The value behind a key of a map or a place in a list, which counts from the end when negative.
+/// Returns the value of an object key or list index. A negative index counts from the end.
 fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     match value {
         Value::Object(map) => map.get(key),
@@ -37,7 +37,8 @@ fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     }
 }
 
-/// What a failed task is seen as by others: what its tool knows, and the failure as `error`.
+/// Returns the value of a failed task as other tasks see it: the tool's details, and the failure as
+/// `error`.
 pub fn failed_value(failure: &Failure) -> Value {
     let mut result = details(failure);
     result.insert("status".to_owned(), "error".into());
@@ -46,7 +47,7 @@ pub fn failed_value(failure: &Failure) -> Value {
     Value::Object(result)
 }
 
-/// A failure as templates see it as `error`.
+/// Returns a failure in the form that templates see as `error`.
 fn error_value(failure: &Failure) -> Value {
     let mut error = details(failure);
     error.insert("kind".to_owned(), failure.kind.as_str().into());
@@ -62,19 +63,19 @@ fn details(failure: &Failure) -> Map<String, Value> {
     }
 }
 
-/// A pipeline's result from what its tasks answered by label, in the order they ran; all went well.
+/// Merges the results of tasks that all succeeded, given by label in the order they ran.
 pub fn merged_result(answers: Vec<(String, Value)>) -> Value {
     let left =
         |(label, data): (String, Value)| TaskResult { name: label.into(), data, failed: false };
     merged(answers.into_iter().map(left).collect())
 }
 
-/// A pipeline's result from what its tasks left, in the order they ran: the data of the only one,
-/// or a map of everything.
+/// Merges the results of a pipeline's tasks, given in the order they ran. Returns the data of a
+/// single task unchanged, and otherwise an object.
 ///
-/// The maps among them are spread out, the later over the earlier, so that a field is found without
-/// knowing which task made it. What an accepted failure says is found under its label alone: the
-/// pipeline itself did not fail.
+/// Objects among the results are merged at the top level, later ones over earlier ones, so that a
+/// field can be read without its task. An accepted failure is available only under its label,
+/// because the pipeline itself did not fail.
 pub fn merged(mut left: Vec<TaskResult>) -> Value {
     if left.len() == 1
         && let Some(only) = left.pop()

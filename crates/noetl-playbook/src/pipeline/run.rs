@@ -1,7 +1,7 @@
-//! One run of a pipeline, a turn at a time.
+//! A run of a pipeline as a state machine.
 //!
-//! A run decides and somebody else acts: it asks for a call, a pause or a value, and goes on with
-//! the answer. The same answers give the same turns.
+//! The run decides and its driver acts: the run requests a call, a delay, or a value, and continues
+//! with the response. Deterministic: equal responses lead to equal requests.
 
 mod ends;
 mod failures;
@@ -27,8 +27,8 @@ use crate::template::{
     Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, from_json, from_json_owned,
 };
 
-/// How many task runs a pipeline may take altogether, unless its runner says otherwise. Far more
-/// than any pagination needs: it ends a jump that never stops.
+/// Default maximum number of task runs in a pipeline run. Far more than any pagination needs; it
+/// stops an endless jump.
 pub const TASK_RUNS_MAX: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -37,18 +37,18 @@ pub struct Run {
     scope: Scope,
     loaded: Arc<Loaded>,
     stage: Stage,
-    /// The place of the task whose turn it is, and which run of it is next.
+    /// Index of the current task, and number of its next attempt.
     at: usize,
     attempt: u32,
-    /// How many task runs there were, and may be.
+    /// Number of task runs so far, and their maximum.
     runs: u64,
     runs_max: u64,
     check: Option<WriteCheck>,
-    /// Segment of a split pipeline; `None` when the run is the whole pipeline.
+    /// Segment of a split pipeline. `None` if the run is the whole pipeline.
     segment: Option<Segment>,
-    /// Labels whose newest run failed.
+    /// Labels of tasks whose latest run failed.
     failed: HashSet<Arc<str>>,
-    /// What the newest run gave.
+    /// Result of the latest task run.
     last: Option<Slot>,
     ctx: Map<String, Value>,
     iter: Map<String, Value>,
@@ -57,36 +57,36 @@ pub struct Run {
 
 #[derive(Debug)]
 enum Stage {
-    /// A task is to be rendered.
+    /// The current task has to be rendered.
     Render,
-    /// It was handed out.
+    /// The driver runs the task's tool.
     Called(Box<TaskCall>),
-    /// It answered well: its assignments are next.
+    /// The tool succeeded. The task's assignments are next.
     Set,
-    /// Its rules are next.
+    /// The task's rules are next.
     Rules,
-    /// This rule applies and has set what it sets.
+    /// The rule at this index matched, and its assignments are applied.
     Act(usize),
-    /// It runs again after so many seconds.
+    /// The task runs again after this number of seconds.
     Pause(f64),
-    /// It is over; the end was not yet said.
+    /// The run has ended, but its end has not been returned yet.
     Over(Box<PipelineEnd>),
     Said,
 }
 
-/// Why a stage did not come to its end.
+/// Reason that a stage could not finish.
 enum Stop {
     Need(Vec<Place>),
     Secrets(Vec<Arc<str>>),
-    /// The keychain cannot give what is asked of it.
+    /// The keychain rejected a request.
     Refused(Failure),
-    /// The task failed before it was called.
+    /// The task failed before its tool was called.
     Task(Failure),
     Fail(Failure),
 }
 
 impl Run {
-    /// A run in a scope, at the first task.
+    /// Creates a run at the first task.
     pub fn new(pipeline: Arc<Pipeline>, mut scope: Scope) -> Self {
         let iter = scope.iteration.as_ref().map(|iteration| iteration.vars.clone());
         scope.task = Some(TaskScope {
@@ -115,19 +115,19 @@ impl Run {
         }
     }
 
-    /// The same run with another limit to its task runs.
+    /// Replaces the maximum number of task runs.
     #[must_use]
     pub fn with_limit(mut self, runs_max: u64) -> Self {
         self.runs_max = runs_max;
         self
     }
 
-    /// What `now()` answers from here on.
+    /// Sets the result of `now()` from now on.
     pub fn set_now(&mut self, now: Timestamp) {
         self.scope.now = now;
     }
 
-    /// What is asked for next; the same again until it was given.
+    /// Returns the next request. Repeats it until the driver has responded.
     pub fn turn(&mut self) -> Turn {
         loop {
             let done = match &mut self.stage {
@@ -156,9 +156,9 @@ impl Run {
         }
     }
 
-    /// Gives a value that was asked for, or says why it cannot be had.
+    /// Provides a requested value, or the reason that it cannot be read.
     pub fn supply(&mut self, place: &Place, found: Result<Data, String>) {
-        // Whoever noted what is missing still shares it.
+        // Drop the old `Reach`, which shares `loaded`, so that `make_mut` does not copy it.
         self.scope.reach = Reach::default();
         let loaded = Arc::make_mut(&mut self.loaded);
         match (place, found) {
@@ -172,7 +172,7 @@ impl Run {
         }
     }
 
-    /// Gives a tool's answer and how long it took. An answer nobody asked for changes nothing.
+    /// Provides a tool's outcome and duration in milliseconds. Ignored if no call is in flight.
     pub fn answered(&mut self, outcome: Result<Value, Failure>, duration_ms: u64) {
         if !matches!(self.stage, Stage::Called(_)) {
             return;
@@ -190,7 +190,8 @@ impl Run {
         }
     }
 
-    /// Others see a failed task by its failure; its own rules see what the tool knew as data.
+    /// Records a failed task. Other tasks see the failure; the task's own rules see the tool's
+    /// details as data.
     fn failed_with(&mut self, failure: Failure, duration_ms: u64) {
         self.failed.insert(self.pipeline.tasks[self.at].label.clone());
         self.stage = Stage::Rules;
@@ -202,11 +203,11 @@ impl Run {
         self.left(left, data, Some(Arc::new(failure)), duration_ms);
     }
 
-    /// Notes what the task whose turn it is left.
+    /// Records the outcome of the current task.
     fn left(&mut self, left: Slot, data: Slot, failure: Option<Arc<Failure>>, duration_ms: u64) {
         let label = self.pipeline.tasks[self.at].label.clone();
         let labels = Arc::make_mut(&mut self.scope.labels);
-        // A task that ran again is the latest.
+        // A task that ran again moves to the end.
         if labels.last().is_some_and(|(last, _)| *last != label) {
             labels.shift_remove(&label);
         }
@@ -218,7 +219,7 @@ impl Run {
         }
     }
 
-    /// Hands out the task whose turn it is.
+    /// Renders the current task and requests its call.
     fn render(&mut self) -> Result<(), Stop> {
         if self.runs >= self.runs_max {
             let message = format!(
@@ -298,7 +299,7 @@ impl Run {
         Ok(())
     }
 
-    /// On to the next task, or to the end.
+    /// Continues with the next task, or ends the run.
     fn advance(&mut self) {
         if self.at + 1 < self.pipeline.tasks.len() {
             self.enter(self.at + 1);
@@ -307,7 +308,7 @@ impl Run {
         }
     }
 
-    /// Begins a task anew.
+    /// Enters a task with its first attempt.
     fn enter(&mut self, at: usize) {
         self.at = at;
         self.attempt = 1;
@@ -329,7 +330,7 @@ impl Run {
         }
     }
 
-    /// Evaluates something of the task whose turn it is. Nothing was done when a value is missing.
+    /// Evaluates a part of the current task. Has no effect if a value or secret is missing.
     fn evaluate<T>(
         &mut self,
         what: impl FnOnce(&Task, &Scope) -> Result<T, Trouble>,

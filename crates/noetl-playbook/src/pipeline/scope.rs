@@ -1,4 +1,4 @@
-//! The scope of a command's templates, from the slice of state the command carries.
+//! Template scope of a command, built from the state that the command carries.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::template::{
     Identity, Iteration, Keychain, Names, Scope, Slot, Source, from_json, from_json_owned,
 };
 
-/// What the templates of a command see. Time and chance are up to whoever runs it.
+/// Builds the scope of a command's templates. The caller sets the time and the entropy.
 pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
     let mut workload = names(carried.workload);
     let mut ctx = names(carried.ctx);
@@ -23,7 +23,7 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
             ScopePart::Ctx => drop(ctx.insert(blob.name, slot)),
             ScopePart::Steps => drop(results.insert(blob.name, slot)),
             ScopePart::Previous => previous = Some(slot),
-            // Read before the run begins, and given to it as tasks.
+            // Read before the run starts, and passed to it as task results.
             ScopePart::Earlier => {}
         }
     }

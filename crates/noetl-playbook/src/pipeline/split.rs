@@ -8,12 +8,12 @@ use noetl_model::scope::{
 };
 use serde_json::Value;
 
-/// Returns the key of an earlier segment's answer in a command's scope.
+/// Returns the key of an earlier segment's result in a command's scope.
 pub fn earlier_key(segment: usize) -> String {
     segment.to_string()
 }
 
-/// Returns the blob that holds an earlier segment's answer, if it is too large for the log.
+/// Returns the blob that holds an earlier segment's result, if it is too large for the log.
 pub fn earlier_blob(scope: &CommandScope, segment: usize) -> Option<&Arc<BlobRef>> {
     let key = earlier_key(segment);
     let mut blobs = scope.blobs.iter();
@@ -21,12 +21,13 @@ pub fn earlier_blob(scope: &CommandScope, segment: usize) -> Option<&Arc<BlobRef
     found.map(|blob| &blob.reference)
 }
 
-/// Returns the results of all earlier tasks, in the order they ran. `answers` holds one answer per
-/// earlier segment.
+/// Returns the results of all earlier tasks, in the order they ran. `answers` contains one result
+/// per earlier segment.
 ///
 /// # Errors
 ///
-/// Returns a message if an answer is not what a worker of this version reports for a segment.
+/// Returns a message if a result does not have the form that workers of this version report for a
+/// segment.
 pub fn earlier_tasks(split: &SplitScope, answers: Vec<Value>) -> Result<Vec<TaskResult>, String> {
     let mut tasks = Vec::new();
     for (segment, (kind, data)) in split.tasks.iter().zip(answers).enumerate() {

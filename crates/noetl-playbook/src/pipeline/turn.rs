@@ -1,4 +1,4 @@
-//! What a run asks for, and how it ends.
+//! Requests of a run to its driver, and the end of a run.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use serde_json::{Map, Value};
 use super::call::TaskCall;
 use crate::template::Place;
 
-/// What a run asks for next.
+/// Next request of a run.
 #[derive(Debug)]
 pub enum Turn {
-    /// Call a tool and give its answer to [`super::Run::answered`].
+    /// Call a tool and pass its outcome to [`super::Run::answered`].
     Call(Box<TaskCall>),
-    /// Let time pass.
+    /// Wait before the next request.
     Pause {
-        /// How many seconds; more than 0.
+        /// Delay in seconds. Always positive.
         seconds: f64,
     },
-    /// Find values and give them to [`super::Run::supply`].
+    /// Load values and pass them to [`super::Run::supply`].
     Need(Vec<Place>),
-    /// Find entries of the keychain and give them to [`super::Run::secret`].
+    /// Resolve keychain entries and pass them to [`super::Run::secret`].
     Secrets(Vec<Arc<str>>),
-    /// It is over. Said once.
+    /// The run has ended. Returned once.
     Done(Box<PipelineEnd>),
 }
 
-/// How a pipeline ended.
+/// Outcome of a pipeline run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineEnd {
-    /// Its result, or why it failed.
+    /// Result, or the failure.
     pub outcome: Result<Value, Failure>,
-    /// What it set with `ctx.*`: dotted path to value, in the order they are to be written. There
-    /// also when it failed.
+    /// Variables set with `ctx.*`: values by dotted path, in the order to apply them. Present also
+    /// after a failure.
     pub ctx: Map<String, Value>,
-    /// What it set with `iter.*`, likewise.
+    /// Variables set with `iter.*`, in the form of `ctx`.
     pub iter: Map<String, Value>,
-    /// What it set with `step.*`, likewise.
+    /// Variables set with `step.*`, in the form of `ctx`.
     pub step: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! Assignments: rendered together, then written.
+//! Assignments: rendered together, then applied.
 
 use serde_json::{Map, Value};
 
@@ -6,17 +6,17 @@ use super::judge::Trouble;
 use crate::document::{Assignment, SetScope};
 use crate::template::{Names, Scope, Source, from_json};
 
-/// An assignment whose value is known.
+/// An assignment with a rendered value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// Which names are written.
+    /// Scope that the assignment writes to.
     pub scope: SetScope,
-    /// The path below them, at least one name.
+    /// Path below the scope. Has at least one name.
     pub path: Vec<String>,
     pub value: Value,
 }
 
-/// Renders assignments in one scope, so that none sees what another writes.
+/// Renders assignments in the same scope, so that none sees the value of another.
 pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<Written>, Trouble> {
     let render = |assignment: &Assignment| {
         let Assignment { scope: among, path, value } = assignment;
@@ -32,7 +32,7 @@ pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<Written>, Troub
     set.iter().map(render).collect()
 }
 
-/// Writes a value below names, with maps made on the way.
+/// Writes a value at a path, and creates objects along the path as needed.
 pub fn write(names: &mut Names, path: &[String], value: &Value) {
     let Some((first, rest)) = path.split_first() else { return };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
@@ -41,8 +41,8 @@ pub fn write(names: &mut Names, path: &[String], value: &Value) {
     names.insert(first.as_str().into(), slot);
 }
 
-/// Notes a write among those that are reported, under its dotted path. What it hides is forgotten,
-/// and it comes last, so that writing them in order gives what was seen.
+/// Records a write to be reported, under its dotted path. Removes writes that it hides and appends
+/// it, so that applying the writes in order yields the current values.
 pub fn note(writes: &mut Map<String, Value>, path: &[String], value: Value) {
     let key = path.join(".");
     let below = format!("{key}.");

@@ -1,9 +1,9 @@
-//! Where the times of a cron expression are, as clocks of a place show them.
+//! Conversion of cron times from local time to instants.
 //!
-//! Clocks are put forward and back. A time that is left out then is taken at the moment they are put
-//! forward, so that a run at 02:30 is not lost that day; several such times are one run. A time that
-//! is shown twice counts the first time. But an expression whose hour begins with `*` is about hours
-//! that go by: it runs in both of two equal hours, and not in one that is left out.
+//! Daylight saving time skips and repeats local times. A skipped time runs at the moment of the
+//! transition, so that a run at 02:30 is not lost on that day; several skipped times yield a single
+//! run. A repeated time runs only the first time. An expression whose hour starts with `*` follows
+//! elapsed hours instead: it runs in both of two repeated hours, and not in a skipped one.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -15,10 +15,10 @@ use noetl_model::Timestamp;
 
 use super::cron::Cron;
 
-/// The rules of all places, as they were when this was built: every process has the same.
+/// Time zone rules bundled at build time, so that every process uses the same rules.
 static PLACES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// A place whose clocks count.
+/// A time zone of the IANA database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone {
     name: String,
@@ -26,7 +26,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of this name in the IANA database.
+    /// Returns the zone with this name in the IANA database, or `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         let rules = PLACES.get(name).ok()?;
         Some(Self { name: rules.iana_name().unwrap_or(name).to_owned(), rules })
@@ -43,12 +43,12 @@ impl fmt::Debug for Zone {
     }
 }
 
-/// Every name of a zone.
+/// Returns the names of all zones.
 pub fn zone_names() -> Vec<String> {
     PLACES.available().map(|name| name.as_str().to_owned()).collect()
 }
 
-/// The first time of an expression after `after`; none when there is none within a few years.
+/// Returns the first run time after `after`, or `None` if there is none within a few years.
 pub(super) fn after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
     let found = first_after(cron, &zone.rules, after.to_jiff()?)?;
     Some(Timestamp::from_micros(found.as_microsecond()))
@@ -57,7 +57,8 @@ pub(super) fn after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<Timest
 fn first_after(cron: &Cron, rules: &TimeZone, after: Instant) -> Option<Instant> {
     let shown = rules.to_datetime(after);
     let mut from = shown.with().subsec_nanosecond(0).build().ok()?;
-    // Within the first of two equal hours, what comes next may be an earlier time of the second.
+    // Within the first of two repeated hours, the next run may have an earlier local time in the
+    // second.
     if let AmbiguousOffset::Fold { before, after: later } =
         rules.to_ambiguous_timestamp(shown).offset()
         && cron.is_hourly()
@@ -82,16 +83,16 @@ fn first_after(cron: &Cron, rules: &TimeZone, after: Instant) -> Option<Instant>
     second
 }
 
-/// When a time is that clocks show, and when they show it again, if that counts.
+/// Instant of a local time, and its repetition if that counts.
 type Shown = (Instant, Option<Instant>);
 
-/// When clocks show a time; never, where they leave it out and that counts. Nothing at the end of
-/// time.
+/// Returns the instants of a local time. The inner `None` means that the time is skipped and does
+/// not run; the outer `None` means that the instant is out of range.
 fn instants(cron: &Cron, rules: &TimeZone, shown: DateTime) -> Option<Option<Shown>> {
     let at = || rules.to_ambiguous_timestamp(shown);
     match at().offset() {
         AmbiguousOffset::Unambiguous { .. } => Some(Some((at().compatible().ok()?, None))),
-        // An hour that is not there is not run in.
+        // Hourly expressions don't run in a skipped hour.
         AmbiguousOffset::Gap { .. } if cron.is_hourly() => Some(None),
         AmbiguousOffset::Gap { .. } => {
             let past = at().later().ok()?.checked_add(SignedDuration::from_secs(1)).ok()?;

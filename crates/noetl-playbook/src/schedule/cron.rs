@@ -1,21 +1,21 @@
-//! Cron expressions: five fields, or six with seconds in front.
+//! Cron expressions: five fields, or six with leading seconds.
 
 use std::ops::RangeInclusive;
 
 use jiff::civil::{Date, DateTime, time};
 
-/// How many days are looked through for the next that fits. Between two 29ths of February there are
-/// eight years at most.
+/// Maximum number of days searched for the next match. February 29 recurs after at most eight
+/// years.
 const DAYS_MAX: usize = 9 * 366;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The most days a month can have.
+/// Maximum number of days in each month.
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// Words for expressions that are often wanted.
+/// Shorthands for common expressions.
 const WORDS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -26,12 +26,12 @@ const WORDS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// What is wrong with an expression.
+/// Error for an invalid expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CronError {
     pub message: String,
-    /// What would be right.
+    /// Suggested correction for users.
     pub help: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Cron {
     minutes: u64,
     hours: u64,
     days: u64,
-    /// The last day of the month, whichever that is.
+    /// Whether the last day of the month matches (`L`).
     last_day: bool,
     months: u64,
     weekdays: u64,
@@ -52,7 +52,7 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// Reads an expression.
+    /// Parses a cron expression or shorthand.
     pub fn read(text: &str) -> Result<Self, CronError> {
         let written = text.trim();
         let meant = match WORDS.iter().find(|(word, _)| written.eq_ignore_ascii_case(word)) {
@@ -98,7 +98,7 @@ impl Cron {
             months: field("month", months, 1..=12, &MONTHS, false)?,
             weekdays: {
                 let found = field("day of the week", weekdays, 0..=7, &WEEKDAYS, true)?;
-                // Sunday is 0 and 7.
+                // Sunday is both 0 and 7.
                 (found | found >> 7) & 0x7f
             },
             any_day: is_any(days),
@@ -117,18 +117,18 @@ impl Cron {
         Ok(cron)
     }
 
-    /// As it is written.
+    /// Returns the expression as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether its hour begins with `*`, so that it is about hours that go by rather than about what
-    /// clocks show.
+    /// Returns `true` if the hour field starts with `*`, so that the expression follows elapsed
+    /// hours instead of local time.
     pub(super) fn is_hourly(&self) -> bool {
         self.hourly
     }
 
-    /// The first time that fits, from this one on, as clocks show it.
+    /// Returns the first matching local time at or after `from`.
     pub(super) fn next_shown(&self, from: DateTime) -> Option<DateTime> {
         let mut date = from.date();
         let mut floor = (from.hour(), from.minute(), from.second());
@@ -148,7 +148,7 @@ impl Cron {
         None
     }
 
-    /// Whether a day fits: when both kinds of days are named, one of them is enough.
+    /// Returns `true` if a date matches. If both day fields are restricted, either one suffices.
     fn is_day(&self, date: Date) -> bool {
         let is_last = self.last_day && date.day() == date.days_in_month();
         let by_date = is_last || has(self.days, date.day());
@@ -177,7 +177,7 @@ fn has(set: u64, number: i8) -> bool {
     u32::try_from(number).is_ok_and(|number| set >> number & 1 == 1)
 }
 
-/// The numbers of one field, as a set.
+/// Parses a field to a bit set of its numbers.
 fn field(
     name: &str,
     text: &str,
@@ -221,7 +221,7 @@ fn field(
             (_, Some((from, to))) => (number(part, from)?, number(part, to)?),
             (one, None) => {
                 let one = number(part, one)?;
-                // '5/10' is from 5 on.
+                // '5/10' means from 5 on, in steps of 10.
                 (one, if step.is_some() { *bounds.end() } else { one })
             }
         };

@@ -1,92 +1,93 @@
-//! How messages are handed to a subscription, and how senders are known.
+//! Delivery of messages to a push subscription, and authentication of senders.
 
 use super::VerifyKind;
 
-/// How messages are handed to a subscription.
+/// Settings of the gateway for a push subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ingress {
-    /// The path of the gateway's route, from the root.
+    /// Absolute path of the gateway's route.
     pub gateway_path: String,
-    /// How senders are known.
+    /// Method and parameters of sender authentication.
     pub verify: Verify,
-    /// The largest message, in bytes. What the server takes at all bounds it.
+    /// Maximum message size in bytes. The server's own limit also applies.
     pub max_bytes: Option<u64>,
 }
 
 impl Ingress {
-    /// The name of the listener: the last segment of the path.
+    /// Returns the name of the listener: the last segment of the path.
     pub fn listener(&self) -> &str {
         listener(&self.gateway_path).unwrap_or_default()
     }
 }
 
-/// The last segment of a gateway path, whatever slashes follow it; none when there is none.
+/// Returns the last segment of a gateway path, ignoring trailing slashes, or `None` if there is
+/// none.
 pub fn listener(gateway_path: &str) -> Option<&str> {
     let segment = gateway_path.trim_end_matches('/').rsplit('/').next();
     segment.filter(|segment| !segment.is_empty())
 }
 
-/// The code of the warning that another subscription has the same listener. One document does not
-/// show it; whoever sees all of them says it.
+/// Code of the warning that another subscription has the same listener. A single document cannot
+/// reveal it; code that sees all documents reports it.
 pub const SHARED_LISTENER: &str = "W115";
 
-/// How senders are known.
+/// Method and parameters of sender authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
     pub kind: VerifyKind,
-    /// The header of the signature.
+    /// Name of the header that contains the signature.
     pub header: Option<String>,
-    /// The credential that holds the secret.
+    /// Name of the credential that contains the secret.
     pub secret: Option<String>,
-    /// Whom the token is for.
+    /// Required audience of the token.
     pub audience: Option<String>,
     pub service_account: Option<String>,
-    /// What stands before a signature, besides [`SIGNATURE_PREFIX`].
+    /// Text before a signature, in addition to [`SIGNATURE_PREFIX`].
     pub prefix: Option<String>,
-    /// When a signature was made, and until when it counts.
+    /// Signature timestamp settings. `None` if signatures don't include a timestamp.
     pub timestamp: Option<SignedAt>,
-    /// Who vouches for the identity. Default: [`PUSH_ISSUER`].
+    /// Required issuer of the token. Default: [`PUSH_ISSUER`].
     pub issuer: Option<String>,
 }
 
-/// When a signature was made: part of what is signed, so that nobody can send it again later.
+/// Timestamp of a signature. The signature covers it, to prevent replay attacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedAt {
-    /// The header of the time, in seconds since 1970.
+    /// Name of the header that contains the timestamp, in Unix seconds.
     pub header: String,
-    /// By how many seconds it may differ from ours. Default: [`TOLERANCE_SECS`].
+    /// Maximum difference from the server's clock in seconds. Default: [`TOLERANCE_SECS`].
     pub tolerance_secs: u64,
-    /// What is signed, with [`TIMESTAMP_MARK`] and [`BODY_MARK`]. Default: [`SIGNED`].
+    /// Form of the signed text, with [`TIMESTAMP_MARK`] and [`BODY_MARK`]. Default: [`SIGNED`].
     pub signed: String,
 }
 
-/// What may stand before any signature.
+/// Prefix that may precede any signature.
 pub const SIGNATURE_PREFIX: &str = "sha256=";
 
-/// Who vouches for push services unless another is named.
+/// Default issuer of tokens from push services.
 pub const PUSH_ISSUER: &str = "https://accounts.google.com";
 
-/// By how many seconds the time of a signature may differ from ours.
+/// Default maximum difference between a signature's timestamp and the server's clock in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
-/// The most that may be said: a day.
+/// Maximum configurable tolerance in seconds: one day.
 pub const TOLERANCE_SECS_MAX: u64 = 86_400;
 
-/// Where the time stands in what is signed.
+/// Position of the timestamp in the signed text.
 pub const TIMESTAMP_MARK: &str = "{timestamp}";
 
-/// Where the body stands in what is signed.
+/// Position of the body in the signed text.
 pub const BODY_MARK: &str = "{body}";
 
-/// What is signed when a time is.
+/// Default form of the signed text.
 pub const SIGNED: &str = "{timestamp}.{body}";
 
-/// Whether a text says what is signed: the time and the body, each once.
+/// Returns `true` if a text contains the timestamp and the body exactly once each.
 pub fn is_signed_form(text: &str) -> bool {
     [TIMESTAMP_MARK, BODY_MARK].iter().all(|mark| text.matches(mark).count() == 1)
 }
 
-/// Whether an issuer can be asked: over TLS, or on this machine.
+/// Returns `true` if an issuer can be queried: over TLS, or on this machine.
 pub fn is_issuer(text: &str) -> bool {
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
     let rest = local.iter().find_map(|start| text.strip_prefix(start));

@@ -1,7 +1,8 @@
-//! Text to a [`Program`]: minijinja parses, this owns the result and refuses what it cannot run.
+//! Compiler from text to a [`Program`]. minijinja parses; this module owns the result and rejects
+//! constructs that it cannot run.
 //!
-//! Names are resolved here as far as the text allows: filters and tests to what they call, names
-//! to the scope they come from. Mistakes carry their place in the author's text.
+//! Names are resolved as far as the text allows: filters and tests to their implementations, names
+//! to their scopes. Errors carry their position in the author's text.
 
 mod expr;
 
@@ -15,21 +16,23 @@ use super::error::SyntaxError;
 use super::mention::Mention;
 use super::program::{Body, CAPTURED, Expr, For, Program, Root, Stmt, Target};
 
-/// Tokens of one expression or tag. The parser recurses per operator, so this bounds its stack.
+/// Maximum number of tokens in an expression or tag. The parser recurses per operator, so this
+/// bounds its stack.
 const TOKENS_PER_TAG_MAX: usize = 1500;
 
-/// `elif` branches of one template; each nests the parser and what runs it one level deeper.
+/// Maximum number of `elif` branches in a template. Each nests parsing and evaluation one level
+/// deeper.
 const ELIF_MAX: usize = 100;
 
-/// How deep expressions and blocks may nest, which bounds the stack of an evaluation.
+/// Maximum nesting depth of expressions and blocks, which bounds the stack of an evaluation.
 const NESTING_MAX: usize = 120;
 
-/// Text is kept as written, with the newline at its end.
+/// Syntax settings: text stays as written, including a trailing newline.
 static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 });
 
-/// Compiles a template.
+/// Compiles a template string.
 pub(super) fn template(source: &str) -> Result<Program, SyntaxError> {
     let mut compiler = Compiler::new(source, 0);
     compiler.check_tokens(source, false)?;
@@ -53,9 +56,9 @@ pub(super) fn condition(source: &str) -> Result<Program, SyntaxError> {
 }
 
 struct Compiler<'a> {
-    /// The author's whole text.
+    /// Complete text, as the author wrote it.
     source: &'a str,
-    /// Where in it the parsed part begins.
+    /// Offset of the parsed part in the source.
     base: usize,
     names: BTreeSet<String>,
     mentions: BTreeSet<Mention>,
@@ -99,11 +102,11 @@ impl<'a> Compiler<'a> {
         self.block(&template.children).map(Body::Text)
     }
 
-    /// Bounds what the parser will recurse over, before it does.
+    /// Checks limits that bound the parser's recursion, before it runs.
     fn check_tokens(&self, text: &str, bare: bool) -> Result<(), SyntaxError> {
         let (mut tokens, mut elifs, mut starts_tag) = (0, 0, false);
         for token in tokenize(text, bare, SYNTAX.clone()) {
-            // The parser reports what the tokenizer cannot read, in better words.
+            // The parser reports tokenizer errors with better messages.
             let Ok((token, span)) = token else {
                 return Ok(());
             };
@@ -228,7 +231,7 @@ impl<'a> Compiler<'a> {
         Ok(statement)
     }
 
-    /// What an assignment writes; its names are bound from here on.
+    /// Compiles the target of an assignment. Its names are bound from here on.
     fn target(&mut self, target: &ast::Expr<'_>) -> Result<Target, SyntaxError> {
         match target {
             ast::Expr::Var(name) => {
@@ -299,7 +302,7 @@ fn is_newline(text: &str) -> bool {
     matches!(text, "\n" | "\r\n")
 }
 
-/// The text of the block that a filter was written for.
+/// Returns an expression for the captured text of the block that a filter is applied to.
 fn captured() -> Expr {
     Expr::Path(Root::Name(Arc::from(CAPTURED)), Vec::new())
 }

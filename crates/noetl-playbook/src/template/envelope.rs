@@ -1,4 +1,4 @@
-//! `output`: what a step or a task gave, and how it went.
+//! `output`: data and status of a step or task.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use super::path::{View, field, is_response, response_field};
 use super::scope::{Output, Scope};
 use super::{listed, reference};
 
-/// A key of `output`.
+/// Looks up a key of `output`.
 ///
-/// In the rules of a policy the envelope's keys come first. Elsewhere the data's do, then the data
-/// itself as `data`, then the envelope.
+/// In policy rules, the envelope's keys take precedence. In other templates, the data's keys come
+/// first, then `data` as the data itself, then the envelope.
 ///
-/// `output.data` of an HTTP response is the response, not the key `data` within it: authors write
-/// both `output.data.data.x` and `output.data.x` for a field of the body, and this reads both.
+/// `output.data` of an HTTP response is the response, not its key `data`: authors write both
+/// `output.data.data.x` and `output.data.x` for a field of the body, and both work.
 pub(super) fn output_field<'s>(output: &'s Output, key: &str, scope: &'s Scope) -> View<'s> {
     if output.envelope_first
         && let Some(view) = envelope_field(output, key, scope)
     {
         return view;
     }
-    // Which `data` is meant depends on the whole value.
+    // The meaning of `data` depends on the whole value.
     if key != "data"
         && let Some(value) = output.data.known_field(key)
     {
@@ -47,7 +47,7 @@ pub(super) fn output_field<'s>(output: &'s Output, key: &str, scope: &'s Scope) 
     }
 }
 
-/// `output` as a whole in the rules of a policy.
+/// Returns `output` as a whole, as policy rules see it.
 pub(super) fn whole(output: &Output, scope: &Scope) -> Data {
     let keys = ["status", "ok", "data", "error", "http", "pg", "py", "meta"];
     let pairs = keys.into_iter().filter_map(|key| {
@@ -95,8 +95,8 @@ fn step(scope: &Scope) -> Option<&Arc<str>> {
     }
 }
 
-/// A failure as templates see it: its sentence, what the tool knows beyond it, and the keys by
-/// which policies match on it wherever the tool put them.
+/// Converts a failure to the form that templates see: the message, the tool's details, and the keys
+/// that policies match on, regardless of where the tool put them.
 fn error_data(failure: &Failure) -> Data {
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), failure.kind.as_str().into());
@@ -124,7 +124,7 @@ fn error_data(failure: &Failure) -> Data {
     from_json(&Value::Object(fields))
 }
 
-/// `output.http`: the status and headers of a response, whether the step failed over it or not.
+/// Returns `output.http`: the status and headers of a response, for failed and successful steps.
 fn http_data(output: &Output, failure: Option<&Failure>, scope: &Scope) -> Option<Data> {
     if let Some(http) = failure.and_then(|failure| detail(failure, &["http"])) {
         return Some(from_json(http));
@@ -136,7 +136,7 @@ fn http_data(output: &Output, failure: Option<&Failure>, scope: &Scope) -> Optio
     })
 }
 
-/// `output.pg`: the code of a database's refusal, as `code` and as `sqlstate`.
+/// Returns `output.pg`: the error code of the database, as `code` and as `sqlstate`.
 fn pg_data(failure: &Failure) -> Option<Value> {
     let mut fields = match detail(failure, &["pg"]) {
         Some(Value::Object(fields)) => fields.clone(),
@@ -154,7 +154,7 @@ fn pg_data(failure: &Failure) -> Option<Value> {
     (!fields.is_empty()).then_some(Value::Object(fields))
 }
 
-/// `output.py`: what a Python task raised.
+/// Returns `output.py`: the exception that a Python task raised.
 fn py_data(failure: &Failure) -> Option<Value> {
     let mut fields = match detail(failure, &["py"]) {
         Some(Value::Object(fields)) => fields.clone(),

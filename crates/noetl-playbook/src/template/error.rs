@@ -1,19 +1,19 @@
-//! What can be wrong with a template: its text, or one rendering of it.
+//! Errors of compiling and rendering templates.
 
-/// Text that is not a template.
+/// Error for text that is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub message: String,
     /// Line within the string, from 1.
     pub line: usize,
-    /// Column within that line in characters, from 1; 1 where it is not known.
+    /// Column within the line in characters, from 1. 1 if unknown.
     pub column: usize,
 }
 
 impl SyntaxError {
-    /// A mistake at a byte offset of `source`.
+    /// Creates an error at a byte offset of `source`.
     pub(super) fn at(source: &str, offset: usize, message: impl Into<String>) -> Self {
         let mut offset = offset.min(source.len());
         while !source.is_char_boundary(offset) {
@@ -29,17 +29,17 @@ impl SyntaxError {
     }
 }
 
-/// A template that could not be rendered.
+/// Error of rendering a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} in `{template}`")]
 pub struct RenderError {
-    /// What went wrong, with the values.
+    /// Description of the problem, including the values involved.
     pub message: String,
-    /// The template's text, shortened.
+    /// Source text of the template, shortened.
     pub template: String,
 }
 
-/// Why an evaluation stopped, before it is known in which template.
+/// Evaluation error, before the template is known.
 #[derive(Debug)]
 pub(super) struct Fault(pub(super) String);
 
@@ -54,7 +54,7 @@ impl Fault {
 }
 
 impl From<minijinja::Error> for Fault {
-    /// Keeps the sentence and drops the engine's own prefix and source listing.
+    /// Keeps the detail message and drops minijinja's prefix and source listing.
     fn from(error: minijinja::Error) -> Self {
         let kind = error.kind();
         match error.detail() {
@@ -70,10 +70,11 @@ impl From<Fault> for minijinja::Error {
     }
 }
 
-/// Enough of a template to recognise it, little enough for one line of a log.
+/// Maximum number of characters of a template in an error: enough to recognize it, and short enough
+/// for a log line.
 const TEMPLATE_CHARS_SHOWN: usize = 120;
 
-/// The first `chars` characters of `text`, marked when some are missing.
+/// Returns the first `chars` characters of `text`, with an ellipsis if some are missing.
 pub(super) fn shorten(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! Evaluates expressions in a scope.
+//! Evaluation of expressions in a scope.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::program::{
 use super::scope::Scope;
 use super::{Data, function, higher, listed, method, ops};
 
-/// One rendering: what it sees, what it has bound, and what it may still spend.
+/// A rendering in progress: its scope, local names, and remaining budget.
 pub(super) struct Run<'s> {
     pub(super) scope: &'s Scope,
     pub(super) fuel: Fuel,
     pub(super) output: OutputRoom,
-    /// Names the template bound, innermost last.
+    /// Names bound by the template, innermost last.
     pub(super) locals: Vec<(Arc<str>, Data)>,
-    /// Where the innermost block's names begin in `locals`.
+    /// Index in `locals` at which the innermost block's names start.
     pub(super) frame: usize,
-    /// Whether it is a condition.
+    /// Whether the rendering evaluates a condition.
     in_guard: bool,
-    /// How many loops are running.
+    /// Number of active loops.
     pub(super) loops: usize,
-    /// What minijinja's own filters ask for; made when the first one runs.
+    /// State for minijinja's own filters. Created when the first one runs.
     state: Option<State<'static, 'static>>,
 }
 
@@ -48,7 +48,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// The evaluation of a condition.
+    /// Creates the evaluation of a condition.
     pub(super) fn of_guard(scope: &'s Scope) -> Self {
         Self { in_guard: true, ..Self::new(scope) }
     }
@@ -82,8 +82,8 @@ impl<'s> Run<'s> {
         }
     }
 
-    // The evaluation recurses through `eval`; what each kind of node needs on the stack stays in
-    // a function of its own, so that a level costs only what it uses.
+    // The evaluation recurses through `eval`. Each kind of node has its own function, so that a
+    // level of the recursion uses only the stack it needs.
 
     fn get(&mut self, base: &Expr, keys: &[Key]) -> Result<Data, Fault> {
         let view = View::Plain(self.eval(base)?);
@@ -119,7 +119,7 @@ impl<'s> Run<'s> {
         method::call(self, &target, &node.name, &arguments)
     }
 
-    /// Calls a filter or a test; its input is the first argument.
+    /// Calls a filter or a test. The first argument is its input.
     pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, Fault> {
         if let Some(items) = listed::items_for(filter.name, arguments) {
             let listed: Vec<Data> =
@@ -146,9 +146,9 @@ impl<'s> Run<'s> {
     }
 
     fn charge(&mut self, cost: Cost, argument: &Data) -> Result<(), Fault> {
-        /// About what it takes to compile a small pattern.
+        /// Approximate cost of compiling a small pattern.
         const PATTERN_COST: usize = 200;
-        /// A parsed value is several times larger than its text.
+        /// Bytes of text per unit of fuel. A parsed value is several times larger than its text.
         const PARSED_BYTES_PER_FUEL: usize = 8;
         let text = argument.as_str().map_or(0, str::len);
         match cost {
@@ -163,10 +163,10 @@ impl<'s> Run<'s> {
         self.fuel.burn_for(argument)
     }
 
-    /// Makes a lazy sequence a list.
+    /// Converts a lazy sequence to a list.
     ///
-    /// Work a filter puts off would otherwise escape the count, and lazy sequences nested by a
-    /// loop would overflow the stack when they are read.
+    /// Otherwise, deferred work of a filter would escape the budget, and lazy sequences nested by a
+    /// loop would overflow the stack when read.
     pub(super) fn settle(&mut self, value: Data) -> Result<Data, Fault> {
         match value.kind() {
             ValueKind::Iterable => {
@@ -195,7 +195,7 @@ impl<'s> Run<'s> {
         self.walk(view, keys)
     }
 
-    /// A name the template bound itself.
+    /// Returns a value bound by the template itself.
     pub(super) fn local(&self, name: &str) -> Option<Data> {
         let bound = self.locals.iter().rev().find(|(bound, _)| **bound == *name);
         bound.map(|(_, value)| value.clone())
@@ -234,13 +234,14 @@ impl<'s> Run<'s> {
         let mut left = self.eval(first)?;
         for (comparison, right) in rest {
             let right = self.eval(right)?;
-            // A key is looked up in a map; everything else is compared to its end.
+            // A key is looked up in a map; all other comparisons visit the whole value.
             if right.kind() != ValueKind::Map || left.kind() == ValueKind::Map {
                 self.fuel.burn_deep(&left)?;
                 self.fuel.burn_deep(&right)?;
             }
             let is_absent = left.is_undefined() || right.is_undefined();
-            // A condition on what is not there does not hold; elsewhere it is a mistake to report.
+            // In a condition, an ordering with an undefined value is false; in other templates, it
+            // is an error.
             let holds = !(self.in_guard && is_absent && comparison.is_ordering())
                 && ops::compare(*comparison, &left, &right)?;
             if !holds {
@@ -323,7 +324,7 @@ impl<'s> Run<'s> {
     }
 }
 
-/// The places a slice takes, as Python counts them.
+/// Returns the indexes that a slice selects, with Python semantics.
 fn places(
     length: usize,
     start: Option<i64>,

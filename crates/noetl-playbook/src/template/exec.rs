@@ -1,4 +1,4 @@
-//! Executes the statements of a text.
+//! Execution of the statements of a text template.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::listed;
 use super::object::{LoopState, Namespace};
 use super::program::{CAPTURED, Expr, For, Stmt, Target};
 
-/// How a block ended.
+/// Control flow after a block.
 #[derive(PartialEq, Eq)]
 enum Flow {
     Next,
@@ -20,7 +20,7 @@ enum Flow {
 }
 
 impl Run<'_> {
-    /// Renders a text.
+    /// Renders a text template.
     pub(super) fn text(&mut self, statements: &[Stmt]) -> Result<String, Fault> {
         let mut out = String::new();
         self.in_frame(|run| run.block(statements, &mut out))?;
@@ -113,7 +113,8 @@ impl Run<'_> {
         Ok(Flow::Next)
     }
 
-    /// What a loop runs over: a list's items, a map's keys, nothing for what is not there.
+    /// Returns the items of a loop: those of a list, the keys of a map, or none for an undefined
+    /// value.
     fn items(&mut self, node: &For) -> Result<Arc<[Data]>, Fault> {
         let value = self.eval_to_bind(&node.iter)?;
         let value = listed::items(&value).unwrap_or(value);
@@ -138,7 +139,7 @@ impl Run<'_> {
         Ok(Arc::from(items))
     }
 
-    /// Renders a block aside, then passes its text through an expression.
+    /// Renders a block to a separate buffer and evaluates an expression on its text.
     fn capture(&mut self, body: &[Stmt], expr: &Expr) -> Result<Data, Fault> {
         let mut captured = String::new();
         self.in_frame(|run| {
@@ -148,7 +149,7 @@ impl Run<'_> {
         })
     }
 
-    /// Runs `body` with names of its own, which are gone afterwards.
+    /// Runs `body` in a new frame of local names, which are removed afterwards.
     fn in_frame<T>(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -160,7 +161,7 @@ impl Run<'_> {
         done
     }
 
-    /// Evaluates what is about to be given a name; see [`super::limit::Fuel::burn_tree`].
+    /// Evaluates a value to be bound to a name; see [`super::limit::Fuel::burn_tree`].
     fn eval_to_bind(&mut self, expr: &Expr) -> Result<Data, Fault> {
         let value = self.eval(expr)?;
         if !matches!(expr, Expr::Path(..) | Expr::Const(_)) {

@@ -1,4 +1,4 @@
-//! Functions a template can call.
+//! Functions that templates can call.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::library;
 use super::limit::check_items;
 use super::object::Namespace;
 
-/// What a call names.
+/// Function that a call refers to.
 pub(super) enum Function {
     Range,
     Now,
@@ -22,10 +22,10 @@ pub(super) enum Function {
     Zip,
     Min,
     Max,
-    /// A filter under a function's name: `len(x)` is `x | length`.
+    /// A filter with the name of a function: `len(x)` is `x | length`.
     Filter(library::Filter),
-    /// Not known here; an error when it is called, so that a playbook can be registered whose
-    /// other engine knows it.
+    /// Unknown function. Calling it is an error; compiling it is not, so that playbooks for other
+    /// engines can be registered.
     Unknown(Box<str>),
 }
 
@@ -59,7 +59,7 @@ impl Function {
     }
 }
 
-/// Calls a function.
+/// Calls a function with evaluated arguments.
 pub(super) fn call(
     run: &mut Run<'_>,
     function: &Function,
@@ -85,7 +85,7 @@ fn filter(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fau
     run.apply(&filter, arguments)
 }
 
-/// `min(1, 2)` and `min([1, 2])`.
+/// Evaluates `min(1, 2)` and `min([1, 2])`, or `max` likewise.
 fn extreme(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
     let several = arguments.len() > 1 && !arguments[1].is_kwargs();
     if several {
@@ -119,7 +119,7 @@ fn range(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
     Ok(Data::from(values))
 }
 
-/// The scope's time, RFC 3339 in UTC or in a `strftime` format.
+/// Formats the scope's time as RFC 3339 in UTC, or with a `strftime` format.
 fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
     let (format,): (Option<&str>,) = from_args(arguments)?;
     match format {
@@ -131,7 +131,7 @@ fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
     }
 }
 
-/// A version 4 identifier made from the scope's entropy.
+/// Generates a version 4 UUID from the scope's entropy.
 fn uuid4(run: &mut Run<'_>) -> Data {
     let (first, second) = (run.scope.entropy.draw(), run.scope.entropy.draw());
     let high = u128::from(mix(mix(first) ^ 0x6e6f_6574_6c00_0001));
@@ -148,7 +148,7 @@ fn uuid4(run: &mut Run<'_>) -> Data {
     ))
 }
 
-/// SplitMix64: neighbouring seeds give unrelated numbers.
+/// Hashes a seed with SplitMix64. Adjacent seeds yield unrelated numbers.
 pub(super) fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -156,7 +156,7 @@ pub(super) fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// `dict(a=1)`, `dict({'a': 1}, b=2)` and `dict([['a', 1]])`.
+/// Evaluates `dict(a=1)`, `dict({'a': 1}, b=2)`, and `dict([['a', 1]])`.
 fn dict(arguments: &[Data]) -> Result<Data, Fault> {
     let (base, named): (Option<Value>, Kwargs) = from_args(arguments)?;
     let mut pairs: Vec<(Data, Data)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Conditions.
+//! Conditions of arcs, steps, and rules.
 
 use minijinja::value::ValueKind;
 
@@ -11,17 +11,17 @@ use super::{Data, Template, compile};
 /// A condition: a bare expression, a template, or a constant.
 #[derive(Debug, Clone)]
 pub enum Guard {
-    /// The same answer always.
+    /// A condition with a fixed outcome.
     Constant(bool),
-    /// Evaluated natively, then judged by [`truthy`].
+    /// A template, evaluated natively and then tested with [`truthy`].
     Template(Template),
 }
 
 impl Guard {
-    /// Compiles a condition; a bare expression needs no braces.
+    /// Compiles a condition. A bare expression needs no braces.
     ///
-    /// Space around a condition has no meaning. Several `{{ }}` or text beside one make it text,
-    /// which is judged as rendered: `{{ a }} and {{ b }}` is never false.
+    /// Surrounding whitespace is insignificant. Several `{{ }}`, or text beside one, turn the
+    /// condition into text, which is tested as rendered: `{{ a }} and {{ b }}` is never false.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         if source.trim().is_empty() {
             return Ok(Self::Constant(false));
@@ -33,7 +33,7 @@ impl Guard {
         Ok(Self::Template(Template::from_program(program)))
     }
 
-    /// Whether the condition holds in a scope.
+    /// Returns `true` if the condition is true in a scope.
     pub fn holds(&self, scope: &Scope) -> Result<bool, RenderError> {
         match self {
             Self::Constant(answer) => Ok(*answer),
@@ -44,7 +44,7 @@ impl Guard {
         }
     }
 
-    /// The template behind a condition that is not constant.
+    /// Returns the template of a condition that is not constant.
     pub fn template(&self) -> Option<&Template> {
         match self {
             Self::Constant(_) => None,
@@ -53,13 +53,14 @@ impl Guard {
     }
 }
 
-/// Words that mean no when a condition's value is text.
+/// Texts that count as false in a condition.
 const FALSE_WORDS: [&str; 6] = ["false", "no", "off", "none", "null", "0"];
 
-/// Whether a value counts as true in a condition.
+/// Returns `true` if a value counts as true in a condition.
 ///
-/// False are false, zero, undefined, null, the empty text, list and map. Text is also false when
-/// it spells so, whatever its case: authors compare rendered flags such as `"false"`.
+/// False values are false, zero, undefined, null, and the empty text, list, and map. Text that
+/// spells a false value, in any case, is also false: authors compare rendered flags such as
+/// `"false"`.
 pub fn truthy(value: &Data) -> bool {
     match value.kind() {
         ValueKind::String => {

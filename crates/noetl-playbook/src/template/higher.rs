@@ -1,7 +1,7 @@
 //! Filters that apply another filter or test to each item.
 //!
-//! They run here rather than in minijinja, so that every application is counted: one filter
-//! applied to a hundred thousand items is a hundred thousand filters.
+//! They run here instead of in minijinja, so that every application counts toward the budget: a
+//! filter applied to 100,000 items costs 100,000 applications.
 
 use minijinja::value::Kwargs;
 
@@ -13,7 +13,7 @@ use super::library::{self, Cost, Filter};
 use super::limit::check_items;
 use super::path::item;
 
-/// Calls `map`, `select`, `reject`, `selectattr` or `rejectattr`.
+/// Calls `map`, `select`, `reject`, `selectattr`, or `rejectattr`.
 pub(super) fn call(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
     let Some((input, rest)) = arguments.split_first() else {
         return Err(Fault::new(format!("{name}: there is nothing to go through")));
@@ -112,7 +112,7 @@ fn named(what: &str, found: Option<Filter>, name: &Data) -> Result<Filter, Fault
     }
 }
 
-/// An attribute, a place, or a dotted path of both.
+/// Reads an attribute, an index, or a dotted path of both.
 fn read(value: &Data, attribute: &Data) -> Data {
     let Some(path) = attribute.as_str() else {
         return item(value, attribute);

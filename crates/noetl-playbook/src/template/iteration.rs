@@ -1,16 +1,17 @@
-//! Names of a loop's iteration, and of the task of a pipeline that is run.
+//! Names of a loop iteration, and of the current pipeline task.
 
 use super::Data;
 use super::path::View;
 use super::scope::{Iteration, Scope};
 use super::slot::Slot;
 
-/// Whether `iter` means the iteration, rather than a name of the author's.
+/// Returns `true` if `iter` refers to the iteration and not to a name defined by the author.
 pub(super) fn is_inside(scope: &Scope) -> bool {
     scope.iteration.is_some() || scope.task.is_some()
 }
 
-/// A name without a prefix that the iteration binds: what it set itself, or its item.
+/// Returns the value that the iteration binds to a name without prefix: a variable it set, or its
+/// item.
 pub(super) fn bound<'s>(name: &str, scope: &'s Scope) -> Option<&'s Slot> {
     let set = scope.task.as_ref().and_then(|task| task.iter.get(name));
     let iteration = scope.iteration.as_ref();
@@ -18,7 +19,7 @@ pub(super) fn bound<'s>(name: &str, scope: &'s Scope) -> Option<&'s Slot> {
         .or_else(|| iteration.filter(|of| *of.name == *name).map(|of| &of.item))
 }
 
-/// A key of `iter`.
+/// Looks up a key of `iter`.
 pub(super) fn field(key: &str, scope: &Scope) -> Option<Data> {
     if let Some(slot) = bound(key, scope) {
         return Some(scope.reach.data(slot));
@@ -33,7 +34,7 @@ pub(super) fn field(key: &str, scope: &Scope) -> Option<Data> {
     }
 }
 
-/// `iter` as a whole: what was set, the item and its place.
+/// Returns `iter` as a whole: variables, the item, and its position.
 pub(super) fn whole(scope: &Scope) -> Data {
     let task = scope.task.as_ref().map(|task| &task.iter);
     let iteration = scope.iteration.as_ref();
@@ -45,7 +46,7 @@ pub(super) fn whole(scope: &Scope) -> Data {
     Data::from_pairs(pairs.collect::<Vec<_>>())
 }
 
-/// A name the engine offers while an iteration or a task runs; authors' names come before it.
+/// Returns a built-in name of an iteration or task. Names defined by authors take precedence.
 pub(super) fn global<'s>(name: &str, scope: &'s Scope) -> Option<View<'s>> {
     let plain = |value: Data| Some(View::Plain(value));
     match name {
@@ -60,7 +61,7 @@ pub(super) fn global<'s>(name: &str, scope: &'s Scope) -> Option<View<'s>> {
     }
 }
 
-/// `loop`: where among the items this iteration is, from 0.
+/// Returns `loop`: the zero-based position of this iteration.
 fn place(of: &Iteration) -> Data {
     let mut fields = vec![("index", Data::from(of.index)), ("first", Data::from(of.index == 0))];
     if let Some(total) = of.total {

@@ -1,4 +1,4 @@
-//! Between JSON and the values templates work on, and their text.
+//! Conversion between JSON and template values, and their text form.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::error::{Fault, shorten};
 use super::limit::{OutputRoom, too_deep};
 use super::{Data, RenderError};
 
-/// A shared copy of a JSON value.
+/// Converts a JSON value by copying it.
 pub fn from_json(value: &Value) -> Data {
     match value {
         Value::Null => Data::from(()),
@@ -23,7 +23,7 @@ pub fn from_json(value: &Value) -> Data {
     }
 }
 
-/// A JSON value made shared.
+/// Converts a JSON value without copying its texts.
 pub fn from_json_owned(value: Value) -> Data {
     match value {
         Value::Null => Data::from(()),
@@ -37,15 +37,17 @@ pub fn from_json_owned(value: Value) -> Data {
     }
 }
 
-/// The JSON of a value: undefined is null, keys that are no strings are written as text.
+/// Converts a value to JSON. Undefined becomes null, and keys that are not strings become text.
 ///
-/// Refuses what JSON cannot say (NaN, infinities, bytes, integers beyond 64 bits) and what
-/// exceeds the limits of one rendering.
+/// # Errors
+///
+/// Returns an error for values that JSON cannot represent (NaN, infinities, bytes, integers beyond
+/// 64 bits) and for values that exceed the limits of a rendering.
 pub fn to_json(value: &Data) -> Result<Value, RenderError> {
     OutputRoom::full().json(value).map_err(|fault| fault.in_template(&show(value)))
 }
 
-/// What a JSON value costs apart from its text.
+/// Bytes counted per JSON value, in addition to its text.
 const BYTES_PER_VALUE: usize = 8;
 
 pub(super) fn convert(value: &Data, room: &mut OutputRoom, depth: usize) -> Result<Value, Fault> {
@@ -112,10 +114,10 @@ fn json_number(value: &Data) -> Result<Value, Fault> {
         .ok_or_else(|| Fault::new(format!("{value} is not a JSON number")))
 }
 
-/// The text of a value inside a text.
+/// Returns the text form of a value within a text.
 ///
-/// Null and undefined are empty, so that an optional part leaves nothing behind; a null inside a
-/// list or a map is written `null`, as these are JSON text.
+/// Null and undefined are empty, so that an optional part leaves no text. Lists and maps are JSON
+/// text, so a null inside them is `null`.
 pub(super) fn text(value: &Data) -> Result<Cow<'_, str>, Fault> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(Cow::Borrowed("")),
@@ -126,7 +128,7 @@ pub(super) fn text(value: &Data) -> Result<Cow<'_, str>, Fault> {
     }
 }
 
-/// A value for a message: JSON, shortened.
+/// Formats a value for a message: JSON, shortened.
 pub(super) fn show(value: &Data) -> String {
     const CHARS_SHOWN: usize = 80;
     let shown = if value.is_undefined() {

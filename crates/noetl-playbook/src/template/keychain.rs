@@ -1,22 +1,22 @@
-//! `keychain`: secrets by the names a playbook declares, found when a template touches them.
+//! `keychain`: secrets by declared name, resolved when a template reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Data;
 
-/// The entries that templates may name, and what is known of them so far.
+/// Declared keychain entries, and those resolved so far.
 ///
-/// There is one only where a worker renders. An entry that is declared and not found yet is noted
-/// as wanted; what is not declared, or a field that an entry does not have, is refused instead of
-/// being undefined, because an empty secret is never what the author meant.
+/// Exists only where a worker renders. A declared entry that is not resolved yet is recorded as
+/// requested. An undeclared entry, or a field that an entry lacks, is an error instead of
+/// undefined, because an empty secret is never intended.
 #[derive(Clone, Default)]
 pub struct Keychain {
     declared: BTreeSet<Arc<str>>,
     found: BTreeMap<Arc<str>, Data>,
 }
 
-/// Shows which entries there are, never what is in them.
+/// Shows the names of the entries, never their contents.
 impl std::fmt::Debug for Keychain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keychain").field("declared", &self.declared).finish_non_exhaustive()
@@ -24,17 +24,17 @@ impl std::fmt::Debug for Keychain {
 }
 
 impl Keychain {
-    /// A keychain that declares these entries.
+    /// Creates a keychain that declares these entries.
     pub fn new(declared: impl IntoIterator<Item = Arc<str>>) -> Self {
         Self { declared: declared.into_iter().collect(), found: BTreeMap::new() }
     }
 
-    /// Gives an entry its fields.
+    /// Stores the fields of a resolved entry.
     pub fn insert(&mut self, name: Arc<str>, fields: Data) {
         self.found.insert(name, fields);
     }
 
-    /// Forgets what was found, so that it is asked for again.
+    /// Discards resolved entries, so that templates request them again.
     pub fn forget(&mut self) {
         self.found.clear();
     }
@@ -59,14 +59,14 @@ impl Keychain {
     }
 }
 
-/// What a keychain knows of a name.
+/// Result of looking up a name in a keychain.
 pub(super) enum Lookup<'k> {
     Found(&'k Data),
     Wanted(Arc<str>),
     Refused(String),
 }
 
-/// What is wrong with asking for a field that an entry does not have.
+/// Returns the message for a field that an entry does not have.
 pub(super) fn no_field(name: &str, fields: &Data, field: &str) -> String {
     let known: Vec<String> =
         fields.try_iter().map(|keys| keys.map(|key| key.to_string()).collect()).unwrap_or_default();

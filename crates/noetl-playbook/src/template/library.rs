@@ -1,8 +1,8 @@
-//! Filters and tests: the closed list of what an expression can call by name.
+//! Filters and tests: the closed list of functions that an expression can call by name.
 //!
-//! minijinja's own where they agree with Jinja2 and with our limits; ours where text, nulls,
-//! types or sizes are at stake. The list is fixed when the process starts, so an unknown name is
-//! found when a playbook is compiled.
+//! Uses minijinja's own where they agree with Jinja2 and with the limits, and replacements where
+//! text, nulls, types, or sizes differ. The list is fixed at process start, so an unknown name is
+//! reported when a playbook is compiled.
 
 mod codec;
 mod list;
@@ -23,7 +23,7 @@ use super::error::Fault;
 use super::ops;
 use super::program::Comparison;
 
-/// A filter or a test, ready to call.
+/// A callable filter or test.
 #[derive(Clone)]
 pub(super) struct Filter {
     pub(super) name: &'static str,
@@ -31,14 +31,14 @@ pub(super) struct Filter {
     pub(super) cost: Cost,
 }
 
-/// What calling a filter costs, by what it does with its arguments.
+/// Cost class of a filter, by its use of the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
-    /// Reads them once.
+    /// Reads the arguments once.
     Read,
-    /// Takes them apart: lists item by item and deep, text character by character.
+    /// Visits the arguments deeply: lists item by item, text character by character.
     TakeApart,
-    /// Makes values out of text.
+    /// Parses text to values.
     Parse,
     /// Compiles a pattern, which takes as long as hundreds of operations.
     Pattern,
@@ -46,29 +46,29 @@ pub(super) enum Cost {
     Higher,
 }
 
-/// The filter called `name`.
+/// Returns the filter called `name`.
 pub(super) fn filter(name: &str) -> Option<Filter> {
     LIBRARY.filters.get(name).cloned()
 }
 
-/// The test called `name`.
+/// Returns the test called `name`.
 pub(super) fn test(name: &str) -> Option<Filter> {
     LIBRARY.tests.get(name).cloned()
 }
 
-/// The function behind a method, which takes its target first.
+/// Returns the function of a method, which receives the target as its first argument.
 pub(super) fn method(name: &str) -> Option<Filter> {
     LIBRARY.methods.get(name).cloned().or_else(|| filter(name))
 }
 
-/// What filters run in.
+/// Returns the minijinja state in which filters run.
 pub(super) fn state() -> State<'static, 'static> {
     LIBRARY.environment.empty_state()
 }
 
-/// The known name an unknown one was probably meant to be.
+/// Returns the known name closest to an unknown one.
 pub(super) fn similar(what: &str, name: &str) -> Option<&'static str> {
-    /// Below this likeness a suggestion is a guess.
+    /// Minimum similarity of a suggestion. Below it, a suggestion would be a guess.
     const LIKENESS_MIN: f64 = 0.75;
     let known = if what == "test" { &LIBRARY.tests } else { &LIBRARY.filters };
     known
@@ -100,7 +100,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
 });
 
 struct Library {
-    /// Holds no filter: it only lends minijinja's own ones the state they ask for.
+    /// Environment without filters. Provides only the state that minijinja's own filters require.
     environment: Environment<'static>,
     filters: HashMap<&'static str, Filter>,
     tests: HashMap<&'static str, Filter>,
@@ -108,7 +108,7 @@ struct Library {
 }
 
 impl Library {
-    /// A filter that reads its arguments once.
+    /// Registers a filter that reads its arguments once.
     fn filter<F, Rv, Args>(&mut self, name: &'static str, f: F)
     where
         F: Function<Rv, Args>,
@@ -136,7 +136,7 @@ impl Library {
         self.tests.insert(name, named(name, cost, f));
     }
 
-    /// A function that only a method call reaches.
+    /// Registers a function that is available only as a method.
     fn method<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, f: F)
     where
         F: Function<Rv, Args>,
@@ -156,7 +156,7 @@ where
     Filter { name, callable: Data::from_function(f), cost }
 }
 
-/// minijinja's filters that need no change.
+/// Registers minijinja's filters that need no change.
 fn register_builtins(library: &mut Library) {
     library.filter("abs", filters::abs);
     library.filter("attr", filters::attr);
@@ -222,7 +222,7 @@ fn is_bool(value: &Data, wanted: bool) -> bool {
     value.kind() == minijinja::value::ValueKind::Bool && value.is_true() == wanted
 }
 
-/// An argument given by place or by name.
+/// Returns an argument given by position or by name.
 fn argument<'a, T>(given: Option<T>, named: &'a Kwargs, name: &'a str) -> Result<Option<T>, Error>
 where
     Option<T>: ArgType<'a, Output = Option<T>>,

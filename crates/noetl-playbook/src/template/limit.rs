@@ -1,4 +1,4 @@
-//! What one rendering may cost, counted so that a hostile template stops early and small.
+//! Resource limits of a rendering, which stop a hostile template early.
 
 use minijinja::value::ValueKind;
 
@@ -7,21 +7,21 @@ use super::error::Fault;
 use super::json;
 use super::object::Namespace;
 
-/// Operations and list items one rendering may touch: a few tens of milliseconds of work, far
-/// above what a step's input needs.
+/// Maximum number of operations and list items of a rendering. Equivalent to a few tens of
+/// milliseconds of work, far more than a step's input needs.
 pub(super) const FUEL_MAX: u64 = 1_000_000;
 
-/// Bytes one rendering may produce, and the longest text it may build on the way. A larger value
-/// belongs into a result that is passed by reference.
+/// Maximum output of a rendering, and maximum length of any text it builds, in bytes. Larger values
+/// belong in a result that is passed by reference.
 pub(super) const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Items of a list that a template builds; the bound of `range`.
+/// Maximum number of items in a list that a template builds, including `range`.
 pub(super) const ITEMS_MAX: usize = 100_000;
 
-/// How deep values nest: as deep as the log can keep them.
+/// Maximum nesting depth of values: the maximum that the event log can store.
 pub(super) const DEPTH_MAX: usize = noetl_model::DEPTH_MAX;
 
-/// Text is cheaper per byte than an operation; this many bytes cost one.
+/// Bytes of text per unit of fuel. Text is cheaper per byte than an operation.
 const BYTES_PER_FUEL: usize = 64;
 
 pub(super) struct Fuel(u64);
@@ -31,7 +31,7 @@ impl Fuel {
         Self(FUEL_MAX)
     }
 
-    /// Takes the cost of `operations`.
+    /// Charges the cost of `operations`.
     pub(super) fn burn(&mut self, operations: usize) -> Result<(), Fault> {
         let cost = u64::try_from(operations).unwrap_or(u64::MAX);
         match self.0.checked_sub(cost) {
@@ -46,7 +46,7 @@ impl Fuel {
         }
     }
 
-    /// Takes the cost of reading a value once: its items, or its text.
+    /// Charges the cost of reading a value once: its items, or its text.
     pub(super) fn burn_for(&mut self, value: &Data) -> Result<(), Fault> {
         let cost = match value.as_str() {
             Some(text) => text.len() / BYTES_PER_FUEL,
@@ -55,24 +55,24 @@ impl Fuel {
         self.burn(cost)
     }
 
-    /// Takes the cost of a value that is read to its end, item by item, or compared so.
+    /// Charges the cost of visiting a value completely, as a comparison does.
     pub(super) fn burn_deep(&mut self, value: &Data) -> Result<(), Fault> {
         self.walk(value, DEPTH_MAX, &mut |_| Ok(()))
     }
 
-    /// Takes the cost of building a text.
+    /// Charges the cost of building a text.
     pub(super) fn burn_text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.burn(bytes / BYTES_PER_FUEL + 1)
     }
 
-    /// Walks a value a template built and is about to give a name.
+    /// Charges for the whole tree of a value that a template built and is about to bind to a name.
     ///
-    /// A list that holds itself twice costs nothing to build and doubles with every repetition
-    /// when it is read; paying for the whole tree here keeps such values small and shallow.
+    /// A list that contains itself twice is free to build and doubles with every repetition when
+    /// read. Charging for the whole tree keeps such values small and shallow.
     pub(super) fn burn_tree(&mut self, value: &Data) -> Result<(), Fault> {
         let mut top = true;
         self.walk(value, DEPTH_MAX, &mut |part| {
-            // It could come to hold itself, and then nothing could read it to its end.
+            // A namespace could come to contain itself, and then no traversal of it would end.
             if part.downcast_object_ref::<Namespace>().is_some() && !top {
                 return Err(Fault::new("a namespace() cannot be put into another value"));
             }
@@ -110,7 +110,7 @@ impl Fuel {
     }
 }
 
-/// The bytes of output left.
+/// Remaining output budget in bytes.
 pub(super) struct OutputRoom(usize);
 
 impl OutputRoom {
@@ -118,19 +118,19 @@ impl OutputRoom {
         Self(OUTPUT_BYTES_MAX)
     }
 
-    /// Takes room for `bytes`.
+    /// Charges `bytes` to the output budget.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
         self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
     }
 
-    /// Converts a rendered value, as far as there is room for it.
+    /// Converts a rendered value to JSON within the output budget.
     pub(super) fn json(&mut self, value: &Data) -> Result<serde_json::Value, Fault> {
         json::convert(value, self, DEPTH_MAX)
     }
 }
 
-/// Refuses a text longer than a rendering may produce, before it is built.
+/// Rejects a text longer than a rendering may produce, before it is built.
 pub(super) fn check_text(bytes: Option<usize>) -> Result<usize, Fault> {
     match bytes {
         Some(bytes) if bytes <= OUTPUT_BYTES_MAX => Ok(bytes),
@@ -138,7 +138,7 @@ pub(super) fn check_text(bytes: Option<usize>) -> Result<usize, Fault> {
     }
 }
 
-/// Refuses a list longer than a template may build, before it is built.
+/// Rejects a list longer than a template may build, before it is built.
 pub(super) fn check_items(items: Option<usize>) -> Result<usize, Fault> {
     match items {
         Some(items) if items <= ITEMS_MAX => Ok(items),

@@ -1,8 +1,8 @@
-//! Maps that stand for a list: a loop's result for what its items gave, an SQL result for its rows.
+//! Maps that also act as lists: a loop's result as its item results, an SQL result as its rows.
 //!
-//! Under length, indexing and iteration they are the list; everywhere else they are the map they
-//! are. Which is which shows in their keys, so a value that went through the log, a blob or a
-//! variable is still known for what it is.
+//! They act as lists for length, indexing, and iteration, and as maps otherwise. They are
+//! recognized by their keys, so that a value is still recognized after it went through the event
+//! log, a blob, or a variable.
 
 use minijinja::value::ValueKind;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Data;
 use super::path::field;
 
-/// Filters that go through a list and have no use for a map's keys.
+/// Filters that iterate over a list and do not use a map's keys.
 const OF_LISTS: [&str; 23] = [
     "batch",
     "count",
@@ -37,7 +37,7 @@ const OF_LISTS: [&str; 23] = [
     "zip",
 ];
 
-/// The list a map stands for.
+/// Returns the list that a map acts as, if any.
 pub(super) fn items(data: &Data) -> Option<Data> {
     if data.kind() != ValueKind::Map {
         return None;
@@ -49,13 +49,13 @@ pub(super) fn items(data: &Data) -> Option<Data> {
     field(data, "rows").filter(|rows| has_rows && rows.kind() == ValueKind::Seq)
 }
 
-/// The list the input of a filter stands for, when the filter goes through a list.
+/// Returns the list that a filter's input acts as, if the filter iterates over a list.
 pub(super) fn items_for(filter: &str, arguments: &[Data]) -> Option<Data> {
     let input = arguments.first().filter(|input| input.kind() == ValueKind::Map)?;
     OF_LISTS.contains(&filter).then(|| items(input)).flatten()
 }
 
-/// Whether data is what a loop's step gives.
+/// Returns `true` if data has the form of a loop step's result.
 pub(super) fn is_loop(data: &Data) -> bool {
     let others = match data.len() {
         Some(3) => true,
@@ -72,7 +72,7 @@ fn is(data: &Data, key: &str, kind: ValueKind) -> bool {
     field(data, key).is_some_and(|value| value.kind() == kind)
 }
 
-/// The list a map stands for: what the items of a loop gave, or the rows of an SQL result.
+/// Returns the list that a map acts as: the item results of a loop, or the rows of an SQL result.
 pub fn items_of(value: &Value) -> Option<&Vec<Value>> {
     let map = value.as_object()?;
     let list = |key: &str| map.get(key).and_then(Value::as_array);

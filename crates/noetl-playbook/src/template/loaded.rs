@@ -1,4 +1,4 @@
-//! What was loaded for a decision, and what turned out to be needed.
+//! Values loaded for a decision, and values found to be missing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use noetl_model::Seq;
 use super::Data;
 use super::slot::{Away, Gathered, Part, Place, Slot, Source, merged};
 
-/// Values of places, by place.
+/// Loaded values, by reference.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     values: HashMap<(Seq, Option<Arc<str>>), Data>,
@@ -18,7 +18,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Notes what an event holds: one value, or one per name.
+    /// Stores the values of an event: a single one, or one per name.
     pub fn insert_event(
         &mut self,
         seq: Seq,
@@ -28,17 +28,18 @@ impl Loaded {
         self.values.extend(values.into_iter().map(|(key, data)| ((seq, key), data)));
     }
 
-    /// Notes what the blob of this digest holds.
+    /// Stores the value of the blob with this digest.
     pub fn insert_blob(&mut self, digest: Arc<str>, data: Data) {
         self.blobs.insert(digest, data);
     }
 
-    /// Notes that a place cannot be read, and why: what touches it fails instead of waiting.
+    /// Records that a referenced value cannot be read, and why. Templates that use it fail instead
+    /// of requesting it.
     pub fn insert_lost(&mut self, place: Place, why: String) {
         self.lost.push((place, why));
     }
 
-    /// Whether a place was looked at, successfully or not.
+    /// Returns `true` if a load was attempted, successfully or not.
     pub fn has(&self, place: &Place) -> bool {
         let found = match place {
             Place::Event { seq, .. } => self.events.contains(seq),
@@ -53,7 +54,7 @@ impl Loaded {
     }
 }
 
-/// How a scope gets at values that are away. Clones note what they miss in one list.
+/// Access to values that are not in memory. Clones record missing values in the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Reach {
     loaded: Arc<Loaded>,
@@ -64,37 +65,38 @@ pub struct Reach {
 struct Noted {
     needed: Vec<Place>,
     lost: Option<String>,
-    /// Entries of the keychain that were touched and are not found yet.
+    /// Keychain entries that templates read and that are not resolved yet.
     secrets: Vec<Arc<str>>,
-    /// What was asked of the keychain that it cannot give.
+    /// Reason that the keychain rejected a request.
     refused: Option<String>,
-    /// Values put together from several parts, so that a loop in a template does it once.
+    /// Values merged from several parts, cached so that a loop in a template merges them once.
     merged: Vec<(Arc<Away>, Data)>,
 }
 
 impl Reach {
-    /// Among these values.
+    /// Creates access to these values.
     pub fn new(loaded: Arc<Loaded>) -> Self {
         Self { loaded, noted: Arc::default() }
     }
 
-    /// Places that templates touched and that are not loaded. What was rendered meanwhile is
-    /// worth nothing: a missing value counts as undefined, so that the rest is noted too.
+    /// Returns the referenced values that templates read and that are not loaded. Discard the
+    /// rendering if there are any: missing values count as undefined, so that rendering continues
+    /// and finds all of them.
     pub fn needed(&self) -> Vec<Place> {
         self.noted().needed.clone()
     }
 
-    /// Why a value that templates touched cannot be had.
+    /// Returns the reason that a value used by templates cannot be read.
     pub fn lost(&self) -> Option<String> {
         self.noted().lost.clone()
     }
 
-    /// Entries of the keychain that templates touched and that are not found yet.
+    /// Returns the keychain entries that templates read and that are not resolved yet.
     pub fn secrets(&self) -> Vec<Arc<str>> {
         self.noted().secrets.clone()
     }
 
-    /// What templates asked of the keychain that it cannot give.
+    /// Returns the reason that the keychain rejected a request of a template.
     pub fn refused(&self) -> Option<String> {
         self.noted().refused.clone()
     }
@@ -110,7 +112,7 @@ impl Reach {
         self.noted().refused.get_or_insert(why);
     }
 
-    /// The value of a slot; undefined, and noted, when it is away and not loaded.
+    /// Returns the value of a slot. If it is not loaded, records that and returns undefined.
     pub fn data(&self, slot: &Slot) -> Data {
         let away = match slot {
             Slot::Held(data) => return data.clone(),
@@ -124,7 +126,7 @@ impl Reach {
         if let Some((_, data)) = self.noted().merged.iter().find(|(of, _)| Arc::ptr_eq(of, away)) {
             return data.clone();
         }
-        // All parts are looked up even if one is missing, so that all are noted.
+        // Look up all parts even if one is missing, so that all missing parts are recorded.
         let values: Vec<_> = away.parts.iter().map(|part| self.source(&part.source)).collect();
         match values.into_iter().collect::<Option<Vec<Data>>>() {
             None => Data::UNDEFINED,
@@ -151,7 +153,8 @@ impl Reach {
         found.cloned()
     }
 
-    /// A gathered list. All items are looked up even if one is missing, so that all are noted.
+    /// Returns a gathered list. Looks up all items even if one is missing, so that all missing
+    /// items are recorded.
     fn list(&self, gathered: &Gathered) -> Option<Data> {
         if let Some(whole) = gathered.held() {
             return Some(whole);
@@ -165,7 +168,7 @@ impl Reach {
         if let Some(why) = self.loaded.lost_because(&place) {
             self.noted().lost.get_or_insert_with(|| why.to_owned());
         } else if self.loaded.has(&place) {
-            // Asking again would give the same event again.
+            // Loading the event once more would give the same result.
             let why = "the log does not hold what the state expects there".to_owned();
             self.noted().lost.get_or_insert(why);
         } else {
@@ -181,8 +184,8 @@ impl Reach {
     }
 }
 
-/// What parts come to. Fields side by side are put into a map as they are; only writes one over the
-/// other have to be copied.
+/// Combines parts to a value. Disjoint fields are put into a map without copying; only overlapping
+/// writes require a copy.
 fn put_together(parts: &[Part], values: Vec<Data>) -> Data {
     if parts.iter().all(|part| part.path.len() == 1) {
         let names = parts.iter().map(|part| part.path[0].clone());

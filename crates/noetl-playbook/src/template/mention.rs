@@ -1,22 +1,22 @@
-//! What a template's text names, for whoever loads values before it is rendered.
+//! Names that a template refers to, used to load values before rendering.
 
 use std::sync::Arc;
 
-/// A name that is written in a template and not bound there.
+/// A free name in a template.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mention {
-    /// The name: `ctx`, `workload`, a step, a key.
+    /// Name: `ctx`, `workload`, a step, or a key.
     pub name: Arc<str>,
     pub next: Next,
 }
 
-/// What follows a name.
+/// Key that follows a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Next {
-    /// Nothing: it is used as a whole.
+    /// No key: the name is used as a whole.
     Nothing,
-    /// A key that is written there.
+    /// A literal key, known at compile time.
     Key(Arc<str>),
-    /// A key that is known only while rendering.
+    /// A key computed during rendering.
     Computed,
 }

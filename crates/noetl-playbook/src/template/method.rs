@@ -1,7 +1,7 @@
 //! Methods on values, for authors who write Python.
 //!
-//! Most are filters under another name. Data is never callable, so a map with a key called like a
-//! method keeps both: `m.items` is the key, `m.items()` is the method.
+//! Most are filters under another name. Data is never callable, so a key and a method of the same
+//! name coexist: `m.items` is the key, `m.items()` is the method.
 
 use super::Data;
 use super::error::Fault;
@@ -25,7 +25,7 @@ const CHANGING: [&str; 11] = [
     "update",
 ];
 
-/// Calls `target.name(arguments)`.
+/// Calls the method `target.name(arguments)`.
 pub(super) fn call(
     run: &mut Run<'_>,
     target: &Data,
@@ -69,7 +69,7 @@ fn filter_of(target: &Data, name: &str) -> Option<library::Filter> {
     library::method(filter)
 }
 
-/// `', '.join(list)`: the text is the target, the list the argument.
+/// Evaluates `', '.join(list)`: the text is the target, the list the argument.
 fn join(run: &mut Run<'_>, target: &Data, arguments: &[Data]) -> Result<Data, Fault> {
     let ([list], Some(_), Some(filter)) = (arguments, target.as_str(), library::filter("join"))
     else {

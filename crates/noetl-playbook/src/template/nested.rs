@@ -1,4 +1,4 @@
-//! JSON values with templates inside.
+//! JSON values that contain templates.
 
 use serde_json::{Map, Value};
 
@@ -7,21 +7,21 @@ use super::error::{RenderError, SyntaxError};
 use super::eval::Run;
 use super::scope::Scope;
 
-/// A JSON value whose strings may be templates, compiled.
+/// A JSON value whose strings may be compiled templates.
 #[derive(Debug, Clone)]
 pub enum ValueTemplate {
-    /// Holds no template anywhere.
+    /// A value without any template.
     Literal(Value),
-    /// A string with template marks.
+    /// A string that is a template.
     Template(Template),
-    /// A list with a template somewhere below.
+    /// A list that contains a template at any depth.
     List(Vec<ValueTemplate>),
-    /// A map with a template somewhere below, in document order.
+    /// A map that contains a template at any depth, in document order.
     Map(Vec<(String, ValueTemplate)>),
 }
 
 impl ValueTemplate {
-    /// Compiles every string with template marks; keys are literal.
+    /// Compiles every string with template delimiters. Keys are literal.
     pub fn compile(value: Value) -> Result<Self, SyntaxError> {
         match value {
             Value::String(text) if Template::is_template(&text) => {
@@ -39,7 +39,7 @@ impl ValueTemplate {
         }
     }
 
-    /// A mapping of compiled values; literal when all of them are.
+    /// Builds a mapping of compiled values. Yields a literal if all values are literals.
     pub fn map(entries: Vec<(String, Self)>) -> Self {
         if !entries.iter().all(|(_, value)| value.is_literal()) {
             return Self::Map(entries);
@@ -51,12 +51,12 @@ impl ValueTemplate {
         Self::Literal(Value::Object(entries.into_iter().filter_map(literal).collect()))
     }
 
-    /// Whether it is the same in every scope.
+    /// Returns `true` if the value contains no template.
     pub fn is_literal(&self) -> bool {
         matches!(self, Self::Literal(_))
     }
 
-    /// Every template within.
+    /// Returns every template in the value.
     pub fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Literal(_) => Vec::new(),
@@ -66,18 +66,18 @@ impl ValueTemplate {
         }
     }
 
-    /// Renders every template in one scope; the limits hold for all of them together.
+    /// Renders every template in the same scope. The limits apply to all of them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, RenderError> {
         self.render_in(&mut Run::new(scope), &mut Vec::new())
     }
 
-    /// The same; an error comes with the keys that lead to its template, joined by dots.
+    /// Like [`render`](Self::render), but returns an error with the dotted path to its template.
     pub fn render_named(&self, scope: &Scope) -> Result<Value, (String, RenderError)> {
         let mut path = Vec::new();
         self.render_in(&mut Run::new(scope), &mut path).map_err(|error| (path.join("."), error))
     }
 
-    /// After an error `path` leads to where it was.
+    /// Renders the value. After an error, `path` leads to the failed template.
     fn render_in(&self, run: &mut Run<'_>, path: &mut Vec<String>) -> Result<Value, RenderError> {
         match self {
             Self::Literal(value) => Ok(value.clone()),

@@ -1,4 +1,4 @@
-//! Values of our own that templates can hold.
+//! Custom objects that templates can use as values.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use minijinja::value::{Enumerator, Object};
 use super::loaded::Reach;
 use super::{Data, Names};
 
-/// A whole scope as a map, shared with it. Values that are away are found when they are read.
+/// A map of names shared with the scope. Values that are not in memory are looked up when read.
 #[derive(Debug)]
 pub(super) struct SharedNames {
     pub(super) names: Arc<Names>,
@@ -34,8 +34,7 @@ impl Object for SharedNames {
     }
 }
 
-/// What `namespace()` makes: the one value a template can change, to carry something out of a
-/// loop.
+/// Result of `namespace()`: the only mutable value, used to pass data out of a loop.
 #[derive(Debug)]
 pub(super) struct Namespace(Mutex<IndexMap<Arc<str>, Data>>);
 
@@ -67,19 +66,19 @@ impl Object for Namespace {
     }
 }
 
-/// `loop` inside `{% for %}`.
+/// The variable `loop` inside `{% for %}`.
 #[derive(Debug)]
 pub(super) struct LoopState {
-    /// Place of the current item, from 0.
+    /// Index of the current item, from 0.
     pub(super) index: usize,
     /// All items of the loop.
     pub(super) items: Arc<[Data]>,
-    /// How many loops are around this one.
+    /// Number of enclosing loops.
     pub(super) depth: usize,
 }
 
 impl LoopState {
-    /// The argument whose turn it is.
+    /// Returns the argument at the current position of the cycle.
     pub(super) fn cycle(&self, values: &[Data]) -> Data {
         match values.len() {
             0 => Data::UNDEFINED,

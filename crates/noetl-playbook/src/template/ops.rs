@@ -1,4 +1,4 @@
-//! Operators: arithmetic that cannot overflow silently, comparisons that do not guess.
+//! Operators: arithmetic without silent overflow, and comparisons without implicit conversion.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::json::{show, text};
 use super::limit::{Fuel, check_items, check_text};
 use super::program::{Comparison, Operator};
 
-/// Computes `left operator right`; `written` is the expression's text, for messages.
+/// Computes `left operator right`. `written` is the source text, for messages.
 pub(super) fn arithmetic(
     operator: Operator,
     left: &Data,
@@ -49,7 +49,7 @@ pub(super) fn arithmetic(
         .map_err(|reason| Fault::new(format!("{reason} in `{written}`")))
 }
 
-/// The negative of a number.
+/// Negates a number, or fails if it is none.
 pub(super) fn negate(value: &Data) -> Result<Data, Fault> {
     match Num::of(value) {
         Some(Num::Int(value)) => Num::Int(-value).into_data().map_err(Fault::new),
@@ -58,7 +58,7 @@ pub(super) fn negate(value: &Data) -> Result<Data, Fault> {
     }
 }
 
-/// Whether `left comparison right` holds.
+/// Returns `true` if `left comparison right` is true.
 pub(super) fn compare(comparison: Comparison, left: &Data, right: &Data) -> Result<bool, Fault> {
     let ordering = |accept: fn(Ordering) -> bool| -> Result<bool, Fault> {
         Ok(order(left, right)?.is_some_and(accept))
@@ -75,7 +75,7 @@ pub(super) fn compare(comparison: Comparison, left: &Data, right: &Data) -> Resu
     }
 }
 
-/// Equality without conversions; `1 == 1.0` holds, `1 == true` and `1 == '1'` do not.
+/// Compares without conversions: `1 == 1.0` is true, `1 == true` and `1 == '1'` are false.
 fn equal(left: &Data, right: &Data) -> bool {
     if (left.kind() == ValueKind::Bool) != (right.kind() == ValueKind::Bool) {
         return false;
@@ -83,7 +83,7 @@ fn equal(left: &Data, right: &Data) -> bool {
     left == right
 }
 
-/// The order of two values of one type; none where there is none (NaN).
+/// Orders two values of the same type. Returns `None` if they are unordered (NaN).
 fn order(left: &Data, right: &Data) -> Result<Option<Ordering>, Fault> {
     match (left.kind(), right.kind()) {
         (ValueKind::Number, ValueKind::Number) => Ok(match (Num::of(left), Num::of(right)) {
@@ -108,7 +108,8 @@ fn order(left: &Data, right: &Data) -> Result<Option<Ordering>, Fault> {
     }
 }
 
-/// Whether a list has an item, a map a key, a text a part. Nothing is in what is not there.
+/// Returns `true` if a list contains an item, a map a key, or a text a substring. Undefined and
+/// null contain nothing.
 fn contains(container: &Data, value: &Data) -> Result<bool, Fault> {
     match container.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(false),
@@ -136,7 +137,7 @@ pub(super) fn is_list(value: &Data) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
 }
 
-/// A number as operators see it; a boolean counts as 0 or 1, as in Jinja.
+/// A number as operators see it. A boolean counts as 0 or 1, as in Jinja.
 enum Num {
     Int(i128),
     Float(f64),
@@ -161,7 +162,7 @@ impl Num {
         }
     }
 
-    /// Back to a value, unless JSON could not carry it.
+    /// Converts back to a value, unless JSON cannot represent it.
     fn into_data(self) -> Result<Data, String> {
         match self {
             Self::Int(value) => i64::try_from(value)
@@ -185,7 +186,7 @@ fn integers(operator: Operator, a: i128, b: i128) -> Result<Num, String> {
         Operator::Subtract => a.checked_sub(b),
         Operator::Multiply => a.checked_mul(b),
         Operator::FloorDivide => a.checked_div_euclid(b).map(|quotient| {
-            // Euclidean division rounds away from the floor when the divisor is negative.
+            // Euclidean division rounds up if the divisor is negative and a remainder is left.
             quotient - i128::from(b < 0 && a.rem_euclid(b) != 0)
         }),
         Operator::Remainder => a
@@ -233,7 +234,8 @@ fn append(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, Fault> {
     Ok(left.try_iter()?.chain(right.try_iter()?).collect::<Vec<_>>().into())
 }
 
-/// `'ab' * 3` and `[0] * 3`, in either order; none when neither side can be repeated.
+/// Repeats text or a list: `'ab' * 3` and `[0] * 3`, in either order. Returns `None` if neither
+/// side can be repeated.
 fn repeat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Option<Data>, Fault> {
     let repeatable = |value: &Data| value.kind() == ValueKind::String || is_list(value);
     let (value, times) = match (repeatable(left), repeatable(right)) {
@@ -241,7 +243,7 @@ fn repeat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Option<Data>, Fa
         (false, true) if left.is_integer() => (right, left),
         _ => return Ok(None),
     };
-    // Python repeats a negative number of times by not at all.
+    // As in Python, a negative count yields an empty value.
     let times = i128::try_from(times.clone())?.max(0);
     let times = usize::try_from(times).unwrap_or(usize::MAX);
     if let Some(unit) = value.as_str() {

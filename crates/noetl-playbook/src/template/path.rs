@@ -1,8 +1,8 @@
-//! Names and the keys that follow them.
+//! Evaluation of names and the keys that follow them.
 //!
-//! A path is walked through views, because a step's result and a step's output answer to more
-//! keys than their data has. A view exists only during the walk: what a path ends at is plain
-//! data, so a result used as a whole is exactly what the tool returned.
+//! A path is evaluated through views, because results and outputs support more keys than their data
+//! has. A view exists only during the evaluation: a path yields plain data, so a result used as a
+//! whole is exactly the value that the tool returned.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::scope::{Output, Scope};
 use super::slot::Slot;
 use super::{Data, Names, envelope, iteration, listed, reference};
 
-/// Where a walk has arrived.
+/// Current position in the evaluation of a path.
 pub(super) enum View<'s> {
     /// Data, with its own keys only.
     Plain(Data),
-    /// The result of a step or a task, and whose it is.
+    /// Result of a step or task, and the name of the step or task.
     Result(Slot, Option<Arc<str>>),
     /// `results` of such a result: its data by label.
     Results(Slot, Option<Arc<str>>),
-    /// An HTTP response that answers for its body too.
+    /// An HTTP response that also supports the keys of its body.
     Response(Data),
-    /// A loop's result that is the list of what its items gave, and has the result's keys too.
+    /// A loop's result that acts as the list of its item results, and also has the result's keys.
     Listed(Data),
     Names(&'s Arc<Names>),
     /// `ctx`: durable variables, then the workload for keys that were never set.
@@ -34,23 +34,24 @@ pub(super) enum View<'s> {
     Steps,
     /// `results` in a pipeline: results by label.
     Labels,
-    /// `iter`: the iteration's own names.
+    /// `iter`: names of the iteration.
     Iter,
-    /// `output`: the envelope of what completed.
+    /// `output`: the envelope of the completed step or task.
     Output(&'s Output),
-    /// `event`.
+    /// `event`: its `name` only.
     Event(&'static str),
-    /// `env`.
+    /// `env`: permitted environment variables.
     Env,
-    /// `keychain`: secrets by the names the playbook declares.
+    /// `keychain`: secrets by declared name.
     Keychain(&'s Keychain),
     Secret(Arc<str>, Data),
-    /// `job`, an alias of the execution's identity.
+    /// `job`: an alias of the execution's identity.
     Job,
 }
 
 impl<'s> View<'s> {
-    /// Where a path starts. Names a template binds itself are looked up before this.
+    /// Returns the view at the start of a path. Names bound by the template itself are looked up
+    /// earlier.
     pub(super) fn root(root: &Root, scope: &'s Scope) -> Self {
         match root {
             Root::Workload => Self::Names(&scope.workload),
@@ -67,7 +68,7 @@ impl<'s> View<'s> {
                 Some(event) => Self::Event(event),
                 None => Self::unqualified("event", scope),
             },
-            // A name of the author's own before a worker has secrets to offer.
+            // Without a keychain, `keychain` is an ordinary name.
             Root::Keychain => match &scope.keychain {
                 Some(keychain) => Self::Keychain(keychain),
                 None => Self::unqualified("keychain", scope),
@@ -76,8 +77,8 @@ impl<'s> View<'s> {
         }
     }
 
-    /// A name without a prefix: what the author wrote, the innermost first, before what the engine
-    /// offers.
+    /// Resolves a name without prefix: names defined by the author, innermost first, then built-in
+    /// names.
     fn unqualified(name: &str, scope: &'s Scope) -> Self {
         if let Some(value) = iteration::bound(name, scope) {
             return Self::Plain(scope.reach.data(value));
@@ -126,7 +127,7 @@ impl<'s> View<'s> {
         Self::Plain(value.unwrap_or(Data::UNDEFINED))
     }
 
-    /// The view behind a key.
+    /// Returns the view behind a key.
     pub(super) fn get(self, key: &str, scope: &'s Scope) -> Self {
         match self {
             Self::Plain(data) => Self::Plain(field(&data, key).unwrap_or(Data::UNDEFINED)),
@@ -154,7 +155,7 @@ impl<'s> View<'s> {
         }
     }
 
-    /// The view behind a computed key.
+    /// Returns the view behind a computed key.
     pub(super) fn get_computed(self, key: &Data, scope: &'s Scope) -> Self {
         match key.as_str() {
             Some(name) => self.get(name, scope),
@@ -162,7 +163,7 @@ impl<'s> View<'s> {
         }
     }
 
-    /// The data a path ends at.
+    /// Returns the data at the end of a path.
     pub(super) fn into_data(self, scope: &Scope) -> Data {
         match self {
             Self::Plain(data) | Self::Response(data) => data,
@@ -193,8 +194,8 @@ impl<'s> View<'s> {
     }
 }
 
-/// A result: its own keys, then itself as `data`, `result` and `results`, then what its envelope
-/// says, then itself under the label of the only task that ran.
+/// Looks up a key of a result: its own keys, then itself as `data`, `result`, and `results`, then
+/// keys of its envelope, then itself under the label of the only task that ran.
 fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
     if let Some(value) = slot.known_field(key) {
         return View::Plain(value);
@@ -215,8 +216,8 @@ fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) ->
             let body = is_response(&data).then(|| field(&field(&data, "data")?, key)).flatten();
             match body {
                 Some(value) => View::Plain(value),
-                // What is called like its step is asked for by `results`: more often a key is meant
-                // that is not there.
+                // A key with the name of the step itself does not count here: it more likely refers
+                // to a missing field. `results` provides that access.
                 None if first_task(name.as_ref(), scope).is_some_and(|label| {
                     **label == *key && Some(label) != name.as_ref() && !listed::is_loop(&data)
                 }) =>
@@ -229,9 +230,9 @@ fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) ->
     }
 }
 
-/// What the task with a label gave. After several tasks the result is a map that has every label as
-/// a key, and the first task always runs; so a label that is missing there can only be the first
-/// one's, and then no other ran.
+/// Returns the result of the task with a label. After several tasks, the result is a map with every
+/// label as a key, and the first task always runs. A missing label can therefore only be that of
+/// the first task, and then no other task ran.
 fn labelled(slot: Slot, step: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
     let is_label = first_task(step.as_ref(), scope).is_some_and(|label| **label == *key);
     match result_field(slot.clone(), step.clone(), key, scope) {
@@ -240,12 +241,12 @@ fn labelled(slot: Slot, step: Option<Arc<str>>, key: &str, scope: &Scope) -> Vie
     }
 }
 
-/// The label of a step's first task; a tool by itself is called like its step.
+/// Returns the label of a step's first task. A single tool has the name of its step as its label.
 fn first_task<'s>(step: Option<&'s Arc<str>>, scope: &'s Scope) -> Option<&'s Arc<str>> {
     step.map(|step| scope.tasks.get(step).unwrap_or(step))
 }
 
-/// An entry of the keychain. What was rendered without one is worth nothing.
+/// Looks up a keychain entry. If it is missing, the rendering must be discarded.
 fn secret(keychain: &Keychain, name: &str, scope: &Scope) -> View<'static> {
     match keychain.find(name) {
         Lookup::Found(fields) => View::Secret(Arc::from(name), fields.clone()),
@@ -269,23 +270,24 @@ fn result_view(found: Option<(&Arc<str>, &Slot)>) -> View<'static> {
     }
 }
 
-/// An HTTP response: its own keys, then those of the decoded body.
+/// Looks up a key of an HTTP response: its own keys, then those of the decoded body.
 pub(super) fn response_field(data: &Data, key: &str) -> View<'static> {
     plain(field(data, key).or_else(|| field(&field(data, "data")?, key)))
 }
 
-/// Whether data looks like what the `http` tool returns.
+/// Returns `true` if data has the form of an `http` tool's result.
 pub(super) fn is_response(data: &Data) -> bool {
     data.kind() == ValueKind::Map
         && ["status_code", "headers", "data"].iter().all(|key| field(data, key).is_some())
 }
 
-/// A map's value; a key that is there is found even when its value is null.
+/// Returns the value of a map's key. A present key is found even if its value is null.
 pub(super) fn field(data: &Data, key: &str) -> Option<Data> {
     data.as_object()?.get_value_by_str(key)
 }
 
-/// An item by any key: a place in a list or text, from the end when negative, or a map's key.
+/// Returns an item by any key: an index of a list or text, from the end if negative, or a map's
+/// key.
 pub(super) fn item(data: &Data, key: &Data) -> Data {
     let found = match data.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {

@@ -1,4 +1,4 @@
-//! The compiled form of a template: a tree that owns everything it needs.
+//! Compiled form of a template: a self-contained tree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ pub(super) struct Program {
     pub(super) mentions: BTreeSet<Mention>,
 }
 
-/// Whether the type of what is written survives.
+/// Body of a template: an expression or text.
 pub(super) enum Body {
     /// Exactly one expression, which keeps its type.
     Sole(Expr),
-    /// Anything else, which is text.
+    /// Any other template, which renders to text.
     Text(Vec<Stmt>),
 }
 
-/// A statement of a text.
+/// A statement of a text template.
 pub(super) enum Stmt {
     Raw(Box<str>),
     Emit(Expr),
@@ -38,16 +38,16 @@ pub(super) enum Stmt {
         body: Vec<Stmt>,
     },
     Set(Target, Expr),
-    /// `{% set x %}…{% endset %}`; the expression reads the text as [`CAPTURED`].
+    /// `{% set x %}…{% endset %}`. The expression reads the text as [`CAPTURED`].
     SetBlock(Target, Expr, Vec<Stmt>),
-    /// `{% filter f %}…{% endfilter %}`; the expression reads the text as [`CAPTURED`].
+    /// `{% filter f %}…{% endfilter %}`. The expression reads the text as [`CAPTURED`].
     FilterBlock(Expr, Vec<Stmt>),
     Do(Expr),
     Continue,
     Break,
 }
 
-/// The local name under which a captured text waits for its filter; no author can write it.
+/// Local name that holds captured text for its filter. Authors cannot write it.
 pub(super) const CAPTURED: &str = "";
 
 pub(super) struct For {
@@ -58,7 +58,7 @@ pub(super) struct For {
     pub(super) otherwise: Vec<Stmt>,
 }
 
-/// What an assignment writes.
+/// Target of an assignment.
 pub(super) enum Target {
     Name(Arc<str>),
     Unpack(Vec<Target>),
@@ -70,7 +70,7 @@ pub(super) enum Expr {
     Const(Data),
     /// A name and the keys that follow it.
     Path(Root, Vec<Key>),
-    /// Keys that follow anything else.
+    /// Keys that follow any other expression.
     Get(Box<Expr>, Vec<Key>),
     Slice(Box<Slice>),
     Not(Box<Expr>),
@@ -88,7 +88,7 @@ pub(super) enum Expr {
     Map(Vec<(Expr, Expr)>),
 }
 
-/// A filter or a test and what it is applied to.
+/// A filter or test and its input.
 pub(super) struct Application {
     pub(super) filter: Filter,
     pub(super) input: Expr,
@@ -112,7 +112,7 @@ pub(super) struct Arithmetic {
     pub(super) operator: Operator,
     pub(super) left: Expr,
     pub(super) right: Expr,
-    /// The expression as written, for messages.
+    /// Source text of the expression, for messages.
     pub(super) text: Box<str>,
 }
 
@@ -141,7 +141,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it asks which of two values comes first.
+    /// Returns `true` for comparisons that order their operands.
     pub(super) const fn is_ordering(self) -> bool {
         match self {
             Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual => true,
@@ -150,14 +150,14 @@ impl Comparison {
     }
 }
 
-/// Arguments as written.
+/// Arguments of a call, in source order.
 #[derive(Default)]
 pub(super) struct Arguments {
     pub(super) positional: Vec<Expr>,
     pub(super) named: Vec<(Box<str>, Expr)>,
 }
 
-/// Where a path starts.
+/// Start of a path: a scope known at compile time, or a name.
 pub(super) enum Root {
     Workload,
     Ctx,
@@ -167,11 +167,11 @@ pub(super) enum Root {
     Event,
     Iter,
     Keychain,
-    /// Any other name, or one of the above that the template binds itself.
+    /// Any other name, or one of the above that the template itself binds.
     Name(Arc<str>),
 }
 
-/// One step of a path.
+/// A step of a path.
 pub(super) enum Key {
     Name(Arc<str>),
     Computed(Expr),

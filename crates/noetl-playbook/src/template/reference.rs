@@ -1,4 +1,4 @@
-//! What templates see of a value that is kept beside the log: `_ref`, `_uri` and `_store`.
+//! Reference fields of a value stored as a blob: `_ref`, `_uri`, and `_store`.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use super::Data;
 use super::scope::Scope;
 use super::slot::{Part, Slot, Source};
 
-/// Up to this many bytes a value counts as kept among small ones.
+/// Maximum size in bytes of a value that `_store` reports as `kv`.
 const SMALL_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Digits of a SHA-256 in hexadecimal form.
+/// Number of hexadecimal digits of a SHA-256 digest.
 const DIGEST_DIGITS: usize = 64;
 
-/// A name for a result that is kept beside the log:
-/// `noetl://execution/<id>/result/<step>/<digest>-<bytes>`. The length is part of it, so that what
-/// is read can be checked with nothing but the name at hand.
+/// Formats a reference to a result stored as a blob:
+/// `noetl://execution/<id>/result/<step>/<digest>-<bytes>`. Includes the size, so that a reader can
+/// validate the content with the reference alone.
 pub fn result_ref(execution: ExecutionId, step: &str, blob: &BlobRef) -> String {
     format!("noetl://execution/{execution}/result/{step}/{}-{}", blob.digest, blob.bytes)
 }
 
-/// The content such a name stands for; `None` for any other text.
+/// Parses a reference to a blob. Returns `None` for any other text.
 pub fn blob_of_ref(text: &str) -> Option<BlobRef> {
     let (_, last) = text.strip_prefix("noetl://execution/")?.rsplit_once('/')?;
     let (digest, bytes) = last.rsplit_once('-')?;
@@ -36,7 +36,7 @@ pub fn blob_of_ref(text: &str) -> Option<BlobRef> {
     })
 }
 
-/// `_ref`, `_uri` or `_store` of a result; none for a value that is in the log itself.
+/// Returns `_ref`, `_uri`, or `_store` of a result, or `None` for a value in the log itself.
 pub(super) fn field(
     slot: &Slot,
     step: Option<&Arc<str>>,
@@ -45,7 +45,7 @@ pub(super) fn field(
 ) -> Option<Data> {
     let blob = blob_of(slot).filter(|_| is_field(key))?;
     Some(match key {
-        // Other engines name a place by size, and authors compare with their names.
+        // Other engines name the storage by size, and authors compare with their names.
         "_store" if blob.bytes <= SMALL_BYTES_MAX => Data::from("kv"),
         "_store" => Data::from("disk"),
         _ => {
@@ -59,7 +59,8 @@ fn is_field(key: &str) -> bool {
     matches!(key, "_ref" | "_uri" | "_store")
 }
 
-/// Whether this key of a value is known from where the value is, so that it need not be read.
+/// Returns `true` if this key of a value follows from its reference, so that the value need not be
+/// loaded.
 pub fn is_reference(slot: &Slot, key: &str) -> bool {
     is_field(key) && blob_of(slot).is_some()
 }

@@ -1,4 +1,4 @@
-//! What a template can see.
+//! Values that a template can see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,52 +11,53 @@ use super::loaded::Reach;
 use super::slot::Slot;
 use super::{Data, Names};
 
-/// What a template can see. Cheap to build: every part is shared.
+/// Values that a template can see. Cheap to build, because every part is shared.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     pub workload: Arc<Names>,
     pub ctx: Arc<Names>,
-    /// Newest result of each completed step, by name.
+    /// Latest result of each completed step, by name.
     pub results: Arc<Names>,
-    /// The label of the first task of each step that is a pipeline: when no other ran, the step's
-    /// result is what that one gave.
+    /// Label of the first task of each step that is a pipeline. If no other task ran, the step's
+    /// result is the result of that task.
     pub tasks: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    /// The step whose `set` and arcs are rendered, with its result: before the result is recorded,
-    /// and without copying the other results to put it among them.
+    /// Name and result of the step whose `set` and arcs are rendered. Separate, because the result
+    /// is not recorded yet, and adding it to `results` would copy them.
     pub own: Option<(Arc<str>, Slot)>,
-    /// Names this visit set with `step.*`.
+    /// Variables that this step run set with `step.*`.
     pub step: Arc<Names>,
-    /// The completed step's output, in `set` and arcs.
+    /// Output of the completed step, in `set` and arcs.
     pub output: Option<Output>,
-    /// `event.name`: `step.done`, `loop.done` or `step.failed`, in `set` and arcs.
+    /// `event.name`: `step.done`, `loop.done`, or `step.failed`, in `set` and arcs.
     pub event: Option<&'static str>,
-    /// The loop's iteration: `iter.*`, the item under its own name, and its place.
+    /// Loop iteration: `iter.*`, the item under its own name, and its index.
     pub iteration: Option<Iteration>,
     /// Results of a pipeline's earlier tasks, by label.
     pub labels: Arc<Names>,
-    /// The task of a pipeline that is run: `_task`, `_attempt`, `_prev`.
+    /// Current task of a pipeline: `_task`, `_attempt`, `_prev`.
     pub task: Option<TaskScope>,
     /// Data of the step whose arc led here, as `result` in a tool's `input`.
     pub previous: Option<Slot>,
-    /// The request's payload as `payload` and `input`; only while the workload is rendered.
+    /// Payload of the request as `payload` and `input`. Present only while the workload is
+    /// rendered.
     pub payload: Option<Data>,
-    /// The playbook's root `spec`.
+    /// Root `spec` of the playbook.
     pub spec: Option<Data>,
     pub identity: Identity,
-    /// Secrets by the names the playbook declares; only where a worker renders.
+    /// Secrets by declared name. Present only where a worker renders.
     pub keychain: Option<Arc<Keychain>>,
-    /// What `env` shows: an allow-list.
+    /// Environment variables visible as `env`, restricted to an allowlist.
     pub env: Arc<BTreeMap<String, String>>,
-    /// What `now()` answers.
+    /// Time that `now()` returns.
     pub now: Timestamp,
-    /// What `uuid4()` is made from.
+    /// Source of `uuid4()` and of retry jitter.
     pub entropy: Entropy,
-    /// How values are found that are not in memory.
+    /// Access to values that are not in memory.
     pub reach: Reach,
 }
 
 impl Scope {
-    /// The newest result of a step.
+    /// Returns the latest result of a step.
     pub fn result(&self, step: &str) -> Option<&Slot> {
         self.named_result(step).map(|(_, slot)| slot)
     }
@@ -69,50 +70,50 @@ impl Scope {
     }
 }
 
-/// One iteration of a loop, as templates see it.
+/// A loop iteration as templates see it.
 #[derive(Debug, Clone)]
 pub struct Iteration {
     pub name: Arc<str>,
     pub item: Slot,
-    /// Its place, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
-    /// How many there are; `None` while rows are still being claimed.
+    /// Number of items. `None` while rows are still being claimed.
     pub total: Option<u32>,
-    /// What the iteration set with `iter.*`.
+    /// Variables that the iteration set with `iter.*`.
     pub vars: Arc<Names>,
 }
 
-/// The task of a pipeline that is run.
+/// Current task of a pipeline.
 #[derive(Debug, Clone)]
 pub struct TaskScope {
     pub label: Arc<str>,
-    /// Which run of it this is since it was entered, from 1.
+    /// Attempt since the task was entered, from 1.
     pub attempt: u32,
     /// Data of the task that ran before it.
     pub previous: Option<Slot>,
-    /// What the pipeline set with `iter.*`, over what its iteration began with.
+    /// Variables set with `iter.*`: those of the pipeline, over the initial ones of the iteration.
     pub iter: Arc<Names>,
-    /// How long the run took, once it ended.
+    /// Duration of the run in milliseconds. `None` until it has ended.
     pub duration_ms: Option<u64>,
 }
 
-/// A source of numbers for `uuid4()`: clones draw from one sequence, and the same seed gives the
-/// same sequence.
+/// Deterministic source of random numbers. Clones share a sequence, and equal seeds yield equal
+/// sequences.
 #[derive(Debug, Clone, Default)]
 pub struct Entropy(Arc<AtomicU64>);
 
 impl Entropy {
-    /// The sequence of this seed.
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(AtomicU64::new(seed)))
     }
 
-    /// How far the sequence was drawn.
+    /// Returns the current position in the sequence.
     pub fn position(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Goes back to a position, so that the same numbers are drawn again.
+    /// Rewinds to a position, so that the same numbers are drawn again.
     pub fn rewind(&self, to: u64) {
         self.0.store(to, Ordering::Relaxed);
     }
@@ -121,9 +122,9 @@ impl Entropy {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The next number of the sequence as a part of 1, below 1.
+    /// Draws the next number of the sequence as a fraction: at least 0 and below 1.
     pub fn chance(&self) -> f64 {
-        /// The bits a float holds exactly.
+        /// Number of bits that a float represents exactly.
         const BITS: u32 = 53;
         let bits = super::function::mix(self.draw()) >> (u64::BITS - BITS);
         #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
@@ -132,24 +133,25 @@ impl Entropy {
     }
 }
 
-/// A step's output envelope.
+/// Output envelope of a step or task.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// The tool's data; none when it failed without any.
+    /// Data of the tool. Null if it failed without any.
     pub data: Slot,
     pub failure: Option<Arc<Failure>>,
-    /// Whether the envelope's keys come before the data's: in the rules of a policy.
+    /// Whether the envelope's keys take precedence over the data's, as in policy rules.
     pub envelope_first: bool,
 }
 
-/// Identity names: `execution_id`, `catalog_id`, `path`, `version`, `job`, `parent_execution_id`.
+/// Execution identity: `execution_id`, `catalog_id`, `path`, `version`, `job`,
+/// `parent_execution_id`.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub execution: ExecutionId,
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub version: u32,
-    /// The execution that started it.
+    /// Parent execution, if any.
     pub parent: Option<ExecutionId>,
 }
 

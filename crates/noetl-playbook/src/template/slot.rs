@@ -1,7 +1,7 @@
-//! Values that a scope names and that need not be in memory.
+//! Named values that need not be in memory.
 //!
-//! A scope's names lead to slots. A small value is held; of a large one only its place is known,
-//! and a template that touches it finds it among what was [`Loaded`], or notes that it is needed.
+//! A scope's names refer to slots. Small values are inline. Large values are references, and a
+//! template that reads one finds it in [`Loaded`] or records that it is needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,17 +12,17 @@ use serde_json::{Map, Value};
 use super::Data;
 use super::json::from_json;
 
-/// A named value: here, or elsewhere.
+/// A named value: inline or by reference.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Slot {
-    /// In memory.
+    /// Inline value, held in memory.
     Held(Data),
-    /// Somewhere else.
+    /// Value to be loaded on demand.
     Away(Arc<Away>),
 }
 
 impl Default for Slot {
-    /// Null, held.
+    /// Returns an inline null.
     fn default() -> Self {
         Self::Held(Data::from(()))
     }
@@ -34,55 +34,55 @@ impl From<Data> for Slot {
     }
 }
 
-/// A value that is put together from what several places hold.
+/// A value merged from several parts, at least one of which is not in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Away {
-    /// Written one over the other, in this order. Never empty.
+    /// Parts in the order in which they overwrite each other. Never empty.
     pub parts: Vec<Part>,
 }
 
-/// One write to a value.
+/// A write to a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Where below the value it was written; empty for the whole.
+    /// Path below the value. Empty for the whole value.
     pub path: Vec<Arc<str>>,
     pub source: Source,
 }
 
-/// What was written, or where it is.
+/// Written value, or a reference to it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// In memory.
+    /// Inline value, held in memory.
     Held(Data),
-    /// In an event of the execution's log.
+    /// Value in an event of the execution's log.
     Event {
-        /// The event's place in the log.
+        /// Sequence number of the event.
         seq: Seq,
-        /// Which of the event's named values; `None` for an event that holds one.
+        /// Name of the value within the event. `None` for an event with a single value.
         key: Option<Arc<str>>,
-        /// Its rough size in memory.
+        /// Approximate size in memory, in bytes.
         bytes: u64,
     },
-    /// In a blob.
+    /// Value in a blob.
     Blob {
         reference: Arc<BlobRef>,
-        /// Top-level fields of the value that are known without reading it: a map, or null.
+        /// Top-level fields known without loading the value: a map, or null.
         fields: Data,
     },
-    /// A list, each item of which is somewhere.
+    /// A list whose items are inline or references.
     List(Arc<Gathered>),
 }
 
-/// Values gathered into a list without being copied.
+/// Values gathered into a list without copying.
 #[derive(Debug, Default)]
 pub struct Gathered {
     items: Vec<Slot>,
-    /// The list itself, once it was asked for; only if all of it is held.
+    /// Cached list. `None` inside if an item is not in memory.
     whole: OnceLock<Option<Data>>,
 }
 
 impl Gathered {
-    /// These values, in this order.
+    /// Creates a list of these values, in this order.
     pub fn new(items: Vec<Slot>) -> Self {
         Self { items, whole: OnceLock::new() }
     }
@@ -91,7 +91,7 @@ impl Gathered {
         &self.items
     }
 
-    /// The list, if all of it is in memory.
+    /// Returns the list if all items are in memory.
     pub fn held(&self) -> Option<Data> {
         let gather = || {
             let held = self.items.iter().map(|item| match item {
@@ -110,20 +110,20 @@ impl PartialEq for Gathered {
     }
 }
 
-/// Something to load: an event of the execution's log, or a blob.
+/// Reference to a value to load: an event of the execution's log, or a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Event {
-        /// Its place in the log.
+        /// Sequence number of the event.
         seq: Seq,
-        /// A rough size of the values in it that are needed.
+        /// Approximate size of the needed values in bytes.
         bytes: u64,
     },
     Blob(Arc<BlobRef>),
 }
 
 impl Place {
-    /// A rough size of what is needed of it.
+    /// Returns the approximate size of the needed data in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Event { bytes, .. } => *bytes,
@@ -131,7 +131,7 @@ impl Place {
         }
     }
 
-    /// Whether it is the same event or blob.
+    /// Returns `true` if both refer to the same event or blob.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Event { seq, .. }, Self::Event { seq: other, .. }) => seq == other,
@@ -142,12 +142,13 @@ impl Place {
 }
 
 impl Slot {
-    /// A value that one place holds.
+    /// Creates a slot for a value with a single source.
     pub fn away(source: Source) -> Self {
         Self::Away(Arc::new(Away { parts: vec![Part { path: Vec::new(), source }] }))
     }
 
-    /// A field that is known although the value itself may not be here. `None` says nothing.
+    /// Returns a field that is known without loading the value. `None` does not mean that it is
+    /// missing.
     pub fn known_field(&self, key: &str) -> Option<Data> {
         let Self::Away(away) = self else { return None };
         match away.parts.as_slice() {
@@ -162,13 +163,13 @@ impl Slot {
         }
     }
 
-    /// A map of these fields, each of them somewhere.
+    /// Creates a map of fields, each inline or by reference.
     pub fn fields(fields: impl IntoIterator<Item = (Arc<str>, Source)>) -> Self {
         let part = |(name, source)| Part { path: vec![name], source };
         Self::Away(Arc::new(Away { parts: fields.into_iter().map(part).collect() }))
     }
 
-    /// Places that hold parts of it.
+    /// Returns the references to load for the value.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         let parts = match self {
             Self::Held(_) => [].as_slice(),
@@ -181,7 +182,8 @@ impl Slot {
         places.into_iter()
     }
 
-    /// The slot after `source` was written at `path` below it, with maps made on the way.
+    /// Returns the slot after a write of `source` at `path`. Creates objects along the path as
+    /// needed.
     #[must_use]
     pub fn written(self, path: &[&str], source: Source) -> Self {
         if path.is_empty() {
@@ -210,8 +212,8 @@ impl Slot {
     }
 }
 
-/// Adds a write. What it hides is forgotten, so that parts stay as few as there are paths; it takes
-/// the place of the first of them, since a key stays where it was first written.
+/// Adds a write and removes the writes it hides, so that there is at most one part per path. The
+/// new part replaces the first hidden one, because a key stays at the position of its first write.
 fn overwrite(parts: &mut Vec<Part>, part: Part) {
     let hidden = |old: &Part| old.path.starts_with(&part.path);
     let first = parts.iter().position(hidden).unwrap_or(parts.len());
@@ -228,7 +230,7 @@ impl Source {
         }
     }
 
-    /// Everything that has to be loaded for it.
+    /// Adds all references to load for the source.
     fn add_places(&self, places: &mut Vec<Place>) {
         match self {
             Self::List(gathered) if gathered.held().is_none() => {
@@ -238,7 +240,7 @@ impl Source {
         }
     }
 
-    /// What has to be loaded for it, if it is in one place.
+    /// Returns the reference to load for the source, if it is a single one.
     pub(super) fn place(&self) -> Option<Place> {
         match self {
             Self::Held(_) | Self::List(_) => None,
@@ -248,7 +250,7 @@ impl Source {
     }
 }
 
-/// What the writes come to; `values` are those of the parts.
+/// Merges writes to a value. `values` are the values of `parts`.
 pub(super) fn merged(parts: &[Part], values: &[Data]) -> Data {
     let mut root = Value::Object(Map::new());
     for (part, data) in parts.iter().zip(values) {
@@ -274,7 +276,8 @@ fn put(root: &mut Value, path: &[Arc<str>], value: Value) {
     *at = value;
 }
 
-/// The JSON a value was made from, of any size; what no JSON made is null.
+/// Returns the JSON that a value was created from, without a size limit. A value without a JSON
+/// form becomes null.
 pub fn exact_json(data: &Data) -> Value {
     serde_json::to_value(data).unwrap_or(Value::Null)
 }

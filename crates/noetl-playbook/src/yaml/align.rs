@@ -1,13 +1,13 @@
-//! From a position inside a text to its position in the file.
+//! Maps positions inside a scalar to positions in the file.
 //!
-//! A text is not always a slice of the file: quotes are escaped, block scalars lose their
-//! indentation, folded ones their line breaks. [`locate`] walks both side by side; where they part
-//! in a way it does not expect it answers with the beginning of the text, which is never wrong.
+//! A scalar is not always a slice of the file: quotes are escaped, block scalars lose their
+//! indentation, and folded ones their line breaks. [`locate`] walks both in parallel. Where they
+//! differ unexpectedly, it returns the start of the scalar, which is always a valid position.
 
 use super::node::{Place, Style};
 use super::source::Source;
 
-/// Where the character at `line` and `column` (from 1) of a text stands in the file.
+/// Returns the file position of the character at `line` and `column` (from 1) of a scalar.
 pub(crate) fn locate(
     source: &Source<'_>,
     at: Place,
@@ -22,7 +22,7 @@ pub(crate) fn locate(
         walk.indent = at.column;
     }
     let mut value = value.chars().peekable();
-    // The parser places a block scalar at its first line that is not empty.
+    // The parser positions a block scalar at its first nonempty line.
     let mut index = 0;
     while matches!(style, Style::Literal | Style::Folded) && walk.peek() != Some('\n') {
         if value.next_if_eq(&'\n').is_none() {
@@ -39,11 +39,11 @@ pub(crate) fn locate(
             return at;
         }
     }
-    // The very end of the text: a template that is cut short ends here.
+    // The end of the text, where an incomplete template ends.
     walk.place
 }
 
-/// Characters before `line` and `column`; none when the text has no such line.
+/// Returns the number of characters before `line` and `column`, or `None` if there is no such line.
 fn offset(value: &str, line: usize, column: usize) -> Option<usize> {
     let before = line.checked_sub(1)?;
     let start: usize =
@@ -51,17 +51,17 @@ fn offset(value: &str, line: usize, column: usize) -> Option<usize> {
     (value.matches('\n').count() >= before).then(|| start + column.saturating_sub(1))
 }
 
-/// A walk along the file.
+/// A position that moves along the file.
 struct Walk<'t> {
     rest: std::iter::Peekable<std::str::Chars<'t>>,
     place: Place,
     style: Style,
-    /// Column at which the lines of a block scalar begin.
+    /// Column at which the lines of a block scalar start.
     indent: u32,
 }
 
 impl<'t> Walk<'t> {
-    /// Stands at the first character of the content, behind anchor, tag and quote.
+    /// Creates a walk at the first character of the content, after anchor, tag, and quote.
     fn begin(source: &Source<'t>, at: Place, style: Style) -> Self {
         let mut walk =
             Self { rest: source.rest(at).chars().peekable(), place: at, style, indent: 1 };
@@ -104,7 +104,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Skips what stands in the file but not in the text: indentation, folded breaks.
+    /// Skips characters that are in the file but not in the text: indentation and folded line
+    /// breaks.
     fn reach(&mut self, wanted: char) {
         if matches!(self.style, Style::Literal | Style::Folded) {
             while self.place.column < self.indent && self.peek() == Some(' ') {
@@ -116,7 +117,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Takes one character of the text; false when the file says something else.
+    /// Consumes a character of the text. Returns `false` if the file does not match.
     fn take(&mut self, wanted: char) -> bool {
         match (self.style, self.peek()) {
             (Style::Double, Some('\\')) => self.escape(wanted),
@@ -125,7 +126,7 @@ impl<'t> Walk<'t> {
                 self.step() == Some('\'')
             }
             (_, Some(found)) if found == wanted => self.step().is_some(),
-            // A folded break is a space, a blank line a break.
+            // A folded line break is a space, and a blank line is a line break.
             (_, Some(found)) if found.is_whitespace() && wanted.is_whitespace() => {
                 self.skip_blank();
                 true
@@ -140,7 +141,7 @@ impl<'t> Walk<'t> {
             Some('x') => 2,
             Some('u') => 4,
             Some('U') => 8,
-            // A line continued without a space in between.
+            // Line continuation without a space.
             Some('\n') => {
                 self.skip_blank();
                 return self.take(wanted);

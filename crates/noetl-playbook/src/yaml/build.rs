@@ -1,4 +1,4 @@
-//! From the parser's events to the tree.
+//! Builds the tree from the parser's events.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,14 +12,13 @@ use super::{ALIAS_BYTES_MAX, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_BYTES_MAX, NOD
 use super::{scalar, syntax};
 use crate::findings::Findings;
 
-/// Reads the only document of a text. None when it cannot be read at all; duplicate keys and the
-/// like are reported and the reading goes on.
+/// Parses the only document of a text. Returns `None` on a fatal error; reports others, such as
+/// duplicate keys, and continues.
 pub(crate) fn read(source: &Source<'_>, findings: &mut Findings) -> Option<Node> {
     read_up_to(NODES_MAX, source, findings)
 }
 
-/// As [`read`], with a limit on values of the caller's choice, so that it can be tested without
-/// millions of them.
+/// Like [`read`], but with a custom limit on values, so that tests don't need millions of them.
 pub(super) fn read_up_to(
     nodes_max: usize,
     source: &Source<'_>,
@@ -58,7 +57,7 @@ pub(super) fn read_up_to(
     builder.document().ok()
 }
 
-/// A parser's marker as a place; the parser counts columns from 0.
+/// Converts a parser's marker to a position. The parser counts columns from 0.
 pub(super) fn place(mark: &Marker) -> Place {
     Place {
         line: u32::try_from(mark.line()).unwrap_or(u32::MAX).max(1),
@@ -66,7 +65,7 @@ pub(super) fn place(mark: &Marker) -> Place {
     }
 }
 
-/// The first character that YAML forbids everywhere. The parser would take a NUL for the end.
+/// Finds the first character that YAML forbids everywhere. The parser would treat a NUL as the end.
 fn control_character(text: &str) -> Option<Place> {
     let forbidden = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
     let offset = text.bytes().position(|byte| forbidden(&byte))?;
@@ -81,16 +80,16 @@ fn control_character(text: &str) -> Option<Place> {
     })
 }
 
-/// The reason has been reported; nothing further can be read.
+/// Fatal error that has already been reported.
 struct Stop;
 
-/// A finished node and the number of levels it spans.
+/// A finished node and its height in levels.
 struct Built {
     node: Node,
     height: usize,
 }
 
-/// What an alias stands for and what unfolding it costs.
+/// Target of an alias and its expansion cost.
 struct Anchor {
     built: Built,
     nodes: usize,
@@ -156,7 +155,7 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    /// Builds the node that `event` begins, `depth` levels below the root.
+    /// Builds the node that starts with `event`, `depth` levels below the root.
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Built, Stop> {
         let at = place(&span.start);
         if depth >= DEPTH_MAX {
@@ -204,7 +203,7 @@ impl<'t> Builder<'t, '_> {
             return Err(Stop);
         };
         let built = Built { node: anchor.built.node.clone(), height: anchor.built.height };
-        // The alias itself was counted as one.
+        // The alias itself has already been counted as one value.
         self.nodes += anchor.nodes - 1;
         self.bytes += anchor.bytes;
         self.alias_nodes += anchor.nodes;
@@ -249,7 +248,7 @@ impl<'t> Builder<'t, '_> {
         let kind = match tag {
             None => scalar::untagged(text, style),
             Some(tag) if tag.is_yaml_core_schema() => scalar::tagged(&tag.suffix, text, style),
-            // A lone `!` says: take it as it is written.
+            // A lone `!` means that the scalar is text as written.
             Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => {
                 Ok(Kind::Text(Rc::from(text), style))
             }
@@ -321,7 +320,7 @@ impl<'t> Builder<'t, '_> {
         Ok(Built { node: Node { kind, at }, height: height + 1 })
     }
 
-    /// The text of a key; none when it is a list, a mapping or nothing.
+    /// Returns the text of a key, or `None` if it is a list, a mapping, or empty.
     fn key(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Option<Rc<str>>, Stop> {
         if let Event::Scalar(text, style, 0, None) = &event {
             let empty = text.is_empty() && *style == ScalarStyle::Plain;
@@ -374,8 +373,8 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    /// `key: {{ x }}` without quotes is a mapping whose key is a mapping. Says so, and goes on with
-    /// the text its author meant.
+    /// Reports an unquoted `key: {{ x }}`, which YAML parses as a mapping with a mapping as its
+    /// key. Returns the text that the author intended.
     fn bare_template(&mut self, at: Place) -> Kind {
         let rest = self.source.rest(at);
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];

@@ -1,26 +1,27 @@
-//! The entries of one mapping while it is read.
+//! Entries of a mapping during parsing.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::node::{Key, Node, Place};
 
-/// Mappings up to this size are searched for duplicates key by key; a hash table costs more.
+/// Maximum size of mappings that are searched linearly for duplicates. For them, a hash table costs
+/// more.
 const SMALL_MAP: usize = 16;
 
-/// The entries of a mapping being read.
+/// Entries of a mapping during parsing.
 #[derive(Default)]
 pub(super) struct Entries {
     list: Vec<(Key, Node)>,
     places: HashMap<Rc<str>, Place>,
-    /// Mappings that `<<` names, in the order they count.
+    /// Mappings merged with `<<`, in order of precedence.
     pub(super) inherited: Vec<Rc<Vec<(Key, Node)>>>,
-    /// Whether a key was itself a mapping, as in `{{ x }}` without quotes.
+    /// Whether a key was itself a mapping, as in an unquoted `{{ x }}`.
     pub(super) bare_template: bool,
 }
 
 impl Entries {
-    /// Where a key was written, if it was.
+    /// Returns the position of a key, if present.
     pub(super) fn place_of(&self, name: &str) -> Option<Place> {
         if self.list.len() <= SMALL_MAP {
             let mut keys = self.list.iter().map(|(key, _)| key);
@@ -29,7 +30,7 @@ impl Entries {
         self.places.get(name).copied()
     }
 
-    /// Adds an entry whose key is new.
+    /// Adds an entry with a new key.
     pub(super) fn push(&mut self, key: Key, value: Node) {
         if self.list.len() == SMALL_MAP {
             let known = self.list.iter().map(|(key, _)| (Rc::clone(&key.name), key.at));
@@ -41,7 +42,7 @@ impl Entries {
         self.list.push((key, value));
     }
 
-    /// All entries: those written out, then those merged in, earlier ones first.
+    /// Returns all entries: explicit ones, then merged ones, earlier maps first.
     pub(super) fn finish(mut self) -> Vec<(Key, Node)> {
         for inherited in std::mem::take(&mut self.inherited) {
             for (key, value) in inherited.iter() {

@@ -1,60 +1,59 @@
-//! The tree that a document is read into.
+//! Syntax tree of a document.
 
 use std::rc::Rc;
 
-/// Where something was written.
+/// Position in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub(crate) line: u32,
     /// Column in characters, from 1.
     pub(crate) column: u32,
 }
 
 impl Place {
-    /// The first character of a document.
+    /// Position of the first character.
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
 
-/// One value of the document. Cheap to clone: everything below is shared, as aliases need it.
+/// A value of the document. Cheap to clone, because its content is shared, as aliases require.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) at: Place,
 }
 
-/// What a value is.
+/// Content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
-    /// `null`, `~` or nothing at all.
+    /// `null`, `~`, or an empty value.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// A whole number that fits `i64`.
+    /// An integer that fits `i64`.
     Int(i64),
-    /// A whole number above `i64::MAX`.
+    /// An integer above `i64::MAX`.
     Large(u64),
-    /// Any other number, `.inf` and `.nan` included.
+    /// Any other number, including `.inf` and `.nan`.
     Float(f64),
-    /// Text and how it was written.
+    /// Text with escapes resolved, and its style.
     Text(Rc<str>, Style),
     List(Rc<Vec<Node>>),
     /// A mapping in document order, without duplicate keys.
     Map(Rc<Vec<(Key, Node)>>),
 }
 
-/// How a text was written, which decides how positions inside it map to the file.
+/// Style of a text, which determines how positions inside it map to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Without quotes.
+    /// Unquoted, on one or more lines.
     Plain,
-    /// `'…'`.
+    /// Single-quoted, as in `'…'`.
     Single,
-    /// `"…"`.
+    /// Double-quoted, as in `"…"`.
     Double,
-    /// `|`.
+    /// Block style with `|`, which keeps line breaks.
     Literal,
-    /// `>`.
+    /// Block style with `>`, which folds line breaks.
     Folded,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct Key {
 }
 
 impl Node {
-    /// Its text, if it is text.
+    /// Returns the text, or `None` if the value is not text.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Text(text, _) => Some(text),
@@ -74,12 +73,12 @@ impl Node {
         }
     }
 
-    /// Whether it is `null` or nothing.
+    /// Returns `true` if the value is `null` or empty.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.kind, Kind::Null)
     }
 
-    /// Its entries, if it is a mapping.
+    /// Returns the entries, or `None` if the value is not a mapping.
     pub(crate) fn entries(&self) -> Option<&[(Key, Node)]> {
         match &self.kind {
             Kind::Map(entries) => Some(entries),
@@ -87,7 +86,7 @@ impl Node {
         }
     }
 
-    /// Its items, if it is a list.
+    /// Returns the items, or `None` if the value is not a list.
     pub(crate) fn items(&self) -> Option<&[Node]> {
         match &self.kind {
             Kind::List(items) => Some(items),
@@ -95,13 +94,13 @@ impl Node {
         }
     }
 
-    /// The value under a key, if it is a mapping that has it.
+    /// Returns the value of a key, or `None` if it is missing or the value is not a mapping.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         let mut entries = self.entries()?.iter();
         entries.find(|(key, _)| &*key.name == name).map(|(_, value)| value)
     }
 
-    /// What it is, for messages: `a mapping`, `a number`.
+    /// Describes the type for messages: `a mapping`, `a number`.
     pub(crate) fn described(&self) -> &'static str {
         match self.kind {
             Kind::Null => "nothing",

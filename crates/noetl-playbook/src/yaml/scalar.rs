@@ -1,22 +1,22 @@
-//! Scalars by the YAML 1.2 core schema.
+//! Scalars of the YAML 1.2 core schema.
 
 use std::rc::Rc;
 
 use super::node::{Kind, Style};
 
-/// A scalar that is not what its tag or its digits say.
+/// Error for a scalar that does not match its tag, or a number that does not fit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit {
     pub(super) message: String,
     pub(super) help: &'static str,
 }
 
-/// The value of an untagged scalar.
+/// Parses a scalar without a tag.
 pub(super) fn untagged(text: &str, style: Style) -> Result<Kind, Unfit> {
     if style == Style::Plain { plain(text) } else { Ok(Kind::Text(Rc::from(text), style)) }
 }
 
-/// The value of a scalar with the core tag `!!name`.
+/// Parses a scalar with the core tag `!!name`.
 pub(super) fn tagged(name: &str, text: &str, style: Style) -> Result<Kind, Unfit> {
     if name == "str" {
         return Ok(Kind::Text(Rc::from(text), style));
@@ -35,7 +35,7 @@ pub(super) fn tagged(name: &str, text: &str, style: Style) -> Result<Kind, Unfit
     }
 }
 
-/// The refusal of a tag this reader does not know.
+/// Returns the error for an unknown tag.
 pub(super) fn unknown(tag: &str) -> Unfit {
     Unfit {
         message: format!("the tag '{tag}' is not known here"),
@@ -68,7 +68,7 @@ fn plain(text: &str) -> Result<Kind, Unfit> {
     Ok(kind)
 }
 
-/// The number a plain scalar spells, if it spells one.
+/// Parses a plain scalar as a number. Returns `None` if it is not one.
 fn plain_number(text: &str) -> Result<Option<Kind>, Unfit> {
     let first = text.as_bytes().first().copied().unwrap_or(b' ');
     if !(first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.')) {

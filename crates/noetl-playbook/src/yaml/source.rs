@@ -1,11 +1,11 @@
-//! The text of a document, addressed by line and column.
+//! Text of a document, addressed by line and column.
 
 use std::cell::OnceCell;
 
 use super::node::Place;
 
-/// A document's text. Line starts are found once, the first time a place is asked for, because
-/// only documents with mistakes need them.
+/// Text of a document. Line starts are computed on first use, because only documents with mistakes
+/// need them.
 #[derive(Debug)]
 pub(crate) struct Source<'t> {
     text: &'t str,
@@ -21,14 +21,14 @@ impl<'t> Source<'t> {
         self.text
     }
 
-    /// The text of a line without its break; empty past the end.
+    /// Returns a line without its line break; empty past the end.
     pub(crate) fn line(&self, line: u32) -> &'t str {
         let rest = self.starting_at(line);
         let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
         &rest[..end]
     }
 
-    /// Everything from a place on; empty past the end.
+    /// Returns the text from a position on; empty past the end.
     pub(crate) fn rest(&self, place: Place) -> &'t str {
         let rest = self.starting_at(place.line);
         let skipped = usize::try_from(place.column.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -43,7 +43,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Byte offsets at which lines begin. A lone carriage return ends a line, as YAML has it.
+/// Returns the byte offsets of line starts. A lone carriage return ends a line, as YAML specifies.
 fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let ends = bytes.iter().enumerate().filter(|(at, byte)| match byte {

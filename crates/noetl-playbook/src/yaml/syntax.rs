@@ -1,4 +1,4 @@
-//! What broken syntax means and what its author probably wanted.
+//! Reports syntax errors with a likely correction.
 
 use saphyr_parser::ScanError;
 
@@ -7,7 +7,7 @@ use super::node::Place;
 use super::source::Source;
 use crate::findings::Findings;
 
-/// Reports what the parser stumbled over.
+/// Reports an error of the parser.
 pub(super) fn report(error: &ScanError, source: &Source<'_>, findings: &mut Findings) {
     let mark = error.marker();
     let mut at = super::build::place(mark);
@@ -32,14 +32,14 @@ pub(super) fn report(error: &ScanError, source: &Source<'_>, findings: &mut Find
     findings.error("E000", at, "", message, help);
 }
 
-/// Reports a document that is nested too deep.
+/// Reports a document that is nested too deeply.
 pub(super) fn too_deep(at: Place, findings: &mut Findings) {
     let message = format!("the document is nested deeper than {DEPTH_MAX} levels");
     findings.error("E007", at, "", message, "make it flatter");
 }
 
-/// Whether the line, or the one before it, has a value that begins with `{{` outside quotes: YAML
-/// takes it for two nested mappings.
+/// Returns `true` if the line, or the one before it, has an unquoted value that starts with `{{`.
+/// YAML parses it as two nested mappings.
 fn has_bare_template(source: &Source<'_>, line: u32) -> bool {
     let bare = |line: &str| {
         let line = line.trim_start();

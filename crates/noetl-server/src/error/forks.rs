@@ -1,4 +1,4 @@
-//! Why an execution was not run again.
+//! Error responses for forks, retries, and reruns of an execution.
 
 use noetl_control::ForkError;
 

@@ -1,4 +1,4 @@
-//! How what is kept can fail.
+//! Error responses for credentials, variables, results, dead letters, and objects.
 
 use axum::http::StatusCode;
 use noetl_control::{CredentialError, DeadLetterError, KeepError, ObjectError, ResolveError};
@@ -23,11 +23,11 @@ impl From<CredentialError> for ApiError {
             }
             CredentialError::NoKey => Self::unavailable("no_encryption_key", message),
             CredentialError::Unrecorded(_) | CredentialError::ChangeUnrecorded(_) => {
-                error!(cause = chain(&failure), "the use of a secret could not be recorded");
+                error!(cause = chain(&failure), "failed to write secret audit record");
                 Self::unavailable("secret_audit_unavailable", message)
             }
             CredentialError::Sealed { .. } => {
-                error!(cause = chain(&failure), "a credential is not usable");
+                error!(cause = chain(&failure), "failed to decrypt credential");
                 Self::refused(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "credential_unreadable",
@@ -91,7 +91,7 @@ impl From<ObjectError> for ApiError {
             }
             ObjectError::Key => Self::invalid("invalid_key", message),
             ObjectError::Damaged { .. } => {
-                error!(cause = message, "something that is kept is damaged");
+                error!(cause = message, "stored object is damaged");
                 Self::internal(message)
             }
             ObjectError::Store(failure) => failure.into(),

@@ -1,4 +1,4 @@
-//! What a tenant has too much of, and what comes too fast.
+//! Error responses for quotas and rate limits.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::ApiError;
 use crate::http::pace::TooSlow;
 
 impl ApiError {
-    /// A body whose sender was too slow.
+    /// Creates the 408 error for a body that arrived too slowly.
     pub(crate) fn too_slow(slow: &TooSlow) -> Self {
         Self::refused(StatusCode::REQUEST_TIMEOUT, "body_too_slow", slow.to_string())
     }
 
-    /// Something that may be asked again after a while.
+    /// Creates a 429 error with a `Retry-After` of `after`.
     pub(crate) fn too_many(code: &'static str, message: String, after: Duration) -> Self {
         let refused = Self::refused(StatusCode::TOO_MANY_REQUESTS, code, message);
-        // Whole seconds, none of them too few.
+        // Rounds up to whole seconds.
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
         Self { again: Some(seconds.max(1)), ..refused }
     }

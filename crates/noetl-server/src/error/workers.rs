@@ -1,4 +1,4 @@
-//! What workers elsewhere and operators can meet.
+//! Error responses for remote workers and operators.
 
 use axum::http::StatusCode;
 use noetl_control::{CallbackError, ClaimError, ContentError, LeaseError, WorkerError};
@@ -58,11 +58,11 @@ impl From<ContentError> for ApiError {
                 Self::not_found("content_not_found", message)
             }
             ContentError::Place(BlobError::Corrupt { .. }) => {
-                error!(cause = chain(&failure), "content is damaged");
+                error!(cause = chain(&failure), "blob is damaged");
                 Self::internal("the content is damaged")
             }
             ContentError::Spool(_) => {
-                error!(cause = chain(&failure), "content could not be put aside");
+                error!(cause = chain(&failure), "failed to spool request body");
                 Self::unavailable("no_room", message)
             }
         }

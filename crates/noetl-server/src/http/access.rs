@@ -1,8 +1,9 @@
-//! Web pages that may ask: the server's own, and those of origins that the operator named.
+//! Origin and host checks (CORS): the server's own pages may call the API, and pages of origins
+//! that the operator listed.
 //!
-//! A web page can make a browser send requests to this machine. Three things keep a foreign one
-//! out: a `Host` that is not loopback is refused (a name that resolves to 127.0.0.1 is not enough),
-//! a change asked for by a foreign `Origin` is refused, and no foreign page may read a reply.
+//! A web page can make a browser send requests to this machine. Three checks exclude foreign pages:
+//! a `Host` that is not loopback is rejected (a name that resolves to 127.0.0.1 is not enough), a
+//! change requested by a foreign `Origin` is rejected, and no foreign page may read a response.
 
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -17,15 +18,16 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, CorsOrigins};
 use crate::error::ApiError;
 
-/// What a reply depends on besides its address.
+/// Request headers that a response depends on, for `Vary`.
 const VARIES: HeaderValue = HeaderValue::from_static(
     "origin, access-control-request-method, access-control-request-headers",
 );
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE, PATCH, OPTIONS");
-/// How long a browser may remember what it was allowed: ten minutes, so a narrowed list soon holds.
+/// Time that a browser may cache a preflight response: 10 minutes, so that removing an origin takes
+/// effect soon.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
-/// Lets a request through, or refuses it, and says to browsers who may read the reply.
+/// Rejects requests with a foreign host or origin, and adds the CORS headers to the response.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let allowed = allowed_origin(&app, request.headers());
     let asked = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
@@ -66,7 +68,7 @@ fn refusal(app: &App, request: &Request, is_allowed: bool) -> Option<ApiError> {
     None
 }
 
-/// What to answer as allowed origin; nothing for a page that may not call.
+/// Returns the value of `Access-Control-Allow-Origin`, or `None` for a page that may not call.
 fn allowed_origin(app: &App, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = match &app.options.cors_origins {
@@ -80,10 +82,10 @@ fn allowed_origin(app: &App, headers: &HeaderMap) -> Option<HeaderValue> {
     (is_own || is_listed).then(|| origin.clone())
 }
 
-/// Whether `host` or `host:port` names this machine.
+/// Returns `true` if `host` or `host:port` names this machine.
 fn is_loopback(authority: &str) -> bool {
     let (name, port) = match authority.rsplit_once(':') {
-        // The colons of a bare IPv6 address are not before a port.
+        // In a bracketed IPv6 address without a port, the last colon doesn't precede a port.
         Some((name, port)) if !port.ends_with(']') => (name, port),
         _ => (authority, "0"),
     };

@@ -1,7 +1,7 @@
-//! Audit records of what callers do to documents and executions, written before the action.
+//! Audit records of changes to documents and executions, written before the action.
 //!
-//! The event that records an action names the caller as well; see `Executions::by`. A caller without
-//! an identity, in open mode, leaves no record: there is nothing to tell apart.
+//! The event of an action also names the caller; see `Executions::by`. In open mode, callers have
+//! no identity and no record is written.
 
 use axum::http::Method;
 use noetl_model::ExecutionId;
@@ -10,7 +10,7 @@ use super::caller::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Changes of one execution, by route.
+/// Audited changes of an execution: route and operation.
 const OF_EXECUTIONS: [(&str, &str); 7] = [
     ("/api/executions/{id}/cancel", "execution.cancel"),
     ("/api/executions/{id}/stop", "execution.cancel"),
@@ -21,7 +21,7 @@ const OF_EXECUTIONS: [(&str, &str); 7] = [
     ("/api/executions/{id}/answers/{command}", "execution.answer"),
 ];
 
-/// Records a change of one execution, by the route that makes it.
+/// Records a change of an execution if its route is audited.
 pub(super) async fn record_route(
     app: &App,
     caller: &Caller,
@@ -33,12 +33,12 @@ pub(super) async fn record_route(
     let Some((_, operation)) = known else { return Ok(()) };
     let Some(id) = path.split('/').nth(3).and_then(|id| id.parse().ok()) else { return Ok(()) };
     let app = app.clone().of(caller.tenant.clone());
-    // One that does not exist is the handler's to refuse.
+    // The handler responds with 404 to an unknown execution.
     let Some(row) = app.control.executions.get(&app.tenant, id).await? else { return Ok(()) };
     record(&app, caller, operation, &row.path, Some(id)).await
 }
 
-/// Records what a caller is about to do.
+/// Records an action before it happens. Does nothing for a caller without an identity.
 pub(crate) async fn record(
     app: &App,
     caller: &Caller,

@@ -15,14 +15,14 @@ use crate::connections::Connection;
 
 const FORWARDED: &str = "x-forwarded-for";
 
-/// A network, as `10.0.0.0/8`, or one address.
+/// A network in CIDR notation, such as `10.0.0.0/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
     prefix: u8,
 }
 
-/// A text that is no network.
+/// Error for a text that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is neither an address nor a network as 10.0.0.0/8")]
 pub struct NetworkError(String);
@@ -62,8 +62,8 @@ impl Network {
     }
 }
 
-/// Returns the address that a request is counted under. Of an IPv6 address the network of its host
-/// counts: one host has all of them.
+/// Returns the address that a request is counted under. An IPv6 address counts by its /64 network,
+/// because one host usually owns a whole /64.
 pub(super) fn counted(app: &App, request: &Parts) -> Option<IpAddr> {
     let peer = request.extensions.get::<Connection>()?.peer();
     let address = forwarded(&app.options.trusted_proxies, peer, &request.headers);
@@ -76,7 +76,7 @@ pub(super) fn counted(app: &App, request: &Parts) -> Option<IpAddr> {
 fn forwarded(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.holds(address));
     let mut found = peer;
-    // From the last hop to the first, as far as each was written by a proxy that is trusted.
+    // From the last hop to the first, while the hop before was a trusted proxy.
     let values = headers.get_all(FORWARDED).iter().rev();
     let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
     for hop in hops {

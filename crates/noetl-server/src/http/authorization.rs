@@ -1,8 +1,9 @@
-//! Access token in an `Authorization` header: `Bearer TOKEN`, or `Basic` with the token as the password.
+//! Access token in an `Authorization` header: `Bearer TOKEN`, or `Basic` with the token as the
+//! password.
 //!
-//! A client without a token setting takes credentials from its base URL, as in
-//! `http://name:TOKEN@host`, and sends them as Basic credentials. The name is informational: the token
-//! alone identifies the caller. Messages never repeat any part of the header.
+//! A client without a token setting uses the credentials in its base URL, as in
+//! `http://name:TOKEN@host`, and sends them as Basic credentials. The name is informational: the
+//! token alone identifies the caller. Messages never repeat any part of the header.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ const NO_COLON: &str = "the Basic credentials in the Authorization header have n
 const NO_PASSWORD: &str = "the Basic credentials in the Authorization header have no password; \
                            send the access token as the password, as base64 of 'name:token'";
 
-/// Clients differ in whether they pad.
+/// Accepts base64 with and without padding, because clients differ.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

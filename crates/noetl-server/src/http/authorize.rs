@@ -1,4 +1,4 @@
-//! Who asks, and whether they may. Decided before anything of a body is read.
+//! Authentication and authorization of requests, before the body is read.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::error::ApiError;
 use crate::oidc::OidcError;
 use crate::routes::fallback::wrong_verb;
 
-/// Beginning of the tokens of this control plane.
+/// Prefix of access tokens issued by this control plane.
 pub(super) const OWN: &str = "noetl_";
 
 /// Header in which published clients repeat their token, and gateways name the session of a person.
 pub(super) const SESSION: &str = "x-session-token";
 
-/// Lets a request through whose caller has a role the route needs, as soon as there is a place.
+/// Passes a request on if its caller has a role that the route needs and a permit is free.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let path = parts.extensions.get::<MatchedPath>().cloned();
@@ -67,7 +67,7 @@ async fn admitted(app: &App, request: &Parts, path: &str) -> Result<(Caller, Nee
     Ok((known(app, request, path, needs).await?, needs))
 }
 
-/// Returns the caller if it has a role that is needed, and counts the request either way.
+/// Returns the caller if it has a role that the route needs. Counts the request in either case.
 async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<Caller, ApiError> {
     let method = &request.method;
     if needs == Needs::Nothing {
@@ -82,7 +82,7 @@ async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<C
             acted::record_route(app, &caller, method, path, request.uri.path()).await?;
             Ok(caller)
         }
-        // Who guesses tokens is not known either.
+        // Requests with an invalid token count as anonymous.
         Err(refusal) => {
             rate::count_address(app, path, request)?;
             rate::count(app, path, Needs::Nothing, &Caller::nobody())?;
@@ -91,7 +91,7 @@ async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<C
     }
 }
 
-/// Returns the caller that these headers show, if it has a role that is needed.
+/// Authenticates the caller by its headers and checks that it has a role that the route needs.
 pub(crate) async fn caller(
     app: &App,
     headers: &HeaderMap,
@@ -104,7 +104,7 @@ pub(crate) async fn caller(
         return internal::check_headers(app, headers).map(|()| Caller::internal());
     }
     let is_internal = internal::is_internal(app, headers);
-    // The internal token is good for whatever a worker may ask, of every tenant.
+    // The internal token allows every request of the worker role, for all tenants.
     if needs.allow(Roles::WORKER) && is_internal {
         return Ok(Caller::internal());
     }
@@ -123,7 +123,7 @@ pub(crate) async fn caller(
     Ok(Caller { acting, ..caller })
 }
 
-/// Returns the holder of a token of this control plane or of the identity provider.
+/// Returns the holder of a token issued by this control plane or by the identity provider.
 async fn identify(app: &App, shown: &str) -> Result<Caller, ApiError> {
     let _check = app.places.check().await;
     match &app.options.auth {
@@ -137,7 +137,7 @@ async fn identify(app: &App, shown: &str) -> Result<Caller, ApiError> {
     }
 }
 
-/// Checks that a caller has a role that is needed, in a tenant that may use it.
+/// Checks that a caller has a role that the route needs, and that its tenant may use the route.
 pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> {
     if !needs.allow(caller.roles) {
         return Err(lacks_role(caller, needs));
@@ -155,8 +155,8 @@ pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// Returns the holder of a token of this control plane, or `None` if it is unknown, expired, or
-/// revoked.
+/// Returns the holder of a token issued by this control plane, or `None` if the token is unknown,
+/// expired, or revoked.
 pub(super) async fn by_token(app: &App, shown: &str) -> Result<Option<Caller>, ApiError> {
     let holder = app.control.tokens.holder(shown).await?;
     let Some(Holder { id, name, tenant, role, pool, .. }) = holder else { return Ok(None) };
@@ -179,7 +179,7 @@ fn shown(headers: &HeaderMap) -> Result<Cow<'_, str>, ApiError> {
         .ok_or_else(|| unknown("a token is needed, as 'Authorization: Bearer <token>'"))
 }
 
-/// Returns the refusal of a session that names no actor.
+/// Creates the rejection of a session that names no actor.
 pub(super) fn refuse_session(message: &str) -> ApiError {
     ApiError::refused(StatusCode::UNAUTHORIZED, "session_unknown", message)
 }
@@ -192,7 +192,7 @@ pub(crate) fn not_known(failure: OidcError) -> ApiError {
     match failure {
         OidcError::Refused(why) => unknown(&why),
         OidcError::Unavailable(why) => {
-            tracing::warn!(why, "the identity provider does not answer");
+            tracing::warn!(why, "identity provider unavailable");
             let message = "the identity provider does not answer";
             ApiError::unavailable("identity_provider_unavailable", message)
         }

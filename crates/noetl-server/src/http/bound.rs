@@ -1,4 +1,5 @@
-//! Checks of requests that come with a worker's token.
+//! Limits of worker tokens: a worker may act only on the commands it has leased and on their
+//! executions.
 
 use axum::http::StatusCode;
 use noetl_control::{CredentialHolder, WorkerBinding};
@@ -9,10 +10,10 @@ use super::caller::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Routes for workers that a token with a pool does not open: it runs steps and no subscriptions.
+/// Worker routes that are closed to tokens bound to a pool, which run steps and no subscriptions.
 const FOR_SUBSCRIPTIONS: [&str; 2] = ["/api/subscriptions", "/api/catalog/resource"];
 
-/// Refuses routes that a token with a pool has no use for.
+/// Rejects subscription routes for a token that is bound to a pool.
 pub(super) fn check_route(caller: &Caller, path: &str) -> Result<(), ApiError> {
     let is_other = FOR_SUBSCRIPTIONS.iter().any(|prefix| path.starts_with(prefix));
     match caller.binding().and_then(|binding| binding.pool).filter(|_| is_other) {
@@ -28,7 +29,8 @@ pub(super) fn check_route(caller: &Caller, path: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Returns the pool that the caller works for: the one it asks for, or the one of its token.
+/// Returns the pool that the caller works for: the requested one, or the pool its token is bound
+/// to. Rejects a request for any other pool.
 pub(crate) fn pool(caller: &Caller, asked: Option<String>) -> Result<Option<String>, ApiError> {
     let asked = asked.filter(|pool| !pool.is_empty());
     let Some(own) = caller.binding().and_then(|binding| binding.pool) else { return Ok(asked) };
@@ -41,8 +43,8 @@ pub(crate) fn pool(caller: &Caller, asked: Option<String>) -> Result<Option<Stri
     }
 }
 
-/// Returns `true` if the caller may speak about a command. Only a token with a pool is limited: the
-/// tenant is checked where the command is looked up.
+/// Returns `true` if the caller may report on a command. Limits only tokens that are bound to a
+/// pool; the command lookup checks the tenant.
 pub(crate) async fn owns(app: &App, caller: &Caller, command: CommandId) -> Result<bool, ApiError> {
     match caller.binding().filter(|binding| binding.pool.is_some()) {
         None => Ok(true),
@@ -50,7 +52,7 @@ pub(crate) async fn owns(app: &App, caller: &Caller, command: CommandId) -> Resu
     }
 }
 
-/// Refuses a worker that holds no command of an execution.
+/// Rejects a worker that has leased no command of an execution.
 pub(crate) async fn check_execution(
     app: &App,
     caller: &Caller,
@@ -63,8 +65,8 @@ pub(crate) async fn check_execution(
     }
 }
 
-/// Rejects a start by a worker unless its parent is an execution the worker has a leased command
-/// of, or a live subscription.
+/// Rejects a start by a worker unless its parent is an execution that the worker has leased a
+/// command of, or an active subscription.
 pub(crate) async fn check_start(
     app: &App,
     caller: &Caller,
@@ -82,15 +84,15 @@ pub(crate) async fn check_start(
     }
 }
 
-/// Rejects a worker that reads an execution which it neither works on nor started for a command or a
-/// subscription.
+/// Rejects a worker that reads an execution which it neither works on nor started for a command or
+/// a subscription.
 pub(crate) async fn check_read(
     app: &App,
     caller: &Caller,
     execution: ExecutionId,
 ) -> Result<(), ApiError> {
     let Some(binding) = caller.binding() else { return Ok(()) };
-    // The handler answers for an execution that does not exist.
+    // The handler responds with 404 to an unknown execution.
     let row = app.control.executions.get(&app.tenant, execution).await?;
     let Some(row) = row else { return Ok(()) };
     if app.control.worker_access.works_on(&binding, execution).await? {
@@ -102,7 +104,8 @@ pub(crate) async fn check_read(
     }
 }
 
-/// Returns `true` if a worker holds a command of this execution, or runs this subscription.
+/// Returns `true` if `parent` is an execution that the worker has leased a command of, or, for a
+/// worker without a pool, a subscription that is not deactivated.
 async fn works_for(
     app: &App,
     binding: &WorkerBinding,
@@ -118,7 +121,8 @@ async fn works_for(
     Ok(app.control.worker_access.works_on(binding, parent).await?)
 }
 
-/// Refuses a worker whose held commands don't name a credential. `Ok` for everybody else.
+/// Returns `true` if a leased command of the worker names the credential. Returns `true` for
+/// callers that are not limited to leased commands.
 pub(crate) async fn may_read_credential(
     app: &App,
     caller: &Caller,
@@ -131,7 +135,8 @@ pub(crate) async fn may_read_credential(
     }
 }
 
-/// Refuses a worker that works on no execution of a catalog entry.
+/// Rejects a worker that doesn't name an execution it works on, or whose execution doesn't use the
+/// catalog entry.
 pub(crate) async fn check_entry(
     app: &App,
     caller: &Caller,
@@ -155,7 +160,7 @@ fn not_held(caller: &Caller, execution: ExecutionId) -> ApiError {
     refused("command_not_held", message)
 }
 
-/// Returns the refusal of a credential that no held command names.
+/// Creates the rejection for a credential that no leased command names.
 pub(crate) fn credential_not_named(caller: &Caller, name: &str) -> ApiError {
     let message = format!(
         "{} holds no command that names credential '{name}'; a worker reads the credentials of \

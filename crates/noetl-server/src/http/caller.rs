@@ -1,4 +1,4 @@
-//! Who asks, and what of the control plane they see.
+//! Identity of a caller, and the tenant scope of its request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,48 +12,49 @@ use super::roles::Roles;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Who asks. Every request that reaches a handler has one.
+/// Authenticated or anonymous caller of a request. Every request that reaches a handler has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// What records and logs call it.
+    /// Name shown in messages and logs.
     pub(crate) name: Arc<str>,
-    /// Whose rows it sees.
+    /// Tenant whose rows the caller sees.
     pub(crate) tenant: Tenant,
-    /// What it may do.
+    /// Roles the caller has.
     pub(crate) roles: Roles,
-    /// Roles that let the caller through to this route.
+    /// Roles of the caller that the current route accepts.
     pub(crate) acting: Roles,
-    /// Identity that records name: the ID of a token, the subject of an identity provider, or the
-    /// user of a session and the token that acts for it.
+    /// Identity in events and audit records: the ID of a token, the subject at an identity
+    /// provider, or the user of a session with the token that acts for it.
     pub(crate) actor: Arc<str>,
-    /// Identity that grants name: never a session.
+    /// Identity that path grants are checked against. Never a session.
     pub(crate) grantee: Arc<str>,
-    /// Pool that a worker's token is bound to.
+    /// Pool that a worker token is bound to.
     pub(crate) pool: Option<Arc<str>>,
 }
 
 impl Caller {
-    /// Whoever asks where no token is needed: everything but the internal routes.
+    /// Returns the caller of open mode, which may use all routes but the internal ones.
     pub(crate) fn anybody() -> Self {
         Self::known_as("anybody", Roles::everything())
     }
 
-    /// Whoever asks what everybody may.
+    /// Returns the anonymous caller of a route that needs no token.
     pub(crate) fn nobody() -> Self {
         Self::known_as("nobody", Roles::NONE)
     }
 
-    /// Whose commands and executions it works for: its tenant's, or everybody's.
+    /// Returns the tenant whose commands and executions the caller works on. `None` means all
+    /// tenants.
     pub(crate) fn scope(&self) -> Scope {
         (!self.roles.holds_any_of(Roles::INTERNAL)).then(|| self.tenant.clone())
     }
 
-    /// Whether it may see to what all tenants share.
+    /// Returns `true` if the caller may manage resources that all tenants share.
     pub(crate) fn looks_after_all(&self) -> bool {
         self.scope().is_none() || self.tenant == Tenant::default()
     }
 
-    /// A system pool with the internal token.
+    /// Returns the caller of a system pool, which presented the internal token.
     pub(crate) fn internal() -> Self {
         Self::known_as("internal", Roles::WORKER.and(Roles::INTERNAL))
     }
@@ -65,7 +66,7 @@ impl Caller {
         Self { name, tenant, roles, acting: roles, actor, grantee, pool: None }
     }
 
-    /// Returns `true` if records can tell the caller from others.
+    /// Returns `true` if audit records can distinguish the caller from others.
     pub(crate) fn has_identity(&self) -> bool {
         self.actor.contains(':') || self.roles.holds_any_of(Roles::INTERNAL)
     }
@@ -75,7 +76,8 @@ impl Caller {
         self.has_identity().then(|| self.actor.clone())
     }
 
-    /// Returns what limits the caller to commands that it holds; `None` for admins and system pools.
+    /// Returns the binding that limits the caller to commands it has leased, or `None` for admins,
+    /// system pools, and callers that are not workers.
     pub(crate) fn binding(&self) -> Option<WorkerBinding> {
         let is_bound = self.roles.holds_any_of(Roles::WORKER)
             && !self.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
@@ -84,8 +86,8 @@ impl Caller {
 }
 
 impl App {
-    /// The control plane as a caller sees it that speaks of an execution: one that works for every
-    /// tenant sees it with that execution's.
+    /// Returns the application in the tenant of an execution if the caller works for all tenants,
+    /// and unchanged otherwise.
     pub(crate) async fn for_execution(
         self,
         caller: &Caller,
@@ -102,7 +104,7 @@ impl App {
     }
 }
 
-/// The control plane as the caller of a request sees it: with its tenant.
+/// Extractor of the application, scoped to the caller's tenant.
 pub(crate) struct Scoped(pub(crate) App);
 
 impl FromRequestParts<App> for Scoped {
@@ -123,7 +125,7 @@ impl FromRequestParts<App> for Scoped {
     }
 }
 
-/// Routes about one execution.
+/// Prefixes of routes about a single execution.
 const OF_ONE: [&str; 4] = [
     "/api/executions/{id}",
     "/api/vars/{execution_id}",
@@ -131,7 +133,7 @@ const OF_ONE: [&str; 4] = [
     "/api/ehdb/executions/{id}",
 ];
 
-/// The execution that a path is about. One that cannot be read is the handler's to refuse.
+/// Returns the execution ID in a request's path. The handler rejects an ID that doesn't parse.
 async fn execution_in(parts: &mut Parts) -> Option<ExecutionId> {
     let route = parts.extensions.get::<MatchedPath>()?.as_str();
     OF_ONE.iter().find(|of_one| route.starts_with(**of_one))?;

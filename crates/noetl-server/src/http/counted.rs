@@ -1,4 +1,4 @@
-//! Counts requests that write, by route and status.
+//! Metrics of write requests, by route and status.
 
 use std::time::Instant;
 
@@ -9,8 +9,8 @@ use axum::response::Response;
 
 use crate::app::App;
 
-/// Counts a request unless it only reads. The route is the pattern it matched, never the path that
-/// was asked for, which a caller chooses.
+/// Counts a request unless its method only reads. The label is the route pattern, never the
+/// requested path, which the caller controls.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);

@@ -19,10 +19,10 @@ use super::roles::Needs;
 use crate::app::App;
 use crate::connections::Connection;
 
-/// Time between two checks. With the time for which the answer of the store about a token is
-/// believed, it has to stay below ten seconds, which is the promise.
+/// Interval between checks. Together with the time for which token lookups are cached, it must stay
+/// below the promised 10 seconds.
 const EVERY: Duration = Duration::from_secs(2);
-/// Time after which the connection of a reader is closed that does not read the end of its stream.
+/// Time that a client has to read the end of its stream before the server closes the connection.
 const UNREAD: Duration = Duration::from_secs(1);
 
 const _: () = assert!(
@@ -30,7 +30,7 @@ const _: () = assert!(
     "a revoked token ends its streams within ten seconds"
 );
 
-/// Credential of a request, as its headers show it.
+/// Credential headers of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Credential {
     headers: HeaderMap,
@@ -39,7 +39,7 @@ pub(crate) struct Credential {
 }
 
 impl Credential {
-    /// Returns the credential that let this request through.
+    /// Copies the credential headers of an authorized request.
     pub(super) fn new(request: &Parts, needs: Needs) -> Self {
         let mut headers = HeaderMap::new();
         for name in [AUTHORIZATION.as_str(), SESSION] {
@@ -52,8 +52,8 @@ impl Credential {
     }
 
     /// Checks the credential until the guard is dropped, and cancels the returned token when the
-    /// credential is rejected. If the reader then doesn't read the end of its stream within
-    /// [`UNREAD`], its connection is closed.
+    /// credential is rejected. If the client doesn't read the end of its stream within [`UNREAD`],
+    /// the server closes the connection.
     pub(crate) fn watch(self, app: &App) -> (CancellationToken, DropGuard) {
         let (ended, watching) = (CancellationToken::new(), CancellationToken::new());
         let (app, told) = (app.clone(), ended.clone());
@@ -85,7 +85,7 @@ impl Credential {
                 Ok(caller) if caller.scope().is_none() || caller.tenant == app.tenant => {}
                 Err(refusal) if !is_final(refusal.status()) => {}
                 Ok(_) | Err(_) => {
-                    info!(tenant = app.tenant.as_str(), "stream ended, its token counts no more");
+                    info!(tenant = app.tenant.as_str(), "stream ended, credential no longer valid");
                     return;
                 }
             }

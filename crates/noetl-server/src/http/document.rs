@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of every route.
+//! Parts of the OpenAPI document that all routes share.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use utoipa::{IntoResponses, OpenApi, PartialSchema};
 
 use super::roles::{Needs, needs};
 
-/// The frame of the document; the router adds the routes.
+/// OpenAPI document without paths, which the router adds.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -34,7 +34,7 @@ use super::roles::{Needs, needs};
 )]
 pub(crate) struct Document;
 
-/// How any request can fail.
+/// Error responses that every route can return.
 pub(crate) struct Failures;
 
 impl IntoResponses for Failures {
@@ -66,7 +66,7 @@ impl IntoResponses for Failures {
     }
 }
 
-/// The operations of a path, by verb.
+/// Iterates over the operations of a path, by method.
 pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
         (Method::GET, &mut item.get),
@@ -78,7 +78,7 @@ pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
     all.into_iter().filter_map(|(verb, operation)| Some((verb, operation.as_mut()?)))
 }
 
-/// Notes at every operation which roles may ask for it, as the table of roles has it.
+/// Adds the required roles to every operation, from the table of roles.
 pub(crate) fn say_who_may_ask(document: &mut utoipa::openapi::OpenApi) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
     let bearer = bearer.description(Some("A token; none is needed in open mode")).build();
@@ -102,7 +102,7 @@ pub(crate) fn say_who_may_ask(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// What the document calls a token.
+/// Name of the bearer security scheme in the document.
 const BEARER: &str = "bearer";
-/// Name of Basic credentials in the document.
+/// Name of the Basic security scheme in the document.
 const BASIC: &str = "basic";

@@ -1,4 +1,5 @@
-//! How a request is read. Every refusal is the same JSON as any other error.
+//! Extractors for bodies, paths, and query strings. A rejection has the same JSON shape as any
+//! other error.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -14,27 +15,27 @@ use serde::de::DeserializeOwned;
 use super::pace::too_slow;
 use crate::error::ApiError;
 
-/// A JSON body, read or written.
+/// A JSON body, as extractor and as response.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A JSON body that may be left out.
+/// A JSON body that may be empty, which yields the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-/// A JSON body that is not decoded yet.
+/// A JSON body before decoding.
 pub(crate) struct JsonText(pub(crate) Bytes);
 
-/// A body of any kind.
+/// A body of any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-/// A parameter of the path.
+/// Parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// How the caller wants ids written: browsers cannot hold them as numbers.
+/// Format of IDs in the response: text for browsers, which lose precision in large numbers.
 pub(crate) struct Ids(pub(crate) IdForm);
 
-/// Decodes a body, or a part of one.
+/// Decodes a JSON body, or a part of one. Rejects escaped NUL characters.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     if holds_nul(text) {
         let message = "text must not hold NUL characters";
@@ -43,10 +44,9 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     decode_text(text)
 }
 
-/// Decodes a body whose parts are looked at one by one: what they hold is not judged here.
+/// Decodes a JSON body whose parts the caller checks one by one. Doesn't check for NUL characters.
 ///
-/// A list is no object, though its items could be taken for the fields in their order: a caller that
-/// sends one did not mean them.
+/// Rejects an array, although serde can decode an array as the fields of a struct in order.
 pub(crate) fn decode_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     if text.trim_ascii_start().first() == Some(&b'[') {
         let message = "Failed to deserialize the JSON body into the target type: invalid type: \
@@ -56,7 +56,7 @@ pub(crate) fn decode_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiErro
     decode_list(text)
 }
 
-/// The same of a body that is a list.
+/// Decodes a JSON body that may be an array.
 pub(crate) fn decode_list<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     let axum::Json(value) = axum::Json::from_bytes(text).map_err(|error| {
         let status = error.status();
@@ -69,7 +69,8 @@ pub(crate) fn decode_list<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiErro
     Ok(value)
 }
 
-/// Whether what a query string escapes is UTF-8. What is not would be read as something else.
+/// Returns `true` if the percent-decoded query string is UTF-8. Decoding would otherwise change the
+/// text.
 fn is_utf8(query: &str) -> bool {
     let mut rest = query.as_bytes().iter();
     let mut bytes = Vec::with_capacity(query.len());
@@ -81,18 +82,18 @@ fn is_utf8(query: &str) -> bool {
                 bytes.push(escaped);
                 rest.nth(1);
             }
-            // A `%` that escapes nothing is a `%`.
+            // A `%` without two hexadecimal digits stands for itself.
             None => bytes.push(byte),
         }
     }
     std::str::from_utf8(&bytes).is_ok()
 }
 
-/// Whether JSON text escapes a NUL character, which not every store can keep. A backslash that is
-/// itself escaped escapes nothing.
+/// Returns `true` if JSON text contains an escaped NUL character, which not every store supports.
+/// An escaped backslash before `u0000` is not an escape.
 fn holds_nul(text: &[u8]) -> bool {
     const ESCAPE: &[u8] = br"\u0000";
-    // Most text escapes nothing, and that is soon known.
+    // Fast path: most text contains no backslash.
     text.contains(&b'\\')
         && text.windows(ESCAPE.len()).enumerate().any(|(at, found)| {
             let slashes = || text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
@@ -203,7 +204,7 @@ async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, A
     })
 }
 
-/// Whether the body is said to be `application/json` or `application/…+json`.
+/// Returns `true` if the `Content-Type` is `application/json` or `application/…+json`.
 fn is_json(headers: &HeaderMap) -> bool {
     let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = said.and_then(|said| said.split(';').next()).unwrap_or_default();

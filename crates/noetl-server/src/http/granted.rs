@@ -1,4 +1,4 @@
-//! Checks of requests against path grants. Only authors and operators are limited, and only in
+//! Checks of requests against path grants. Grants limit only authors and operators, and only in
 //! tenants that have a grant for their role.
 
 use axum::http::{Method, StatusCode};
@@ -12,10 +12,10 @@ use super::roles::Roles;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Prefixes of a caller; `None` for a caller that no grant limits.
+/// Path prefixes granted to a caller. `None` for a caller that grants don't limit.
 type Limits = Option<Vec<String>>;
 
-/// Checks a change of one execution, schedule or subscription, by the path of its document.
+/// Checks a change of an execution, schedule, or subscription by the path of its document.
 pub(super) async fn check_route(
     app: &App,
     caller: &Caller,
@@ -47,7 +47,7 @@ pub(super) async fn check_route(
         }
         _ => None,
     };
-    // One that does not exist is the handler's to refuse.
+    // The handler responds with 404 to an unknown object.
     found.map_or(Ok(()), |path| check(caller, &limits, &path))
 }
 
@@ -93,8 +93,9 @@ pub(crate) async fn check_document(
     acted::record(app, caller, "catalog.register", &path, None).await
 }
 
-/// Checks that a caller may replace or remove a credential: one that playbooks of others can use is
-/// not a limited caller's to change. A new one is for playbooks below the caller's own prefixes.
+/// Checks that a caller may replace or remove a credential. A limited caller may change only a
+/// credential whose grants all lie below the caller's prefixes. A new credential is granted to the
+/// playbooks below the caller's prefixes.
 pub(crate) async fn check_credential(
     app: &App,
     caller: &Caller,
@@ -123,8 +124,8 @@ pub(crate) async fn check_credential(
     }
 }
 
-/// Returns the path prefixes that limit a caller, or `None` if a role it acts with has no path
-/// grants in the tenant.
+/// Returns the path prefixes that limit a caller, or `None` if a role it acts with is not limited
+/// in the tenant.
 async fn limits(app: &App, caller: &Caller) -> Result<Limits, ApiError> {
     let mut prefixes = Vec::new();
     for role in [Role::Author, Role::Operator] {

@@ -7,7 +7,7 @@ use axum::http::response::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Paths whose responses belong to their caller, and may hold secrets.
+/// Paths whose responses are private to the caller and may contain secrets.
 const PRIVATE: [&str; 2] = ["/api/", "/ingress/"];
 
 /// Content security policy of stored bytes: no loads, no scripts, and no framing.
@@ -27,7 +27,8 @@ pub(crate) async fn add(request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns a response of bytes that a caller stored, which no browser runs as a page.
+/// Adds the content security policy of stored bytes to a response, so that no browser runs it as a
+/// page.
 pub(crate) fn stored(response: Response) -> Response {
     let (mut parts, body): (Parts, _) = response.into_parts();
     parts.headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(STORED));

@@ -1,7 +1,7 @@
-//! The gate of the internal routes: one bearer token that only system pools know.
+//! Authentication of the internal routes: one bearer token that only system pools know.
 //!
-//! It is looked at before anything of the body is, and asked for anew with every request, so that
-//! it can be changed while the server runs.
+//! The token is checked before the body is read. Its value is read on every request, so that it can
+//! be changed while the server runs.
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -11,15 +11,16 @@ use super::authorization;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The variable that holds the token, for messages.
+/// Environment variable of the internal token, for messages.
 pub const TOKEN_VARIABLE: &str = "NOETL_INTERNAL_API_TOKEN";
 
-/// Lets a request through that has the token, and says of another what is wrong with it.
+/// Checks that a request presents the internal token. The error describes the problem with the
+/// header.
 pub(crate) fn check_headers(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
     check(app.options.internal_token.read().as_deref(), headers.get(AUTHORIZATION))
 }
 
-/// Whether a request has the token.
+/// Returns `true` if a request presents the internal token.
 pub(crate) fn is_internal(app: &App, headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) && check_headers(app, headers).is_ok()
 }
@@ -36,7 +37,7 @@ fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), 
     };
     let token = authorization::token(presented)
         .map_err(|message| forbidden("internal_token_malformed", message))?;
-    // Only the length can be told from how long this takes.
+    // Constant-time comparison: the duration reveals only the length.
     if !bool::from(expected.as_bytes().ct_eq(token.as_bytes())) {
         return Err(forbidden("internal_token_wrong", "Invalid service-account token"));
     }

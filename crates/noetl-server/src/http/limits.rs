@@ -1,8 +1,9 @@
 //! Limits on requests in flight and on their duration.
 //!
-//! Callers without a token have permits of their own, and half of those for requests with a body.
-//! So senders of slow bodies keep each other out, but neither authenticated callers nor the health
-//! routes. A credential is checked before a permit is acquired, so checks are limited as well.
+//! Callers without a token have a separate set of permits, half of them for requests with a body.
+//! Senders of slow bodies therefore block each other, but neither authenticated callers nor the
+//! health routes. A credential is checked before a permit is acquired, so credential checks are
+//! limited as well.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,39 +19,40 @@ use super::roles::Needs;
 use crate::app::{App, Options};
 use crate::error::ApiError;
 
-/// Requests that wait for something to happen, and cost nothing while they do; and those that take as
-/// long as a line needs for what they carry, of which there is a number of its own.
+/// Routes without a request permit and with a longer time limit: the long poll, which costs nothing
+/// while it waits, and transfers of large results, which have a limit of their own.
 const WAITING: [&str; 2] = ["/api/worker/lease", CONTENT];
 
-/// Large results, whose bodies take as long as they keep to the minimum rate.
+/// Route of large results. A body may take any time as long as it meets the minimum rate.
 const CONTENT: &str = "/api/worker/content/{digest}";
 
-/// What says how the process is. Under load it is asked for most, and a refusal would have it
-/// restarted.
+/// Routes without a limit. Probes call them most often under load, and a rejection would make an
+/// orchestrator restart the process.
 const ALWAYS: [&str; 2] = ["/health", "/metrics"];
 
-/// Health of the control plane with its store: reserved places, because it asks the store.
+/// Health of the control plane and its store. Has separate permits, because the handler queries the
+/// store.
 const HEALTH: &str = "/api/health";
 const HEALTH_MAX: usize = 64;
 
-/// Credential checks in flight. A check reads the store at most once, so this limit doesn't delay
-/// authenticated callers.
+/// Maximum credential checks in flight. A check reads the store at most once, so this limit doesn't
+/// delay authenticated callers.
 const CHECKS_MAX: usize = 64;
 
-/// Places of requests. Cheap to clone.
+/// Permits of requests. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Places {
-    /// Callers that showed a token, and everybody where none is needed.
+    /// Requests on routes that need a role, including all of them in open mode.
     known: Arc<Semaphore>,
-    /// Callers of routes that ask for no token.
+    /// Requests on routes that need no token.
     anonymous: Arc<Semaphore>,
-    /// Those of them that send a body.
+    /// Requests with a body on routes that need no token.
     anonymous_bodies: Arc<Semaphore>,
     health: Arc<Semaphore>,
     checks: Arc<Semaphore>,
 }
 
-/// The right to be answered.
+/// Permits of one request in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     _request: Option<OwnedSemaphorePermit>,
@@ -69,7 +71,7 @@ impl Places {
         }
     }
 
-    /// Waits for the right to check a credential.
+    /// Waits for a permit to check a credential.
     pub(crate) async fn check(&self) -> Option<SemaphorePermit<'_>> {
         self.checks.acquire().await.ok()
     }
@@ -87,7 +89,7 @@ pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-/// Takes a place for a request whose caller was let through, or refuses what would be one too many.
+/// Acquires the permits of an authorized request, or rejects it at the limit.
 pub(super) fn admit(app: &App, path: &str, needs: Needs, body: &Body) -> Result<Place, ApiError> {
     if WAITING.contains(&path) || ALWAYS.contains(&path) {
         return Ok(Place::default());
@@ -106,7 +108,7 @@ pub(super) fn admit(app: &App, path: &str, needs: Needs, body: &Body) -> Result<
     Ok(Place { _request, _body })
 }
 
-/// Returns the body of a request with limits on how slowly it may arrive.
+/// Wraps a request body with limits on how slowly it may arrive.
 pub(super) fn paced(app: &App, path: &str, needs: Needs, body: Body) -> Body {
     let options = &app.options;
     let deadline = match needs {

@@ -1,8 +1,8 @@
-//! Bodies that arrive too slowly are given up.
+//! Minimum rate of request bodies.
 //!
-//! A body may keep its receiver waiting for a grace period, and longer only as far as the bytes
-//! that arrived pay for it at the minimum rate; never beyond its deadline. Only time spent waiting
-//! for the sender counts: a handler that reads slowly costs its caller nothing.
+//! A body may keep its receiver waiting for a grace period, plus the time that the received bytes
+//! take at the minimum rate, but never beyond its deadline. Only time spent waiting for the sender
+//! counts; a slow handler doesn't use up the sender's time.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use futures::stream::{StreamExt as _, unfold};
 use tokio::time::Instant;
 
-/// Time a body may wait before its rate counts: several round trips over a bad line.
+/// Grace period before the minimum rate applies: several round trips over a bad connection.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Limits on how long a body may keep its receiver waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Longest wait for the whole body.
+    /// Maximum wait for the whole body.
     pub(crate) deadline: Duration,
-    /// Longest wait before the rate counts.
+    /// Maximum wait before the minimum rate applies.
     pub(crate) grace: Duration,
-    /// Minimum rate in bytes a second. 0: no minimum.
+    /// Minimum rate in bytes per second. 0 means no minimum.
     pub(crate) min_rate: u64,
 }
 
-/// A body that was given up because its sender was too slow.
+/// Error of a body that arrived too slowly.
 #[derive(Debug, thiserror::Error)]
 #[error("the body arrives too slowly: send it at once, at {min_rate} bytes a second or more")]
 pub(crate) struct TooSlow {
@@ -34,12 +34,12 @@ pub(crate) struct TooSlow {
 }
 
 impl Pace {
-    /// Returns a pace with the default grace period.
+    /// Creates limits with the default grace period.
     pub(crate) fn new(deadline: Duration, min_rate: u64) -> Self {
         Self { deadline, grace: GRACE, min_rate }
     }
 
-    /// Returns how long a body may have kept its receiver waiting once `received` bytes arrived.
+    /// Returns the maximum total wait once `received` bytes have arrived.
     fn allowed(self, received: u64) -> Duration {
         if self.min_rate == 0 {
             return self.deadline;
@@ -49,7 +49,7 @@ impl Pace {
         self.grace.saturating_add(earned).min(self.deadline)
     }
 
-    /// Returns a body that fails with [`TooSlow`] when its sender falls behind.
+    /// Wraps a body so that it fails with [`TooSlow`] if its sender falls behind.
     pub(crate) fn apply(self, body: Body) -> Body {
         if body.is_end_stream() {
             return body;
@@ -73,7 +73,7 @@ struct Paced {
 }
 
 impl Paced {
-    /// Returns the next piece, `None` at the end.
+    /// Returns the next chunk, or `None` at the end.
     async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
         let left = self.pace.allowed(self.received).saturating_sub(self.waited);
         let began = Instant::now();
@@ -91,7 +91,7 @@ impl Paced {
     }
 }
 
-/// Returns the reason if a body was given up for being slow.
+/// Returns the [`TooSlow`] among the sources of an error.
 pub(crate) fn too_slow<'a>(failure: &'a (dyn Error + 'static)) -> Option<&'a TooSlow> {
     let causes = std::iter::successors(Some(failure), |failure| (*failure).source());
     causes.into_iter().find_map(|failure| failure.downcast_ref())

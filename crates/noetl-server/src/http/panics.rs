@@ -1,4 +1,4 @@
-//! A panic in a handler is an answer of that request, not the end of its connection.
+//! Turns a panic in a handler into an error response, so that the connection stays open.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,12 +9,12 @@ use futures::FutureExt;
 
 use crate::error::ApiError;
 
-/// Answers 500 when the rest of the stack panics.
+/// Responds with 500 if the inner service panics.
 pub(crate) async fn caught(request: Request, next: Next) -> Response {
     let route = format!("{} {}", request.method(), request.uri().path());
-    // What a handler held is gone with it; what it shares is guarded by its own locks.
+    // State owned by the handler is dropped, and shared state is protected by its own locks.
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!(route, "a handler panicked");
+        tracing::error!(route, "handler panicked");
         ApiError::internal("the request failed in a way it never should").into_response()
     })
 }

@@ -1,7 +1,7 @@
 //! Removes the tags of placeholders from responses: readers see `«secret:alias.field»`.
 //!
-//! The layer wraps all routes, so a new route shows no tag either. Remote workers are exempt: they
-//! need the tags in leased commands, and in blobs, whose digest they verify.
+//! The layer wraps all routes, so it covers new routes too. Responses to remote workers are exempt:
+//! workers need the tags in leased commands, and in blobs, whose digest they verify.
 
 use std::borrow::Cow;
 
@@ -14,11 +14,11 @@ use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use noetl_model::placeholder::{TEXT_MAX, without_tags};
 
-/// Routes whose responses keep the tags.
+/// Routes whose responses include the tags.
 const WITH_TAGS: [&str; 3] =
     ["/api/worker/lease", "/api/worker/report", "/api/worker/content/{digest}"];
 
-/// Removes tags from the response, if it is text.
+/// Removes tags from a text response.
 pub(crate) async fn shown(request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
@@ -30,7 +30,7 @@ pub(crate) async fn shown(request: Request, next: Next) -> Response {
     if body.size_hint().exact().is_none() {
         return Response::from_parts(parts, in_pieces(body));
     }
-    // Most responses: one piece, read without waiting.
+    // Most responses are a single chunk that is available at once.
     let body = match axum::body::to_bytes(body, usize::MAX).await {
         Ok(bytes) => {
             let bytes = stripped(bytes);
@@ -44,8 +44,8 @@ pub(crate) async fn shown(request: Request, next: Next) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// Removes tags from a body that comes in pieces: a list that is written as it is read, or a stream
-/// of events. What may be the beginning of a placeholder waits for the piece after it.
+/// Removes tags from a streamed body, such as a list that is written as it is read or a stream of
+/// events. A possible beginning of a placeholder is buffered until the next chunk.
 fn in_pieces(body: Body) -> Body {
     let pieces = body.into_data_stream().map(Some).chain(stream::iter([None]));
     let shown = pieces.scan(Vec::new(), |held, piece| {
@@ -80,8 +80,8 @@ fn stripped(bytes: Bytes) -> Bytes {
     }
 }
 
-/// Returns where a placeholder begins that is not complete, or the length if there is none. No
-/// placeholder is longer than [`TEXT_MAX`], so that no more than that is held back.
+/// Returns the offset of an incomplete placeholder, or the length if there is none. A placeholder
+/// has at most [`TEXT_MAX`] bytes, so no more than that is buffered.
 fn open_at(bytes: &[u8]) -> usize {
     const QUOTE: [u8; 2] = [0xc2, 0xab];
     const END: [u8; 2] = [0xc2, 0xbb];
@@ -94,7 +94,7 @@ fn open_at(bytes: &[u8]) -> usize {
         }
         _ => bytes.len(),
     };
-    // The first byte of a quote, or a character cut in two, belongs to the next piece.
+    // The first byte of a quote, or of a character split between chunks, belongs to the next chunk.
     let mut cut = cut;
     if cut == bytes.len() {
         let tail = bytes.iter().rev().take(3).position(|byte| *byte >= 0xc0);
@@ -113,8 +113,8 @@ fn open_at(bytes: &[u8]) -> usize {
     cut
 }
 
-/// Returns `true` if what follows a quote may become a placeholder. A line end is in none, so that a
-/// message of a stream is never held back.
+/// Returns `true` if the bytes from a quote on may become a placeholder. A placeholder contains no
+/// line end, so a complete message of an event stream is never buffered.
 fn may_begin(bytes: &[u8]) -> bool {
     const BEGIN: &[u8] = "«secret:".as_bytes();
     let length = bytes.len().min(BEGIN.len());

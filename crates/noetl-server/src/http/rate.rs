@@ -15,7 +15,8 @@ use super::roles::Needs;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Requests of the work itself: to refuse them would hold up what was let in before.
+/// Routes that no rate limit applies to: worker traffic, whose rejection would delay work already
+/// accepted, and probes.
 const WORK: [&str; 7] = [
     "/api/worker/",
     "/api/commands/",
@@ -26,21 +27,22 @@ const WORK: [&str; 7] = [
     "/metrics",
 ];
 
-/// Path prefix of listeners, which have a rate limit of their own per address.
+/// Path prefix of listeners, which have a separate rate limit per address.
 const INGRESS: &str = "/ingress/";
 
-/// Counts of requests. Cheap to clone.
+/// Request counters. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Requests {
     tenants: Arc<Rates<Option<Tenant>>>,
-    /// Requests without a good token.
+    /// Requests without a valid token.
     addresses: Arc<Rates<IpAddr>>,
-    /// Messages, by the digest of the listener's path: its name may be long.
+    /// Messages by the digest of the listener's path, because the path may be long, and by client
+    /// address.
     listeners: Arc<Rates<(Digest, IpAddr)>>,
 }
 
-/// Counts a request without a good token by the address it comes from, and a message by its
-/// listener as well. Refuses what comes too fast.
+/// Counts a request without a valid token by client address, and a message also by its listener.
+/// Rejects the request above a rate limit.
 pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<(), ApiError> {
     if WORK.iter().any(|work| path.starts_with(work)) {
         return Ok(());
@@ -65,7 +67,7 @@ pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<()
     Ok(())
 }
 
-/// Counts a request, and refuses what comes too fast.
+/// Counts a request by tenant. Rejects the request above the rate limit.
 pub(super) fn count(app: &App, path: &str, needs: Needs, caller: &Caller) -> Result<(), ApiError> {
     let Some(rate) = app.options.rate_limit else { return Ok(()) };
     if WORK.iter().any(|work| path.starts_with(work)) || caller.scope().is_none() {

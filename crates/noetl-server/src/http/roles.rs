@@ -1,35 +1,36 @@
-//! Which roles may ask what: one table, a line per route. A route that is not in it answers nobody.
+//! Roles that each route requires: one table with a line per route. A route that is not in the
+//! table is closed to all callers.
 
 use axum::http::Method;
 use noetl_control::Role;
 
 use crate::routes::absent::ABSENT;
 
-/// What a caller may do, as a set.
+/// Set of roles, as a bit mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles(u8);
 
 impl Roles {
     pub(crate) const NONE: Self = Self(0);
-    /// Reads whatever is not secret.
+    /// Reads everything that is not secret.
     pub(crate) const VIEWER: Self = Self(1);
-    /// Writes playbooks and credentials, and starts what it wrote.
+    /// Registers playbooks, stores credentials, and starts playbooks.
     pub(crate) const AUTHOR: Self = Self(1 << 1);
-    /// Starts, stops and mends executions; looks after workers and subscriptions.
+    /// Starts, cancels, and repairs executions; manages workers and subscriptions.
     pub(crate) const OPERATOR: Self = Self(1 << 2);
     /// Claims commands and reports about them.
     pub(crate) const WORKER: Self = Self(1 << 3);
-    /// Everything but the internal routes.
+    /// Uses all routes except the internal ones.
     pub(crate) const ADMIN: Self = Self(1 << 4);
-    /// The internal routes, which the internal token opens alone.
+    /// Uses the internal routes. Only the internal token has this role.
     pub(crate) const INTERNAL: Self = Self(1 << 5);
 
-    /// Both.
+    /// Returns the union of two sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What the holder of a token of this role may do.
+    /// Returns the set for a token of this role.
     pub(crate) const fn of(role: Role) -> Self {
         match role {
             Role::Admin => Self::ADMIN,
@@ -40,12 +41,12 @@ impl Roles {
         }
     }
 
-    /// What whoever asks has where no token is needed.
+    /// Returns the roles of callers in open mode.
     pub(crate) const fn everything() -> Self {
         Self::ADMIN
     }
 
-    /// Returns the roles that both sets have.
+    /// Returns the intersection of two sets.
     pub(crate) const fn shared_with(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -54,7 +55,7 @@ impl Roles {
         self.0 & other.0 != 0
     }
 
-    /// The names, for messages and for the document.
+    /// Iterates over the role names, for messages and the OpenAPI document.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().filter(move |(role, _)| self.holds_any_of(*role)).map(|(_, name)| name)
     }
@@ -69,19 +70,21 @@ const NAMES: [(Roles, &str); 6] = [
     (Roles::INTERNAL, "internal"),
 ];
 
-/// Who may ask for a route.
+/// Roles that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nobody is asked who they are.
+    /// No authentication: the route is public.
     Nothing,
-    /// One of these roles; an admin has them all but the internal one.
+    /// Requires one of these roles. An admin has all roles except the internal one.
     One(Roles),
-    /// The same, of the default tenant: it is about what all tenants share.
+    /// Requires one of these roles in the default tenant: the route concerns resources that all
+    /// tenants share.
     Whole(Roles),
 }
 
 impl Needs {
-    /// The roles that may ask; none where everybody may.
+    /// Returns the accepted roles, including the admin role where it applies. Empty for routes
+    /// without authentication.
     pub(crate) fn roles(self) -> Roles {
         match self {
             Self::Nothing => Roles::NONE,
@@ -90,7 +93,7 @@ impl Needs {
         }
     }
 
-    /// Whether somebody with these roles may ask.
+    /// Returns `true` if a caller with these roles may use the route.
     pub(crate) fn allow(self, roles: Roles) -> bool {
         match self {
             Self::Nothing => true,
@@ -99,23 +102,23 @@ impl Needs {
     }
 }
 
-/// Roles that work with executions and documents may look at them, and so may system pools.
+/// Reads of executions and documents: roles that work with them, and system pools.
 const LOOK: Needs =
     Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::INTERNAL));
-/// Reads that running a command or a subscription takes.
+/// Reads that a worker needs to run a command or a subscription.
 const CONSULT: Needs =
     Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::WORKER));
-/// Repeats of an execution.
+/// Reruns, forks, and retries of an execution.
 const REPEAT: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::INTERNAL));
 const WRITE: Needs = Needs::One(Roles::AUTHOR);
-/// Workers start playbooks too: those their steps call.
+/// Starts of executions. Workers start the playbooks that their steps call.
 const START: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::WORKER));
 const OPERATE: Needs = Needs::One(Roles::OPERATOR);
 const WORK: Needs = Needs::One(Roles::WORKER);
 const ADMIN: Needs = Needs::One(Roles::ADMIN);
 const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
 
-/// Paths of routes that check the caller before they answer anything.
+/// Path prefix of routes that authenticate the caller before any other response.
 const INTERNAL_PREFIX: &str = "/api/internal/";
 
 const GET: Method = Method::GET;
@@ -124,7 +127,7 @@ const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
 const PATCH: Method = Method::PATCH;
 
-/// Every route, by what it is about.
+/// All routes with the roles they require, by subject.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/", Needs::Nothing),
@@ -192,7 +195,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/worker/report", WORK),
     (GET, "/api/worker/content/{digest}", WORK),
     (PUT, "/api/worker/content/{digest}", WORK),
-    // Whoever looks after workers may enter and remove one by hand.
+    // Operators may register and deregister a worker by hand.
     (POST, "/api/worker/pool/register", ATTEND),
     (POST, "/api/worker/pool/heartbeat", WORK),
     (POST, "/api/worker/pool/deregister", ATTEND),
@@ -212,7 +215,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/pool/status", LOOK),
     (GET, "/api/db/validate", LOOK),
     (POST, "/api/db/init", OPERATE),
-    // Whoever may write to the database is above every other rule.
+    // SQL access bypasses every other permission.
     (POST, "/api/postgres/execute", Needs::Whole(Roles::ADMIN)),
 
     (GET, "/api/subscriptions", CONSULT),
@@ -224,7 +227,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/subscriptions/{id}/lease", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/release", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/dead-letters", SUBSCRIBE),
-    // Senders are known by what their listener asks for, and by nothing of ours.
+    // The listener's own verification authenticates senders.
     (POST, "/ingress/{listener}", Needs::Nothing),
     (POST, "/ingress/{tenant}/{listener}", Needs::Nothing),
 
@@ -239,7 +242,8 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),
-    // Secrets are for admins, and for workers that hold a command which names them; the handler checks.
+    // Secret values are for admins, and for workers with a leased command that names the
+    // credential; the handler checks this.
     (GET, "/api/credentials/{identifier}", CONSULT),
     (DELETE, "/api/credentials/{identifier}", WRITE),
 
@@ -260,10 +264,10 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/internal/wallet/rotate-kek", KEEP),
     (GET, "/api/internal/secret-audit", ADMINISTER),
 
-    // Whoever shows a token may hear whether it is good.
+    // The response says only whether the presented token is valid.
     (POST, "/api/auth/session/validate", Needs::Nothing),
     (POST, "/api/auth/validate", Needs::Nothing),
-    // Whoever has no token yet.
+    // Routes for callers that have no token yet.
     (GET, "/api/auth/mode", Needs::Nothing),
     (POST, "/api/auth/oidc/token", Needs::Nothing),
     (POST, "/api/auth/code", Needs::Nothing),
@@ -276,11 +280,12 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (DELETE, "/api/vars/{execution_id}/{name}", SUBSCRIBE),
     (PUT, "/api/result/{execution_id}", WORK),
     (GET, "/api/result/resolve", CONSULT),
-    // Neither belongs to a tenant. Published workers ask for them without the internal token.
+    // Objects and modules don't belong to a tenant. Published workers request them without the
+    // internal token.
     (GET, "/api/internal/objects/{*key}", SHARE),
     (PUT, "/api/internal/objects/{*key}", SHARE),
     (GET, "/api/internal/plugins/{*path}", SHARE),
-    // Workers run what is put here.
+    // Workers run the modules that are stored here.
     (POST, "/api/internal/plugins/{*path}", INSTALL),
     (GET, "/api/internal/cells", SHARE),
 
@@ -296,35 +301,35 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/internal/container-callback/{execution_id}/{step}", INTERNAL),
 ];
 
-/// Workers among themselves, and system pools.
+/// Data that workers share with each other and with system pools.
 const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
 const INSTALL: Needs = Needs::Whole(Roles::OPERATOR.and(Roles::INTERNAL));
 const KEEP: Needs = Needs::Whole(Roles::ADMIN.and(Roles::INTERNAL));
 const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
 const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
-/// Who may start a playbook may say when it starts.
+/// Schedules: the same roles that may start a playbook by hand.
 const SCHEDULE: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR));
 
-/// The runtime of a subscription is a worker.
+/// Subscriptions and variables: operators, and the workers that run them.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
-/// Who may ask for a route, by the pattern it matched.
+/// Returns the roles that a route pattern requires, or `None` if the table has no such route.
 pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
-    // Whoever may read may ask how long the answer would be.
+    // `HEAD` requires the same roles as `GET`.
     let method = if *method == Method::HEAD { &GET } else { method };
     let found = ROUTES.iter().find(|(verb, known, _)| verb == method && *known == path);
     let absent = || ABSENT.iter().any(|(verb, known, _)| verb == method && *known == path);
     found.map(|(_, _, needs)| *needs).or_else(|| absent().then(|| absent_needs(path)))
 }
 
-/// Returns who may learn that a route is not built: everybody, except for internal routes.
+/// Returns the roles that see that a route is unsupported: all callers, except on internal paths.
 fn absent_needs(path: &str) -> Needs {
     if path.starts_with(INTERNAL_PREFIX) { INTERNAL } else { Needs::Nothing }
 }
 
-/// Returns who may learn which verbs an internal path has: callers that may use one of them.
-/// `None` for other paths, whose verbs are public.
+/// Returns the roles that may learn the methods of an internal path: those of its first route in
+/// the table. Returns `None` for other paths, whose methods are public.
 pub(crate) fn needs_of_verbs(path: &str) -> Option<Needs> {
     if !path.starts_with(INTERNAL_PREFIX) {
         return None;
@@ -333,7 +338,7 @@ pub(crate) fn needs_of_verbs(path: &str) -> Option<Needs> {
     Some(listed.map_or(INTERNAL, |(_, _, needs)| *needs))
 }
 
-/// The verbs a route has, for `Allow`.
+/// Returns the methods of a route, for the `Allow` header.
 pub(crate) fn verbs(path: &str) -> String {
     let listed = ROUTES.iter().filter(|(_, known, _)| *known == path);
     let absent = ABSENT.iter().filter(|(_, known, _)| *known == path);

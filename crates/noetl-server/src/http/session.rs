@@ -1,14 +1,15 @@
-//! The session of a person behind a gateway, in the header [`SESSION`] beside the gateway's own token.
+//! User sessions forwarded by a gateway in the [`SESSION`] header, next to the gateway's own token.
 //!
 //! The gateway's token authenticates the request; the session can only narrow it or name its actor.
-//! The header is hostile input: a gateway forwards it as a browser sent it. Only tokens of role
+//! The header is untrusted input: a gateway forwards it as the browser sent it. Only tokens of role
 //! `operator` or `admin` act for sessions; from other callers the header has no effect.
 //!
-//! - A token of this control plane acts as its holder, and may do what both tokens may.
-//! - A session of the database that `NOETL_SESSION_CREDENTIAL` names is recorded beside the token that
-//!   acts for it; roles, tenant, and grants stay those of the token.
-//! - Without that setting, and from callers of other tenants than the default one, other text has no
-//!   effect, since nothing could verify it.
+//! - If the header contains a token of this control plane, the request acts as its holder, with the
+//!   permissions that both tokens have.
+//! - A session of the database that `NOETL_SESSION_CREDENTIAL` names is recorded next to the token
+//!   that acts for it; roles, tenant, and grants stay those of the token.
+//! - Without that setting, and from callers outside the default tenant, other text has no effect,
+//!   because nothing could verify it.
 
 use axum::http::{HeaderMap, StatusCode};
 
@@ -19,10 +20,10 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::sessions::Sessions;
 
-/// Roles of callers that act for sessions.
+/// Roles of callers that may act for sessions.
 pub(crate) const GATEWAYS: Roles = Roles::OPERATOR.and(Roles::ADMIN);
 
-/// Returns the caller as the session of its request narrows or names it.
+/// Returns the caller, narrowed or named by the session of its request.
 pub(super) async fn apply(
     app: &App,
     headers: &HeaderMap,
@@ -34,7 +35,7 @@ pub(super) async fn apply(
         return Ok(caller);
     }
     let Some(session) = presented(headers)? else { return Ok(caller) };
-    // Published clients repeat their own token.
+    // Published clients repeat their own token in this header.
     if session == token {
         return Ok(caller);
     }
@@ -52,7 +53,7 @@ pub(super) async fn apply(
     Ok(Caller { actor, ..caller })
 }
 
-/// Returns the session in the headers, of which there may be one.
+/// Returns the session in the headers. Rejects more than one session header.
 fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut all = headers.get_all(SESSION).iter();
     let Some(first) = all.next() else { return Ok(None) };
@@ -63,7 +64,7 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     Ok(Some(text.trim()).filter(|text| !text.is_empty()))
 }
 
-/// Returns the holder of a session with no more rights than the gateway that acts for it.
+/// Returns the session's holder, limited to the permissions of the gateway that acts for it.
 fn narrow(gateway: &Caller, holder: Caller, needs: Needs) -> Result<Caller, ApiError> {
     if holder.tenant != gateway.tenant {
         let message = "the session in x-session-token and the token in Authorization belong to \

@@ -1,4 +1,4 @@
-//! Streams that are open at a time, in all and of each tenant.
+//! Limits on open streams, in total and per tenant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use noetl_model::Tenant;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// `Retry-After` of a tenant at its limit of streams. A stream can close at any time.
+/// `Retry-After` of a tenant at its stream limit. A stream can close at any time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Open streams by tenant. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Streams(Arc<Mutex<HashMap<Tenant, usize>>>);
 
-/// The right to a stream, given back when dropped.
+/// Permit for one stream, released when dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     tenant: Tenant,
@@ -24,7 +24,7 @@ pub(crate) struct StreamPermit {
 }
 
 impl Streams {
-    /// Takes the right to one more stream of the app's tenant.
+    /// Acquires a permit for a stream of the app's tenant.
     pub(crate) fn open(&self, app: &App) -> Result<StreamPermit, ApiError> {
         let (most, most_of_one) = (app.options.streams_max, app.options.tenant_streams_max);
         let mut open = self.counts();
@@ -47,7 +47,8 @@ impl Streams {
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Tenant, usize>> {
-        // Counts are written whole, so a poisoned lock still guards sound ones.
+        // Each count is written in one operation, so the map is consistent even if the lock is
+        // poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! The trace a request belongs to, as the W3C recommendation Trace Context says.
+//! Trace of a request, following the W3C Trace Context recommendation.
 //!
-//! A caller names its trace with `traceparent` and `tracestate`; a request without one gets one. What
-//! is logged while a request is answered carries the trace's id, and the reply names the span that
-//! whatever follows from the request is below.
+//! A caller names its trace with `traceparent` and `tracestate`; a request without them gets a new
+//! trace. Lines logged during the request carry the trace ID. The response names the request's
+//! span, which is the parent of all spans that follow from the request.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -23,12 +23,13 @@ use crate::app::App;
 const TRACEPARENT: HeaderName = HeaderName::from_static(trace::TRACEPARENT);
 const TRACESTATE: HeaderName = HeaderName::from_static(trace::TRACESTATE);
 
-/// The trace of a request.
+/// Trace context of a request.
 #[derive(Clone)]
 pub(crate) struct Traced(Arc<Received>);
 
 impl Traced {
-    /// The trace of what the request starts: the one its body names, its caller's, or its own.
+    /// Returns the trace of an execution that the request starts: the one named in its body, the
+    /// caller's, or a new one.
     pub(crate) fn start(&self, named: Option<&Map>) -> TraceOf {
         match named.and_then(TraceContext::of_fields) {
             Some(named) => TraceOf::Said(named),
@@ -47,11 +48,11 @@ impl FromRequestParts<App> for Traced {
     }
 }
 
-/// Finds or makes the trace of a request, and tells of its span where that is wanted.
+/// Reads or creates the trace of a request, and exports its span if the trace is sampled.
 pub(crate) async fn follow(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let received = Arc::new(app.control.traces.receive(said(request.headers())));
     request.extensions_mut().insert(Traced(received.clone()));
-    // Of the highest level, so that it is there for whatever is logged at all.
+    // At the highest level, so that the span exists at every configured log level.
     let logged = tracing::error_span!("request", trace_id = %received.context.trace.id);
     let beginning = received.is_recorded.then(|| Beginning::of(&app, &request));
     let mut response = next.run(request).instrument(logged).await;
@@ -64,7 +65,7 @@ pub(crate) async fn follow(State(app): State<App>, mut request: Request, next: N
     response
 }
 
-/// What a caller says. Two parents are as good as none.
+/// Parses the caller's trace headers. Several `traceparent` headers count as none.
 fn said(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all(TRACEPARENT).iter();
     let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
@@ -78,11 +79,11 @@ fn said(headers: &HeaderMap) -> Option<TraceContext> {
     TraceContext::read(parent.to_str().ok()?, state.as_deref())
 }
 
-/// What is known of a request when it comes.
+/// Data of a request that is recorded when it arrives.
 struct Beginning {
     at: Timestamp,
     method: Method,
-    /// The pattern it matched, never the path that was asked for, which may name anything.
+    /// Route pattern, never the requested path, which may contain anything.
     route: Option<MatchedPath>,
 }
 

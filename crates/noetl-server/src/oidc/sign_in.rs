@@ -1,7 +1,8 @@
-//! How people sign in at the provider with a browser: a code for a page, a token for the code.
+//! Browser sign-in at the identity provider (authorization code flow with PKCE).
 //!
-//! The page is a public client with a proof key (PKCE), so there is no secret to keep. The server trades
-//! the code, because the page may ask nobody else, and gives out only a token it would take itself.
+//! The web UI is a public client with PKCE, so there is no client secret. The server exchanges the
+//! authorization code, because the page may call no other origin, and returns only a token that the
+//! server itself accepts.
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -10,46 +11,46 @@ use serde::Deserialize;
 
 use super::{Discovery, KEPT, Oidc, OidcError, refused};
 
-/// What a page asks the provider for.
+/// Scopes that the web UI requests.
 const SCOPE: &str = "openid profile email";
 
-/// Where people are sent to sign in.
+/// Parameters of the authorization request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) authorization_endpoint: String,
-    /// As whom the page asks.
+    /// Client ID of the web UI.
     pub(crate) client_id: String,
-    /// For what.
+    /// Requested scopes, separated by spaces.
     pub(crate) scope: &'static str,
-    /// Whom the token is to be made for.
+    /// Audience that the token must have.
     pub(crate) audience: String,
 }
 
-/// What a page got from the provider.
+/// Result of the authorization request.
 pub(crate) struct Proof<'a> {
     pub(crate) code: &'a str,
-    /// What the page made its challenge from.
+    /// PKCE code verifier, from which the page derived its challenge.
     pub(crate) verifier: &'a str,
-    /// Where the provider sent the person back to.
+    /// Redirect URI of the authorization request.
     pub(crate) redirect: &'a str,
 }
 
-/// A token that is taken here.
+/// A token that this server accepts.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) token: String,
-    /// For how many seconds it is good, if the provider says so.
+    /// Lifetime in seconds, if the provider states it.
     pub(crate) expires_in: Option<u64>,
 }
 
-/// Where the provider answers.
+/// OAuth endpoints of the provider.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoints {
     authorization: String,
     token: String,
 }
 
-/// What the provider gives for a code.
+/// Token response of the provider.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: Option<String>,
@@ -57,7 +58,7 @@ struct Tokens {
     expires_in: Option<u64>,
 }
 
-/// Why it gives nothing.
+/// Error response of the provider.
 #[derive(Default, Deserialize)]
 struct Refused {
     #[serde(default)]
@@ -67,7 +68,8 @@ struct Refused {
 }
 
 impl Oidc {
-    /// Where people sign in; nothing when the page has no client there.
+    /// Returns the parameters for the authorization request, or `None` if the web UI has no client
+    /// ID.
     pub(crate) async fn place(&self) -> Result<Option<Place>, OidcError> {
         let settings = &self.0.settings;
         let Some(client_id) = settings.client_id.clone() else { return Ok(None) };
@@ -80,8 +82,8 @@ impl Oidc {
         }))
     }
 
-    /// The token for a code. The one for the API is preferred; a provider that gives none that can be
-    /// verified gives an identity, which is taken when it is made for the same audience.
+    /// Exchanges an authorization code for a token. Prefers the access token. If the server cannot
+    /// verify that one, returns the ID token, provided that it has the required audience.
     pub(crate) async fn traded(&self, proof: &Proof<'_>) -> Result<Option<Granted>, OidcError> {
         let Some(client_id) = &self.0.settings.client_id else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
@@ -93,7 +95,7 @@ impl Oidc {
             ("redirect_uri", proof.redirect),
         ];
         let failed = |error: reqwest::Error| {
-            // The address alone: the form is nobody's to read in a log.
+            // Only the address: the form contains secrets and must not be logged.
             OidcError::Unavailable(format!("{}: {}", endpoints.token, error.without_url()))
         };
         let said = self.0.http.post(&endpoints.token).form(&form).send().await.map_err(failed)?;
@@ -121,7 +123,7 @@ impl Oidc {
         Err(why)
     }
 
-    /// Read once in a while: a provider rarely moves.
+    /// Returns the provider's endpoints, cached for [`KEPT`].
     async fn endpoints(&self) -> Result<Endpoints, String> {
         let known = self.0.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((read, endpoints)) = known

@@ -1,7 +1,7 @@
-//! Verifies token signatures with `ring`, the cryptography that TLS already links.
+//! Verifies token signatures with `ring`, the cryptography library that TLS already links.
 //!
-//! `jsonwebtoken` parses tokens and checks claims. Its own two back ends would add either a second C
-//! library or a pure Rust stack whose `rsa` crate has an open timing advisory.
+//! `jsonwebtoken` parses tokens and checks claims. Either of its own two backends would add a
+//! second C library, or a pure Rust stack whose `rsa` crate has an open timing advisory.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -14,19 +14,19 @@ use ring::signature::{
     UnparsedPublicKey, VerificationAlgorithm,
 };
 
-/// Verifies only: the server signs no tokens and makes no keys.
+/// Verifies only: the server neither signs tokens nor generates keys.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
     verifier_factory: new_verifier,
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes `ring` the back end of `jsonwebtoken` in this process. Safe to call repeatedly.
+/// Makes `ring` the backend of `jsonwebtoken` in this process. Safe to call repeatedly.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
-/// The parameters `ring` needs for one algorithm, by family of key.
+/// Parameters of `ring` for an algorithm, by key family.
 enum Scheme {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
@@ -52,8 +52,8 @@ fn new_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtV
         Algorithm::ES256 => Scheme::Curve(&ECDSA_P256_SHA256_FIXED),
         Algorithm::ES384 => Scheme::Curve(&ECDSA_P384_SHA384_FIXED),
         Algorithm::EdDSA => Scheme::Curve(&ED25519),
-        // Shared secrets are never accepted, because a provider keeps its secret to itself; nor are
-        // algorithms that the crate may add.
+        // HMAC is never accepted, because the provider doesn't share its secret. Neither are
+        // algorithms that a later version of the crate may add.
         _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
     };
     Ok(Box::new(RingVerifier { algorithm: *algorithm, scheme, key: key.clone() }))

@@ -1,20 +1,21 @@
-//! Events without what is large in them, for readers of whole logs.
+//! Shortens events for clients that read whole logs.
 
 use noetl_api::events::EventView;
 use noetl_model::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A value with a longer text than this is looked into, and left out if it is no object.
+/// Maximum length of a value as JSON text, in bytes. A longer object is shortened field by field;
+/// any other longer value is replaced with null.
 const LENGTH_MAX: usize = 400;
-/// How many objects deep a value is looked into.
+/// Maximum depth of nested objects that are shortened field by field.
 const DEPTH: usize = 4;
 
-/// Leaves out what is large: null stands in its place, so that it is known to be there.
+/// Replaces large values with null, so that the key stays visible.
 pub(crate) fn shorten(event: &mut EventView) {
     shorten_raw(&mut event.context);
     shorten_raw(&mut event.result);
     if let Some(Value::Object(meta)) = &mut event.meta {
-        // Whoever follows a trace reads the event itself.
+        // Clients that need the trace read the complete event.
         meta.remove("trace");
         let meta = meta.values_mut();
         meta.for_each(|value| shorten_value(value, DEPTH));

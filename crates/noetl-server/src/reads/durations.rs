@@ -1,4 +1,4 @@
-//! How long things took, as far as a stretch of a log tells.
+//! Durations of commands, steps, and executions, computed from a range of a log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noetl_model::{CommandId, Event, Fact, Timestamp};
 use noetl_store::ExecutionRow;
 
-/// What began in the stretch of a log that was read so far. Beginnings before it are not known.
+/// Start times seen in the range so far. Starts before the range are unknown.
 #[derive(Default)]
 pub(super) struct Durations {
     issued: HashMap<CommandId, Timestamp>,
@@ -14,7 +14,8 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Returns how long what ends with the next event of the stretch took, in seconds.
+    /// Records the next event of the range. If it ends a command, step, or execution, returns the
+    /// duration in seconds.
     pub(super) fn of(&mut self, event: &Event, of: &ExecutionRow) -> Option<f64> {
         let began = match &event.fact {
             Fact::CommandIssued(_) => {

@@ -1,4 +1,4 @@
-//! The events of a log that somebody asks for: by place, by id, by type.
+//! Selects events of a log by sequence number, event ID, or type.
 
 use noetl_model::row::EventRow;
 use noetl_model::{Event, EventId, ExecutionId};
@@ -8,12 +8,12 @@ use super::{Only, Stretch, bounds, window};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How much of a log is searched for events of a type, newest first. Older ones are not found.
+/// Number of newest events that are searched for a type. Older events are not found.
 const SEARCHED_MAX: u64 = 100_000;
-/// Events read at a time.
+/// Events per read of the store.
 const PAGE: u64 = 1000;
 
-/// The events, oldest first, and how many there are to page through.
+/// Returns the selected events, oldest first, and the number of events to page through.
 pub(super) async fn events(
     app: &App,
     row: &ExecutionRow,
@@ -38,7 +38,7 @@ pub(super) async fn events(
     Ok((window(app, row.id, from.max(floor), to.max(floor)).await?, total - floor))
 }
 
-/// Searches from the newest event on.
+/// Searches for events of the given types, from the newest event backward.
 async fn of_types(
     app: &App,
     row: &ExecutionRow,
@@ -50,7 +50,7 @@ async fn of_types(
     let (skip, take, floor) = match stretch {
         Stretch::Page { page, size } => (page.saturating_sub(1).saturating_mul(size), size, floor),
         Stretch::After { after, size } => {
-            // Oldest first: what is after a place is a stretch by itself.
+            // Oldest first: the range is fixed by `after`, and only its events are filtered.
             let (from, to) = bounds(Stretch::After { after, size }, total);
             let mut events = window(app, row.id, from.max(floor), to.max(floor)).await?;
             events.retain(|event| is_one_of(event, types));
@@ -81,8 +81,8 @@ pub(super) fn is_one_of(event: &Event, types: &[String]) -> bool {
     row.event_type.is_some_and(|of| types.iter().any(|wanted| *wanted == *of))
 }
 
-/// How many events of a log are not after this one. Ids grow with their places, so that one which is
-/// not in the log has its place among them all the same.
+/// Returns the number of events up to and including `event`. Event IDs grow with the sequence
+/// number, so the result is defined even for an ID that is not in the log.
 pub(super) async fn places_up_to(
     app: &App,
     id: ExecutionId,

@@ -1,5 +1,5 @@
-//! An execution with every event of its log, streamed: a log is too long to be held in memory for
-//! each reader.
+//! Streams an execution with its complete event log, which can be too long to buffer for each
+//! client.
 
 use std::io;
 
@@ -19,10 +19,10 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::shape;
 
-/// The most events of a reply. Of a longer log, the newest are shown.
+/// Maximum events in a response. Of a longer log, the newest are returned.
 const EVENTS_MAX: u64 = 100_000;
 
-/// Events read at a time.
+/// Events per read of the store, and so per chunk of the response.
 const PAGE: u64 = 1000;
 
 /// Returns an execution with its events, oldest first.
@@ -49,11 +49,13 @@ pub(crate) async fn whole(
     };
     let mut head = serde_json::to_string(&detail)
         .map_err(|error| ApiError::internal(format!("the reply can't be written: {error}")))?;
-    // Events are the last field, and there are none yet: the list is closed when all are sent.
+    // The events are the last field and empty so far. The stream closes the array after the last
+    // event.
     head.truncate(head.len() - "]}".len());
     let app = app.clone();
     let mut writer = Writer { app, row, only, ids, at, lasted: Durations::default(), next: b"" };
-    // The first page is read before the reply begins, so that a store which is away is an error.
+    // The first page is read before the response starts, so that an unavailable store is reported
+    // as an error.
     let first = writer.page().await?;
     let sent = unfold(Some((writer, Some((head, first)))), Writer::piece);
     Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(sent)).into_response())
@@ -64,14 +66,14 @@ struct Writer {
     row: ExecutionRow,
     only: Only,
     ids: IdForm,
-    /// The place that was read up to.
+    /// Sequence number of the last event read.
     at: u64,
     lasted: Durations,
-    /// What stands before the next event.
+    /// Separator before the next event.
     next: &'static [u8],
 }
 
-/// What is left of a reply, and what of it was read already.
+/// Remaining stream: the writer, and for the first chunk the head and the first page.
 type Rest = Option<(Writer, Option<(String, Vec<Event>)>)>;
 
 impl Writer {
@@ -88,7 +90,7 @@ impl Writer {
             Some((head, events)) => (head, events),
             None => match writer.page().await {
                 Ok(events) => (String::new(), events),
-                // The status is sent already: a reply that breaks off is what tells the caller.
+                // The status was already sent, so an aborted response reports the error.
                 Err(error) => {
                     let error = io::Error::other(error.message().to_owned());
                     return Some((Err(error), None));

@@ -1,8 +1,8 @@
-//! Routes that are described when somebody asks.
+//! Routes whose OpenAPI description is built on demand.
 //!
-//! What stands at the handlers makes the OpenAPI document. As objects it takes far more memory than as
-//! text, and to make it touches much of the program: a start need not wait for that, nor an idle
-//! server hold it.
+//! The OpenAPI document is generated from the handlers' attributes. As objects it uses far more
+//! memory than as text, and building it touches much of the program. The server therefore neither
+//! waits for it at startup nor stores it while idle.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -12,14 +12,14 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::app::App;
 
-/// The handlers of one path.
+/// Handlers of one path.
 pub(crate) struct Described {
     pub(crate) path: String,
     pub(crate) serve: MethodRouter<App>,
     pub(crate) describe: fn() -> UtoipaMethodRouter<App>,
 }
 
-/// The handlers of one path as [`Described`], which are of one path as their attributes say.
+/// Creates a [`Described`] from the handlers of one path. Their attributes must all name that path.
 macro_rules! routes {
     ($first:path $(, $more:path)* $(,)?) => {{
         let path = utoipa_axum::paste! { utoipa_axum::routes!(@path [path()] of $first) };
@@ -41,7 +41,7 @@ macro_rules! routes {
 }
 pub(crate) use routes;
 
-/// Routes, in the order they are shown.
+/// Routes, in the order of the OpenAPI document.
 #[derive(Default)]
 pub(crate) struct Routes(Vec<Described>);
 
@@ -60,7 +60,7 @@ impl Routes {
         self
     }
 
-    /// The same, for bodies of this size.
+    /// Sets the body limit of all routes.
     pub(crate) fn layer(mut self, limit: DefaultBodyLimit) -> Self {
         for described in &mut self.0 {
             described.serve = std::mem::take(&mut described.serve).layer(limit);
@@ -68,14 +68,14 @@ impl Routes {
         self
     }
 
-    /// To be served.
+    /// Builds a router that serves all routes.
     pub(crate) fn serve(self) -> Router<App> {
         self.0
             .into_iter()
             .fold(Router::new(), |router, described| router.route(&described.path, described.serve))
     }
 
-    /// The document of them, as far as it is not in this one.
+    /// Adds the descriptions of the routes to an OpenAPI document.
     pub(crate) fn describe(&self, into: OpenApi) -> OpenApi {
         let described =
             self.0.iter().fold(OpenApiRouter::with_openapi(into), |router, described| {

@@ -1,4 +1,4 @@
-//! Routes of what is kept: documents, secrets, variables, results, objects.
+//! Routes of documents, secrets, variables, results, and objects.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -11,7 +11,7 @@ use crate::routes::{
     absent, audit, catalog, content, ehdb, keychain, keys, objects, results, session, suites, vars,
 };
 
-/// More of the catalog.
+/// Lists the catalog routes beyond registering, listing, and reading.
 pub(super) fn catalog_routes() -> Routes {
     Routes::new()
         .routes(routes!(catalog::batch::register))
@@ -27,7 +27,7 @@ pub(super) fn catalog_routes() -> Routes {
         .routes(routes!(suites::get, suites::put, suites::delete))
 }
 
-/// More of what is secret.
+/// Lists the routes of the keychain, encryption keys, secret audit, and sessions.
 pub(super) fn secret_routes() -> Routes {
     Routes::new()
         .routes(routes!(keychain::list))
@@ -44,7 +44,7 @@ pub(super) fn worker_routes() -> Routes {
         .routes(routes!(objects::get, objects::put))
         .routes(routes!(objects::get_plugin, objects::put_plugin))
         .layer(DefaultBodyLimit::max(objects::BODY_LIMIT));
-    // Streamed, with a limit of its own.
+    // These routes stream the body and enforce their own limit.
     let streamed = Routes::new()
         .routes(routes!(content::get, content::put))
         .layer(DefaultBodyLimit::disable());
@@ -61,7 +61,7 @@ pub(super) fn worker_routes() -> Routes {
         .merge(streamed)
 }
 
-/// Routes that say what to do instead.
+/// Adds the routes that are not supported, which respond with an alternative.
 pub(super) fn absent_routes(router: Router<App>) -> Router<App> {
     absent::ABSENT.iter().fold(router, |router, (verb, path, _)| {
         let says = match *verb {
@@ -72,7 +72,8 @@ pub(super) fn absent_routes(router: Router<App>) -> Router<App> {
     })
 }
 
-/// A path as the document shows it: a part that may hold slashes is a part like any other there.
+/// Returns a path as the OpenAPI document shows it: without the syntax for parameters that may
+/// contain slashes.
 pub(crate) fn shown(path: &str) -> String {
     match path {
         "/api/catalog/{*path}" => "/api/catalog/{path}/ui_schema".to_owned(),

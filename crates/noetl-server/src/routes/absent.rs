@@ -1,5 +1,5 @@
-//! Routes that published clients know and this control plane does not have: they say what to do
-//! instead, so that nobody takes them for a mistake in an address.
+//! Routes of published clients that this control plane doesn't support. They respond with an
+//! alternative, so that clients don't mistake them for a wrong URL.
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, StatusCode};
@@ -17,7 +17,7 @@ const TIERS: &str = "there are no storage tiers; read /api/ehdb/executions/{id}/
 const LOGIN: &str =
     "sign in where your tokens are made; a token goes into the Authorization header";
 
-/// Each with what to do instead.
+/// Unsupported routes, each with an alternative.
 #[rustfmt::skip]
 pub(crate) const ABSENT: &[(Method, &str, &str)] = &[
     (POST, "/api/catalog/playbooks/generate/ai", MODEL),
@@ -35,7 +35,7 @@ pub(crate) const ABSENT: &[(Method, &str, &str)] = &[
     (POST, "/api/auth/check-playbook-access", LOGIN),
 ];
 
-/// Says what to do instead.
+/// Responds with 501 and the alternative to an unsupported route.
 pub(crate) async fn say(method: Method, path: MatchedPath) -> ApiError {
     let known = ABSENT.iter().find(|(verb, known, _)| *verb == method && *known == path.as_str());
     let hint = known.map_or("this is not built", |(_, _, hint)| hint);

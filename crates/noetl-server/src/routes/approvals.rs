@@ -1,4 +1,4 @@
-//! Steps that wait for a person.
+//! Pending approvals.
 
 use noetl_api::Id;
 use noetl_api::approvals::{ApprovalList, ApprovalView};
@@ -13,25 +13,25 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
-/// Steps in a reply when nothing else is said, and at most.
+/// Default and maximum page size.
 const LIST: (u64, u64) = (50, 100);
 
-/// Which steps to list. A parameter without a value counts as left out.
+/// Query parameters of the list of approvals. A parameter without a value counts as omitted.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApprovalQuery {
-    /// Behind this command: `next_after` of the reply before.
+    /// Return approvals after this command. Use `next_after` of the previous response.
     #[param(value_type = Option<Id>)]
     after: Option<String>,
-    /// At most so many.
+    /// Maximum approvals to return, from 1 to 100. Default: 50.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
 }
 
-/// List steps that wait for a person
+/// Lists pending approvals
 ///
-/// Of every execution, oldest first. Each is answered at
-/// `POST /api/executions/{id}/answers/{command}` with its token.
+/// Returns the approvals of all executions, oldest first. To answer one, send its token to `POST
+/// /api/executions/{id}/answers/{command}`.
 #[utoipa::path(
     get,
     path = "/api/approvals",

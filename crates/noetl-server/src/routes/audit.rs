@@ -1,4 +1,4 @@
-//! The audit of secrets.
+//! Audit log of secrets.
 
 use noetl_api::Id;
 use noetl_api::credentials::{SecretAuditReply, SecretAuditRow};
@@ -15,33 +15,33 @@ use crate::http::extract::{Json, Query};
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
 
-/// Which uses are listed.
+/// Filters of the secret audit.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Only of this credential.
+    /// Return only records of this credential.
     #[serde(default)]
     credential: Option<String>,
-    /// Only for this execution.
+    /// Return only records of this execution.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     execution_id: Option<Id>,
-    /// Only from this time on.
+    /// Return only records at or after this time.
     #[serde(default)]
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
-    /// Only up to this time.
+    /// Return only records up to this time.
     #[serde(default)]
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
-    /// How many at most: 100 when left out, up to 10 000.
+    /// Maximum records to return, up to 10,000. Default: 100.
     #[serde(default)]
     limit: Option<usize>,
 }
 
-/// List who asked for which secret
+/// Lists requests for secrets
 ///
-/// Latest first, whatever came of it.
+/// Returns allowed and denied requests, newest first.
 #[utoipa::path(
     get,
     path = "/api/internal/secret-audit",

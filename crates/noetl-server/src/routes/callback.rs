@@ -1,4 +1,4 @@
-//! Answers of containers that a worker started and did not wait for.
+//! Callbacks of containers that a worker started without waiting for them.
 
 use axum::http::StatusCode;
 use noetl_api::Id;
@@ -11,10 +11,10 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// Say how a container ended
+/// Reports the outcome of a container
 ///
-/// The step that waits for it goes on. When none does, that is said too; nothing is an error that the
-/// watcher could only repeat.
+/// Completes the step that waits for the container. If no step waits for it, responds with the
+/// status `accepted_stale` instead of an error, because the watcher could only retry.
 #[utoipa::path(
     post,
     path = "/api/internal/container-callback/{execution_id}/{step}",
@@ -49,7 +49,7 @@ pub(crate) async fn container(
     Ok((StatusCode::ACCEPTED, Json(CallbackReply { status: status.to_owned(), event_id })))
 }
 
-/// What the step gets.
+/// Converts a callback to the step's result or failure.
 fn outcome(callback: &ContainerCallback) -> Result<Value, Failure> {
     let kind = match callback.state {
         ContainerState::Succeeded => return Ok(callback.data()),

@@ -1,4 +1,4 @@
-//! Documents: registering, listing, reading.
+//! Documents: register, list, and read.
 
 pub(crate) mod batch;
 pub(crate) mod checks;
@@ -27,19 +27,19 @@ use crate::shape;
 /// Kind under which published clients list credentials, which are not documents.
 const CREDENTIAL: &str = "credential";
 
-/// What `POST /api/catalog/register` can be asked besides its body.
+/// Query parameters of `POST /api/catalog/register`.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RegisterQuery {
-    /// Whether a playbook with errors is taken.
+    /// Whether to register a playbook despite errors. Default: `false`.
     #[serde(default)]
     force: bool,
 }
 
-/// Register a document
+/// Registers a document
 ///
-/// It becomes the next version of its path. A playbook with errors is refused, with every error
-/// named, unless `force` is given.
+/// Stores the document as the next version of its path. A playbook with errors is rejected with all
+/// its diagnostics, unless `force` is set.
 #[utoipa::path(
     post,
     path = "/api/catalog/register",
@@ -63,10 +63,10 @@ pub(crate) async fn register(
     Ok(Json(shape::registered(&entry, &findings)))
 }
 
-/// List documents
+/// Lists documents
 ///
-/// Every version of every document, newest first; of one kind when it is given. The kind
-/// `credential` lists credentials, without their secrets.
+/// Returns every version of every document, newest first, optionally of one kind. The kind
+/// `credential` lists credentials without their secrets.
 #[utoipa::path(
     post,
     path = "/api/catalog/list",
@@ -90,9 +90,9 @@ pub(crate) async fn list(
     Ok(Json(ListReply { entries: shown::entries(entries, ids).await }))
 }
 
-/// Read one document
+/// Reads a document
 ///
-/// By id, or by path and version.
+/// Selects the document by ID, or by path and version.
 #[utoipa::path(
     post,
     path = "/api/catalog/resource",
@@ -121,12 +121,13 @@ pub(crate) async fn resource(
     shown::entries(vec![found], ids).await.pop().map(Json).ok_or_else(|| missing(&name))
 }
 
-/// There is no such document.
+/// Creates the 404 error for an unknown document.
 pub(super) fn missing(name: &str) -> ApiError {
     ApiError::not_found("document_not_found", format!("Catalog entry not found: {name}"))
 }
 
-/// The document itself: content that is base64 of a text is decoded, anything else is the text.
+/// Returns the text of a document. Content that is base64 of UTF-8 text is decoded; other content
+/// is the text itself. Rejects NUL characters.
 pub(super) fn plain(content: String) -> Result<String, ApiError> {
     let decoded = BASE64_STANDARD.decode(content.trim()).ok();
     let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(content);

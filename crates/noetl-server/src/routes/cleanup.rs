@@ -1,4 +1,4 @@
-//! Removing what is old.
+//! Purge of old data by retention policy.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -11,10 +11,10 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
-/// Remove what is old
+/// Purges old data
 ///
-/// Nothing that can still move is touched, and no subscription. Parts of the log that stay are named
-/// with the reason.
+/// Deletes data by retention policy. Running executions and subscriptions are never purged. The
+/// response lists the log partitions that were retained, with the reason.
 #[utoipa::path(
     post,
     path = "/api/internal/cleanup/purge",
@@ -60,7 +60,8 @@ pub(crate) async fn purge(
     }))
 }
 
-/// What a request lets go. The tables it does not name keep their own times.
+/// Builds the retention policy of a request. Tables that the request doesn't name have their
+/// default retention.
 fn policy(asked: &PurgeRequest) -> Result<Policy, ApiError> {
     let refused = |error: noetl_store::retention::OutOfRange| {
         ApiError::invalid("out_of_range", error.to_string())

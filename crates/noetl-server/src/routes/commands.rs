@@ -1,4 +1,4 @@
-//! Commands: reading and claiming them.
+//! Commands: read and claim.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::{reads, shape};
 
-/// Read a command
+/// Reads a command
 #[utoipa::path(
     get,
     path = "/api/commands/{event_id}",
@@ -36,10 +36,10 @@ pub(crate) async fn command(
     reads::command(&app, &caller.scope(), id).await?.map(Json).ok_or_else(missing)
 }
 
-/// Claim a command
+/// Claims a command
 ///
-/// Repeating a claim is harmless; two workers never hold one command. A command that is over or
-/// unknown is a conflict, so that a worker forgets it.
+/// A claim is idempotent, and no two workers hold the same command. A command that ended or is
+/// unknown is a conflict, so that the worker drops it.
 #[utoipa::path(
     post,
     path = "/api/commands/{event_id}/claim",
@@ -82,19 +82,20 @@ pub(crate) async fn claim(
     }
 }
 
-/// The name of our own words.
+/// Dialect name of this control plane's own command format.
 const NATIVE: &str = "native";
 
-/// How long the answer to a claim waits that makes a published worker ask again at once: it would do
-/// so hundreds of times a second for as long as a store is away.
+/// Delay of an error response to a claim. A published worker retries such a claim immediately,
+/// which would cause hundreds of requests per second while a store is unavailable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A published worker forgets a command at a conflict, and asks again at anything else.
+/// Returns `true` if a published worker retries a claim at once after this status. A conflict makes
+/// it drop the command.
 fn is_asked_again_at_once(status: StatusCode) -> bool {
     status != StatusCode::CONFLICT && !status.is_success()
 }
 
-/// Claims a command for a published worker.
+/// Claims a command for a published worker, in that worker's format.
 async fn lowered(
     app: &App,
     caller: &Caller,
@@ -107,7 +108,7 @@ async fn lowered(
     Ok(shape::claimed(&claimed))
 }
 
-/// Claims a command for a worker that knows our words.
+/// Claims a command for a worker that uses the native format.
 async fn native(
     app: &App,
     caller: &Caller,

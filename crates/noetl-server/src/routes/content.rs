@@ -1,4 +1,4 @@
-//! Large results by their digest, streamed from workers and to them.
+//! Large results by digest, streamed from and to workers.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use crate::http::extract::{Json, Path, Query};
 use crate::http::headers::stored;
 use crate::http::pace::too_slow;
 
-/// How long a sender may be silent before it is given up.
+/// Maximum time between two chunks of a body.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// How much of it there is.
+/// Query parameters of a large result.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SizeQuery {
-    /// How many bytes, as the reference says.
+    /// Size in bytes, as in the reference.
     bytes: u64,
 }
 
-/// Keep a large result
+/// Stores a large result
 ///
-/// The body is its JSON, of up to 512 MiB, and is written down as it comes. What no report refers to
-/// goes again.
+/// The body is the JSON of the result, up to 512 MiB. The server writes it to disk while it
+/// receives it. A result that no report refers to is deleted later.
 #[utoipa::path(
     put,
     path = "/api/worker/content/{digest}",
@@ -66,9 +66,9 @@ pub(crate) async fn put(
     Ok(Json(ContentKept { digest: digest.to_string(), bytes }))
 }
 
-/// Read a large result
+/// Reads a large result
 ///
-/// The body is its JSON. Whoever reads it compares it with its digest.
+/// The body is the JSON of the result. The client must verify the digest.
 #[utoipa::path(
     get,
     path = "/api/worker/content/{digest}",
@@ -83,15 +83,14 @@ pub(crate) async fn get(
     Query(SizeQuery { bytes }): Query<SizeQuery>,
 ) -> Result<Response, ApiError> {
     let permit = permit(&app)?;
-    // The first part shows whether there is anything at all.
+    // Reading the first part checks that the blob exists.
     let first = app.control.content.part(&digest, bytes, 0).await?;
     let headers =
         [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())];
     Ok(stored((headers, parts(&app, digest, bytes, first, permit)).into_response()))
 }
 
-/// Content part by part. One that cannot be read ends the answer before its time, so that whoever
-/// reads it comes again.
+/// Streams a blob part by part. A read error aborts the response, so that the client retries.
 fn parts(
     app: &App,
     digest: String,
@@ -111,16 +110,16 @@ struct Reader {
     content: Content,
     digest: String,
     bytes: u64,
-    /// What was read before.
+    /// First part, which is already read.
     next: Option<Vec<u8>>,
-    /// How much has gone out.
+    /// Number of bytes sent.
     at: u64,
-    /// Given back when the answer ends, however it does.
+    /// Released when the response ends or is aborted.
     _permit: OwnedSemaphorePermit,
 }
 
 impl Reader {
-    /// The next part; none at the end.
+    /// Returns the next part, or `None` at the end.
     async fn part(&mut self) -> Option<Result<Bytes, ContentError>> {
         if self.at >= self.bytes {
             return None;
@@ -130,7 +129,7 @@ impl Reader {
             None => self.content.part(&self.digest, self.bytes, self.at).await,
         };
         match part {
-            // Gone meanwhile.
+            // The blob was deleted in the meantime.
             Ok(part) if part.is_empty() => None,
             Ok(part) => {
                 self.at += u64::try_from(part.len()).unwrap_or(u64::MAX);
@@ -144,7 +143,7 @@ impl Reader {
     }
 }
 
-/// The right to carry one more large result.
+/// Acquires a permit to transfer a large result.
 fn permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     app.transfers.clone().try_acquire_owned().map_err(|_| {
         let message = format!("{TRANSFERS_MAX} large results are in flight; retry after 1 second");

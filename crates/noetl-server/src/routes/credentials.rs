@@ -1,4 +1,4 @@
-//! Credentials: keeping, listing, reading, removing.
+//! Credentials: store, list, read, and delete.
 
 use std::collections::BTreeMap;
 
@@ -26,45 +26,48 @@ use crate::http::extract::{Json, Path, Query};
 use crate::http::granted;
 use crate::http::roles::Roles;
 
-/// What `GET /api/credentials/{identifier}` can be asked.
+/// Query parameters of `GET /api/credentials/{identifier}`.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CredentialQuery {
-    /// Whether what is secret is shown; to workers and admins only.
+    /// Whether to include the secret data. Only for workers and admins. Default: `false`.
     #[serde(default)]
     include_data: bool,
-    /// The execution it is for. A name that is no credential is looked for in its keychain.
+    /// Execution that needs the credential. If no credential has the name, the execution's keychain
+    /// is searched.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     execution_id: Option<Id>,
-    /// That execution's parent.
+    /// Parent of that execution.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     parent_execution_id: Option<Id>,
 }
 
-/// What `GET /api/credentials/{identifier}/sealed` can be asked.
+/// Query parameters of `GET /api/credentials/{identifier}/sealed`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SealedQuery {
-    /// The name the worker registered under.
+    /// Name under which the worker registered.
     worker_id: String,
-    /// The execution it is for.
+    /// Execution that needs the credential.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     execution_id: Option<Id>,
-    /// That execution's parent.
+    /// Parent of that execution.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     parent_execution_id: Option<Id>,
-    /// Whether to add the placeholders of its fields in that execution. Default: `false`.
+    /// Whether to add the placeholders of the credential's fields in that execution. Default:
+    /// `false`.
     #[serde(default)]
     placeholders: bool,
 }
 
-/// Keep a credential
+/// Stores a credential
 ///
-/// One that has the name is replaced, all of it but its id. What is secret is not shown again.
+/// Replaces a credential of the same name, except for its ID. The response doesn't include the
+/// secret data.
 #[utoipa::path(
     post,
     path = "/api/credentials",
@@ -92,9 +95,9 @@ pub(crate) async fn put(
     Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
 
-/// List credentials
+/// Lists credentials
 ///
-/// Of one type, or with a text in their name or description, when that is asked for.
+/// Optionally only those of one type, or with a text in their name or description.
 #[utoipa::path(
     get,
     path = "/api/credentials",
@@ -113,11 +116,12 @@ pub(crate) async fn list(
     Ok(Json(CredentialList { items: items.into_iter().map(view).collect(), filter }))
 }
 
-/// Read a credential
+/// Reads a credential
 ///
-/// By id, else by name; with what is secret when `include_data` is given. It is recorded who was
-/// given it, and for which execution. With `execution_id` a name that is no credential is the entry
-/// of that execution's keychain, of type `keychain`.
+/// Selects the credential by ID, else by name. With `include_data`, the response includes the
+/// secret data, and the server records the caller and the execution in the secret audit. With
+/// `execution_id`, a name that is not a credential selects the entry of that execution's keychain,
+/// of type `keychain`.
 #[utoipa::path(
     get,
     path = "/api/credentials/{identifier}",
@@ -149,8 +153,8 @@ pub(crate) async fn get(
     revealed(&app, &identifier, &asking).await.map(Json)
 }
 
-/// The control plane as it is for what a secret is asked for: a system pool works for every tenant,
-/// and what it asks for while it runs a command is that tenant's.
+/// Returns the application in the tenant of the execution that needs the secret. A system pool
+/// works for all tenants, so its own tenant doesn't apply.
 async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiError> {
     match asking.execution {
         Some(execution) => app.for_execution(caller, execution).await,
@@ -158,11 +162,11 @@ async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiErr
     }
 }
 
-/// Read a credential, sealed for a worker
+/// Reads a credential, sealed for a worker
 ///
-/// Only the worker can open it, with the key whose public half it registered as
-/// `runtime.worker_public_key`. With `execution_id`, the identifier may be a placeholder that a
-/// command of that execution contains: then the response holds that field alone.
+/// Only the worker can open the response, with the private key of the public key that it registered
+/// as `runtime.worker_public_key`. With `execution_id`, the identifier may be a placeholder that a
+/// command of that execution contains; then the response contains only that field.
 #[utoipa::path(
     get,
     path = "/api/credentials/{identifier}/sealed",
@@ -197,12 +201,13 @@ async fn seal(
         worker: Some(query.worker_id.clone()),
     };
     let credentials = &app.control.credentials;
-    // Nothing is opened, or recorded as given, for a worker that could not read it.
+    // Checked first, so that no secret is opened or recorded for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
     let owner = whose(app.clone(), caller, &asking).await?;
     let shown = match is_placeholder(identifier) {
         true => {
-            // Its code binds it to the execution, so holding a command of that one is enough.
+            // The tag binds the placeholder to the execution, so a leased command of that execution
+            // is enough.
             if let Some(execution) = asking.execution {
                 bound::check_execution(&owner, caller, execution).await?;
             }
@@ -233,7 +238,7 @@ fn is_placeholder(identifier: &str) -> bool {
     found.len() == 1 && found[0].range == (0..identifier.len()) && found[0].tag.is_some()
 }
 
-/// Returns the placeholders of a credential's fields, if the worker asks for them.
+/// Returns the placeholders of a credential's fields. Empty unless the worker requests them.
 fn placeholders(
     app: &App,
     credential: &CredentialView,
@@ -259,8 +264,8 @@ async fn resolved(app: &App, text: &str, asking: &Asking) -> Result<OpenedCreden
     Ok(OpenedCredential { credential, placeholders: BTreeMap::from([(field, text.to_owned())]) })
 }
 
-/// Refuses callers that are neither admins nor workers which hold a command that names the
-/// credential, and records that they asked.
+/// Rejects callers that are neither admins nor workers with a leased command that names the
+/// credential, and records the denied request.
 async fn may_have(
     app: &App,
     caller: &Caller,
@@ -300,7 +305,7 @@ async fn revealed(app: &App, name: &str, asking: &Asking) -> Result<CredentialVi
     }
 }
 
-/// Remove a credential
+/// Deletes a credential
 #[utoipa::path(
     delete,
     path = "/api/credentials/{identifier}",

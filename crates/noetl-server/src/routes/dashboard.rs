@@ -1,4 +1,4 @@
-//! Numbers for dashboards.
+//! Statistics for dashboards.
 
 use noetl_api::IdForm;
 use noetl_api::dashboard::{
@@ -19,7 +19,7 @@ use crate::http::extract::{Ids, Json, Query};
 use crate::routes::executions::query::count;
 use crate::shape;
 
-/// How many executions, playbooks and workers there are
+/// Counts executions, playbooks, and workers
 #[utoipa::path(
     get,
     path = "/api/dashboard/stats",
@@ -51,9 +51,10 @@ pub(crate) async fn stats(
     }))
 }
 
-/// When executions started
+/// Counts execution starts over time
 ///
-/// How many started in each stretch of the time until now, and how they stand.
+/// Divides the time until now into buckets. Returns the number of executions that started in each
+/// bucket, by current status.
 #[utoipa::path(
     get,
     path = "/api/dashboard/activity",
@@ -71,21 +72,21 @@ pub(crate) async fn activity(
     Ok(Json(shown(stretches, &started)))
 }
 
-/// Which time to show.
+/// Query parameters of the activity histogram.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ActivityQuery {
-    /// How much of it, in seconds: an hour when left out, 31 days at most.
+    /// Length of the period in seconds, from 60 to 2,678,400 (31 days). Default: 3,600.
     #[param(value_type = Option<u64>)]
     seconds: Option<String>,
-    /// In how many stretches: 60 when left out, 500 at most.
+    /// Number of time buckets, from 1 to 500. Default: 60.
     #[param(value_type = Option<u64>)]
     stretches: Option<String>,
 }
 
 impl ActivityQuery {
-    /// Whole stretches, the last of which holds the present. They begin at multiples of their length,
-    /// so that who asks again soon sees the same ones.
+    /// Returns whole buckets, the last of which contains the present. Buckets start at multiples of
+    /// their width, so that repeated requests return the same buckets.
     fn until(&self, now: Timestamp) -> Result<Stretches, ApiError> {
         let seconds = count("seconds", self.seconds.as_deref())?.unwrap_or(3600);
         let seconds = seconds.clamp(60, 31 * 24 * 3600);
@@ -113,7 +114,7 @@ fn shown(asked: Stretches, started: &[Started]) -> ActivityReply {
     ActivityReply { from: asked.from, stretch_seconds: seconds.unsigned_abs(), stretches }
 }
 
-/// The same as things to show
+/// Returns the dashboard statistics as widgets
 #[utoipa::path(
     get,
     path = "/api/dashboard/widgets",
@@ -153,12 +154,13 @@ fn recent(stats: &Stats, ids: IdForm) -> Vec<ExecutionView> {
     stats.recent.iter().map(|row| shape::execution(row, ids)).collect()
 }
 
-/// How many in a hundred of those that ended by themselves ended well, to a tenth.
+/// Returns the percentage of completed executions among the completed and failed ones, to one
+/// decimal place.
 fn success_rate(stats: &Stats) -> f64 {
     let ended = stats.completed + stats.failed;
     if ended == 0 {
         return 0.0;
     }
-    // Exact far beyond any number of executions.
+    // The conversion to `f64` is exact far beyond any number of executions.
     (stats.completed as f64 * 1000.0 / ended as f64).round() / 10.0
 }

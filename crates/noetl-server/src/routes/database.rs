@@ -1,4 +1,4 @@
-//! The database below the control plane, for its operators.
+//! Access to the control plane's database, for operators.
 
 use axum::http::StatusCode;
 use base64::Engine as _;
@@ -12,14 +12,14 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
-/// Tables that clients of the wire know.
+/// Tables that published clients expect.
 const KNOWN: [&str; 8] =
     ["catalog", "command", "credential", "event", "keychain", "runtime", "schedule", "transient"];
 
-/// Run a statement on the store's database
+/// Runs a SQL statement on the control plane's database
 ///
-/// Only where that is Postgres. It runs on a connection of its own, for half a minute at most, and may
-/// change whatever the server may.
+/// Requires a Postgres store. The statement runs on a separate connection, for at most 30 seconds,
+/// with all privileges of the server.
 #[utoipa::path(
     post,
     path = "/api/postgres/execute",
@@ -45,9 +45,9 @@ pub(crate) async fn execute(
     Ok(Json(SqlReply { status: "ok".to_owned(), result }))
 }
 
-/// Whether the schema is there
+/// Checks that the schema exists
 ///
-/// The server brings it up to date when it starts; there is nothing left to do.
+/// The server migrates the schema at startup, so this request changes nothing.
 #[utoipa::path(
     post,
     path = "/api/db/init",
@@ -60,7 +60,7 @@ pub(crate) async fn init(Scoped(app): Scoped) -> Result<Json<SchemaReply>, ApiEr
     Ok(Json(SchemaReply { tables: None, missing: None, ..found }))
 }
 
-/// Which tables there are, and which are missing
+/// Lists existing and missing tables
 #[utoipa::path(
     get,
     path = "/api/db/validate",
@@ -75,7 +75,7 @@ pub(crate) async fn validate(Scoped(app): Scoped) -> Result<Json<SchemaReply>, A
 async fn inspect(app: &App) -> Result<SchemaReply, ApiError> {
     let tables = app.control.overview.tables().await?;
     let is_missing = |name: &&str| !tables.iter().any(|table| table == name);
-    // A store that is no database has no tables to miss.
+    // A store without a database has no tables.
     let missing: Vec<String> = match tables.is_empty() {
         true => Vec::new(),
         false => KNOWN.into_iter().filter(is_missing).map(str::to_owned).collect(),
@@ -93,7 +93,7 @@ async fn inspect(app: &App) -> Result<SchemaReply, ApiError> {
     })
 }
 
-/// What to run, from whichever field says it.
+/// Returns the statement from the first non-empty field of the request.
 fn statement(request: &SqlRequest) -> Result<String, ApiError> {
     let given = |text: &Option<String>| {
         text.as_ref().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! Executions and their events as the published terminal reads them.
+//! Executions and events in the format of the published terminal.
 
 use noetl_api::ehdb::{EhdbEvent, EhdbEvents, EhdbExecution, EhdbExecutions, EhdbIndex, EhdbState};
 use noetl_api::{Id, IdForm};
@@ -19,42 +19,42 @@ const TIER: &str = "eventlog";
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
-/// Which executions are listed.
+/// Filters of the list of executions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExecutionsQuery {
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     #[serde(default)]
     status: Option<String>,
-    /// With this in their path, in any case.
+    /// Return executions whose path contains this text. Ignores case.
     #[serde(default)]
     path: Option<String>,
-    /// Of this catalog entry.
+    /// Return executions of this catalog entry.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     catalog_id: Option<Id>,
-    /// How many at most: 100 when left out, up to 1000.
+    /// Maximum executions to return, from 1 to 1,000. Default: 100.
     #[serde(default)]
     limit: Option<usize>,
-    /// After so many.
+    /// Number of executions to skip. Default: 0.
     #[serde(default)]
     offset: usize,
 }
 
-/// Which events are listed.
+/// Query parameters of the list of events.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Those after the event of this id.
+    /// Return events after the event with this ID.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     after: Option<Id>,
-    /// How many at most: 100 when left out, up to 1000.
+    /// Maximum events to return, from 1 to 1,000. Default: 100.
     #[serde(default)]
     limit: Option<usize>,
 }
 
-/// See what can be read
+/// Lists the available routes
 #[utoipa::path(
     get,
     path = "/api/ehdb",
@@ -72,7 +72,7 @@ pub(crate) async fn index() -> Json<EhdbIndex> {
     })
 }
 
-/// List executions, every id as text
+/// Lists executions, with IDs as text
 #[utoipa::path(
     get,
     path = "/api/ehdb/executions",
@@ -106,9 +106,9 @@ pub(crate) async fn executions(
     }))
 }
 
-/// See how an execution stands, every id as text
+/// Returns the state of an execution, with IDs as text
 ///
-/// One that is not there is no error.
+/// An unknown execution is not an error: `exists` is `false`.
 #[utoipa::path(
     get,
     path = "/api/ehdb/executions/{id}",
@@ -131,9 +131,9 @@ pub(crate) async fn execution(
     }))
 }
 
-/// List events of an execution, every id as text
+/// Lists events of an execution, with IDs as text
 ///
-/// Oldest first. An execution that is not there is no error.
+/// Returns events oldest first. An unknown execution is not an error: `exists` is `false`.
 #[utoipa::path(
     get,
     path = "/api/ehdb/executions/{id}/events",
@@ -172,7 +172,7 @@ pub(crate) async fn events(
     }))
 }
 
-/// As many as asked for, at least one.
+/// Returns the requested limit or its default, from 1 to [`LIMIT_MAX`].
 fn limit(asked: Option<usize>) -> usize {
     asked.unwrap_or(LIMIT).clamp(1, LIMIT_MAX)
 }

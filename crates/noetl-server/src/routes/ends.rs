@@ -1,4 +1,4 @@
-//! How commands ended, as our workers say it.
+//! Completion reports of NoETL workers.
 
 use futures::future::join_all;
 use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsReply, EndsRequest, NextWanted};
@@ -14,13 +14,14 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
 use crate::routes::workers::shown;
 
-/// What large results are.
+/// Media type of large results.
 const JSON: &str = "application/json";
 
-/// Say how commands ended
+/// Reports completions of commands
 ///
-/// Each is taken for itself, and answered in its place. Saying an end again is harmless. With `next` the
-/// worker is given, where it can be, a command in the place of each that has ended.
+/// Each completion is handled separately and acknowledged at the same index. Reporting a completion
+/// again has no effect. With `next`, the server hands off a new command for each completion where
+/// possible.
 #[utoipa::path(
     post,
     path = "/api/worker/report",
@@ -61,7 +62,7 @@ async fn take(
     item: &RawValue,
     next: Option<&Elsewhere>,
 ) -> EndAnswer {
-    // A NUL is for the store to deal with, as in the results of a worker in this process.
+    // The store handles NUL characters, as in results of a local worker.
     let taken = match decode_text::<EndGiven>(item.get().as_bytes()) {
         Ok(given) => {
             let end = end(given);
@@ -72,7 +73,7 @@ async fn take(
                     let taken = app.control.reports.take_end(&scope, worker, end, next).await;
                     taken.map_err(|failure| not_taken(execution, failure))
                 }
-                // As for a command of another tenant.
+                // Acknowledged as late, like a command of another tenant.
                 Ok(false) => Ok(EndTaken { counts: false, next: None }),
                 Err(error) => Err(error),
             }

@@ -1,4 +1,4 @@
-//! What workers and clients say.
+//! Event reports of workers and clients.
 
 use noetl_api::events::{BatchReply, BatchRequest, EventReply, EventRequest};
 
@@ -8,10 +8,10 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
 
-/// Say one thing about an execution
+/// Reports an event of an execution
 ///
-/// A report about a command drives its execution; anything else is kept and shown. Saying the same
-/// event again answers the same and changes nothing.
+/// A report about a command advances its execution. Other events are stored and shown. Resending an
+/// event returns the same response and has no effect.
 #[utoipa::path(
     post,
     path = "/api/events",
@@ -32,9 +32,10 @@ pub(crate) async fn report(
     Ok(Json(EventReply { status: "ok".to_owned(), event_id: event.into(), commands_generated: 0 }))
 }
 
-/// Say several things about one execution
+/// Reports several events of an execution
 ///
-/// Each is taken for itself: what is wrong with one is said in `rejected`, and the rest is kept.
+/// Each event is handled separately: errors are listed in `rejected`, and the other events are
+/// stored.
 #[utoipa::path(
     post,
     path = "/api/events/batch",

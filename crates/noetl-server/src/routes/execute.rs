@@ -1,4 +1,4 @@
-//! Starting executions.
+//! Starts of executions.
 
 pub(crate) mod batch;
 
@@ -18,12 +18,12 @@ use crate::http::granted;
 use crate::http::traced::Traced;
 use crate::http::{acted, bound};
 
-/// Start an execution
+/// Starts an execution
 ///
-/// With `dedup`, a key that was used within its window starts nothing again.
-/// When this answers, the beginning is durable and the execution will go on, whatever becomes of
-/// this process. The trace that `trace` names, else the request's own, goes with the execution, its
-/// commands and what they call.
+/// The response is sent once the start is durable: the execution continues even if this process
+/// ends. With `dedup`, a key that was already used within its window starts no execution. The trace
+/// that `trace` names, or else the trace of the request, applies to the execution, its commands,
+/// and the executions they start.
 #[utoipa::path(
     post,
     path = "/api/execute",
@@ -51,12 +51,12 @@ fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
     app.control.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
 }
 
-/// The longest key a message is known by, and the longest name of a pool: databases keep both in
-/// order, which they cannot do with more.
+/// Maximum characters of a dedup key and of a pool name. Databases index both, which limits their
+/// length.
 const KEY_MAX: usize = 500;
 const POOL_MAX: usize = 200;
 
-/// What a start answers with that was one before.
+/// Status of a start whose dedup key was already used.
 const DUPLICATE: &str = "duplicate";
 
 async fn start(
@@ -65,7 +65,8 @@ async fn start(
     traced: &Traced,
     mut request: ExecuteRequest,
 ) -> Result<ExecuteReply, ApiError> {
-    // What a step starts is its own tenant's, whoever runs the step.
+    // An execution that a step starts belongs to the step's tenant, even if a worker of another
+    // tenant runs the step.
     let app = match request.parent_execution_id {
         Some(parent) => &app.clone().for_execution(caller, parent.into()).await?,
         None => app,

@@ -1,4 +1,4 @@
-//! Executions: lists, detail, status, answers.
+//! Executions: list, detail, status, events, and answers.
 
 pub(crate) mod query;
 pub(crate) mod steer;
@@ -22,9 +22,10 @@ use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads::{self, EVENTS_MAX, brief};
 use crate::shape;
 
-/// List executions
+/// Lists executions
 ///
-/// Newest start first, filtered by catalog entry, part of the path, status, or who started them.
+/// Returns executions by start time, newest first. Filters by catalog entry, path, status, parent,
+/// and other parameters.
 #[utoipa::path(
     get,
     path = "/api/executions",
@@ -43,11 +44,11 @@ pub(crate) async fn list(
     Ok(Json(rows.iter().map(|row| shape::execution(row, ids)).collect()))
 }
 
-/// Read an execution
+/// Reads an execution
 ///
-/// With every event, oldest first; `truncated` says that the log has more than 100000, of which the
-/// newest are shown. With `page`, one page of them, newest first. With `since_event_id` and
-/// `event_type`, of those events only.
+/// Returns all events, oldest first. If the log has more than 100,000 events, `truncated` is `true`
+/// and only the newest are returned. With `page`, returns one page, newest first. With
+/// `since_event_id` or `event_type`, returns only the matching events.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}",
@@ -73,7 +74,7 @@ pub(crate) async fn detail(
     }
 }
 
-/// How an execution stands
+/// Returns the status of an execution
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/status",
@@ -92,11 +93,11 @@ pub(crate) async fn status(
     reads::status(&app, id, ids).await.map(Json)
 }
 
-/// Read a stretch of an execution's log
+/// Reads a range of an execution's event log
 ///
-/// The events after `after`, oldest first. Asking again with `next_after` goes on from there. With
-/// `brief` large values are left out, so that a long log is soon read; one event is read in full by
-/// asking for it alone.
+/// Returns the events after `after`, oldest first. To read the next range, pass `next_after`. With
+/// `brief`, large values are omitted, so that a long log can be read quickly; request a single
+/// event to read it in full.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/events",
@@ -119,10 +120,10 @@ pub(crate) async fn events(
     Ok(Json(reply))
 }
 
-/// Answer a step that waits
+/// Answers a parked command
 ///
-/// For approvals and jobs that ran elsewhere. The token is in the `command.parked` event; an answer
-/// with another one changes nothing.
+/// For approvals and external jobs. The token is in the `command.parked` event. An answer with a
+/// different token is rejected.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/answers/{command}",
@@ -158,9 +159,9 @@ pub(crate) async fn answer(
     }))
 }
 
-/// Whether an execution was cancelled
+/// Checks whether an execution was cancelled
 ///
-/// One that is not known was not.
+/// Returns `false` for an unknown execution.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/cancellation-check",

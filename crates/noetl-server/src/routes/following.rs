@@ -1,8 +1,8 @@
-//! Readers of what grows, as server-sent events.
+//! Server-sent event streams over logs that grow.
 //!
-//! A reader reads in small pages when whoever follows has taken what was sent, so a slow one costs no
-//! more memory than a fast one. It is woken by this process, and looks by itself now and then for
-//! what others wrote.
+//! A stream reads a small page only once the client has received the previous one, so a slow client
+//! uses no more memory than a fast one. Commits of this process wake it; it also polls for writes
+//! of other processes.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,33 +26,33 @@ use crate::http::credential::Credential;
 use crate::http::streams::StreamPermit;
 use crate::routes::executions::query::count;
 
-/// How often a reader looks for what other processes wrote.
+/// Interval of reads for writes of other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How often something is sent, so that nobody in between takes the connection for dead.
+/// Interval of keep-alive comments, so that proxies don't close the connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// One who follows an execution: what every reader has.
+/// State that all streams over an execution share.
 pub(super) struct Follower {
     pub(super) app: App,
     pub(super) ids: IdForm,
-    /// What is to be sent next.
+    /// Messages to send next.
     pub(super) ready: VecDeque<Message>,
-    /// Whether nothing more is to be read.
+    /// Whether the stream ends after the messages in `ready`.
     pub(super) is_over: bool,
     follow: Follow,
     open: OpenStream,
 }
 
-/// A stream that was let through. Dropping it gives back the right to it.
+/// An authorized stream. Dropping it releases its permit.
 pub(in crate::routes) struct OpenStream {
-    /// Cancelled when the reader's credential counts no more.
+    /// Cancelled when the client's credential is no longer valid.
     pub(in crate::routes) ended: CancellationToken,
     _watching: DropGuard,
     _permit: StreamPermit,
 }
 
 impl OpenStream {
-    /// Opens one more stream of the app's tenant, for as long as the credential counts.
+    /// Opens a stream of the app's tenant. It ends when the credential is no longer valid.
     pub(in crate::routes) fn new(app: &App, credential: Credential) -> Result<Self, ApiError> {
         let permit = app.streams.open(app)?;
         let (ended, watching) = credential.watch(app);
@@ -60,15 +60,15 @@ impl OpenStream {
     }
 }
 
-/// How one who follows reads on.
+/// Reads the next messages of a stream.
 pub(super) trait Reader: Send + Sized + 'static {
-    /// What every reader has.
+    /// Returns the shared state.
     fn follower(&mut self) -> &mut Follower;
 
-    /// Reads on. Whether there is something to do without waiting.
+    /// Reads the next page. Returns `true` if the stream can continue without waiting.
     fn read(&mut self) -> impl Future<Output = Result<bool, ApiError>> + Send;
 
-    /// Everything that is read, until the end.
+    /// Returns the response that streams all messages until the end.
     fn messages(self) -> Sse<impl Stream<Item = Result<Message, Infallible>>> {
         let messages = unfold(self, |mut reader| async move {
             let next = next(&mut reader).await?;
@@ -78,7 +78,7 @@ pub(super) trait Reader: Send + Sized + 'static {
     }
 }
 
-/// The next message; none when the stream is over.
+/// Returns the next message, or `None` at the end of the stream.
 async fn next<R: Reader>(reader: &mut R) -> Option<Message> {
     loop {
         let follower = reader.follower();
@@ -94,14 +94,14 @@ async fn next<R: Reader>(reader: &mut R) -> Option<Message> {
         match reader.read().await {
             Ok(true) => {}
             Ok(false) => reader.follower().wait().await,
-            // Whoever follows comes again, and goes on where it was.
+            // The client reconnects and continues after the last message it received.
             Err(_) => return None,
         }
     }
 }
 
 impl Follower {
-    /// One who follows this execution from now on.
+    /// Creates a stream that follows an execution.
     pub(super) fn new(
         app: App,
         id: ExecutionId,
@@ -114,7 +114,7 @@ impl Follower {
         Ok(Self { app, ids, ready, is_over: false, follow, open })
     }
 
-    /// Says how the execution ended, and that this is all.
+    /// Queues the final message with the execution's outcome, and ends the stream.
     pub(super) fn end(&mut self, row: &ExecutionRow) {
         let end = StreamEnd {
             execution_id: Id::new(row.id.get(), self.ids),
@@ -126,7 +126,7 @@ impl Follower {
         self.is_over = true;
     }
 
-    /// Waits until there may be more.
+    /// Waits until new messages may be available.
     async fn wait(&mut self) {
         tokio::select! {
             () = self.follow.moved() => {}
@@ -137,7 +137,8 @@ impl Follower {
     }
 }
 
-/// The place a reader was at, by the header of one that comes again or by the query.
+/// Returns the sequence number to continue after: `Last-Event-ID` of a reconnecting client, or else
+/// the query parameter.
 pub(super) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<u64, ApiError> {
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     match last {
@@ -146,8 +147,8 @@ pub(super) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Api
     }
 }
 
-/// One message with a JSON body.
+/// Creates a message with a JSON body.
 pub(super) fn message<T: Serialize>(body: &T) -> Message {
-    // What is sent has text keys only, so it always has a JSON form.
+    // Serialization cannot fail: all map keys are text.
     Message::default().json_data(body).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Grants: making, listing, removing.
+//! Grants: create, list, and remove.
 
 use noetl_api::grants::{GrantList, GrantRemoved, GrantView, NewGrantView};
 use noetl_control::{GrantError, GrantRequest, UnknownRole};
@@ -9,7 +9,7 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// Make a grant
+/// Creates a grant
 ///
 /// With `role`: from now on, callers of the tenant with that role need a grant that covers the path
 /// on which they act. With `credential`: from now on, a playbook needs a grant by its path to use
@@ -46,9 +46,9 @@ pub(crate) async fn create(
     Ok(Json(view(made)))
 }
 
-/// List grants
+/// Lists grants
 ///
-/// Those of the caller's tenant, oldest first.
+/// Returns the grants of the caller's tenant, oldest first.
 #[utoipa::path(
     get,
     path = "/api/grants",
@@ -61,10 +61,10 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<GrantList>, ApiErro
     Ok(Json(GrantList { grants: grants.into_iter().map(view).collect() }))
 }
 
-/// Remove a grant
+/// Removes a grant
 ///
-/// Other servers on the same database know within seconds. Removing the last grant of a role or a
-/// credential lifts the limit.
+/// Takes effect on other servers of the same database within seconds. Removing the last grant of a
+/// role or a credential lifts the limit.
 #[utoipa::path(
     delete,
     path = "/api/grants/{id}",

@@ -1,4 +1,4 @@
-//! Whether the control plane is well.
+//! Health probes of the process and the control plane.
 
 use axum::http::StatusCode;
 use noetl_api::health::{Alive, Health};
@@ -9,9 +9,9 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
-/// Whether the process answers
+/// Checks that the process responds
 ///
-/// Asks nothing of the store, so that a slow one does not get the process restarted.
+/// Doesn't use the store, so that a slow store doesn't cause a restart of the process.
 #[utoipa::path(
     get,
     path = "/health",
@@ -22,7 +22,7 @@ pub(crate) async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok".to_owned() })
 }
 
-/// Whether the control plane and its store answer
+/// Checks that the control plane and its store respond
 #[utoipa::path(
     get,
     path = "/api/health",
@@ -30,10 +30,10 @@ pub(crate) async fn alive() -> Json<Alive> {
     responses((status = 200, body = Health), (status = 503, body = Health, description = "The store does not answer"), Failures),
 )]
 pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
-    // A look-up by key that finds nothing: the cheapest question every store answers.
+    // A lookup by a key that doesn't exist is the cheapest request for every store.
     let answer = app.control.executions.get(&app.tenant, ExecutionId::new(0)).await;
     if let Err(error) = &answer {
-        warn!(%error, "the store does not answer");
+        warn!(%error, "store unavailable");
     }
     let (code, status, database, message) = match answer {
         Ok(_) => (StatusCode::OK, "ok", "connected", "the database answers"),
@@ -42,7 +42,7 @@ pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
             (StatusCode::SERVICE_UNAVAILABLE, "unhealthy", "disconnected", message)
         }
     };
-    // The control plane does its work without the bus, so its absence does not make it unwell.
+    // The control plane works without the bus, so a disconnected bus doesn't make it unhealthy.
     let nats = match app.bus.as_ref().map(|bus| bus.is_connected()) {
         None => "not_configured",
         Some(true) => "connected",

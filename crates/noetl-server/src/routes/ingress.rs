@@ -1,5 +1,5 @@
-//! What a gateway has to know of a listener, and what this server takes for one itself. The former
-//! is behind the internal token: it hands out secrets.
+//! Listeners: their settings for gateways, and the messages that this server receives itself. The
+//! settings contain secrets, so their route requires the internal token.
 
 pub(crate) mod receive;
 pub(crate) mod verify;
@@ -14,9 +14,10 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// Read a listener
+/// Reads the settings of a listener
 ///
-/// The first asking registers its subscription. Neither its state nor its mode is looked at.
+/// The first request registers the listener's subscription. The subscription's state and mode don't
+/// affect the response.
 #[utoipa::path(
     get,
     path = "/api/internal/ingress/{listener}",

@@ -1,4 +1,4 @@
-//! Rows and events that system pools hand in.
+//! Imports of rows and events by system pools.
 
 use axum::http::StatusCode;
 use noetl_api::Id;
@@ -17,14 +17,14 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_list, decode_text};
 
-/// The largest body of the routes here: a batch of 200 rows of the stream, each as large as one may
-/// be, is far above what other routes take.
+/// Maximum body size of these routes, in bytes. A batch of 200 stream rows of maximum size far
+/// exceeds the limit of other routes.
 pub(crate) const BODY_LIMIT: usize = 64 << 20;
 
-/// Keep rows of the event stream
+/// Imports rows of the event stream
 ///
-/// Row by row: what is wrong with one is said in `rejected`, and the rest is kept. A row that is
-/// there already counts as a duplicate.
+/// Each row is handled separately: errors are listed in `rejected`, and the other rows are stored.
+/// An existing row counts as a duplicate.
 #[utoipa::path(
     post,
     path = "/api/internal/events/project",
@@ -51,9 +51,10 @@ pub(crate) async fn project(
     Ok(Json(ProjectReply { projected: taken.kept, duplicates: taken.duplicates, rejected }))
 }
 
-/// Keep events of workers elsewhere
+/// Imports events of remote workers
 ///
-/// A bare array of what `POST /api/events` takes, taken one by one.
+/// The body is an array of events as `POST /api/events` accepts them. Each event is handled
+/// separately.
 #[utoipa::path(
     post,
     path = "/api/internal/events/materialize",
@@ -76,7 +77,7 @@ pub(crate) async fn materialize(
     Ok(Json(MaterializeReply { materialized: taken.kept, duplicates: taken.duplicates, rejected }))
 }
 
-/// A row of the stream.
+/// Parses a row of the event stream.
 fn row(item: &str, now: Timestamp) -> Result<Import, ApiError> {
     read_row(decode(item.as_bytes())?, now).map_err(wrong)
 }
@@ -85,7 +86,7 @@ fn wrong(error: WrongRow) -> ApiError {
     ApiError::invalid("invalid_row", error.to_string())
 }
 
-/// An event of a worker as a row.
+/// Converts an event of a worker to a row.
 fn native(app: &App, item: &str) -> Result<Import, ApiError> {
     let request: EventRequest = said::decode_event(item.as_bytes())?;
     let at = request.said.created_at;
@@ -95,7 +96,8 @@ fn native(app: &App, item: &str) -> Result<Import, ApiError> {
     Ok(app.control.intake.import_of(&app.tenant, report, at))
 }
 
-/// Takes what could be decoded, and names what could not or was not taken.
+/// Imports the rows that could be decoded. Returns the items that could not be decoded or were
+/// rejected.
 async fn take(
     app: &App,
     items: &[Box<RawValue>],
@@ -119,7 +121,7 @@ async fn take(
     Ok((taken, wrong.into_iter().map(named).collect()))
 }
 
-/// The id a row came with, if it can be told.
+/// Returns the event ID of an item, if it can be read.
 fn named_event(item: &str) -> Option<Id> {
     #[derive(Deserialize)]
     struct Named {

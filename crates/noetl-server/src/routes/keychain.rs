@@ -1,4 +1,4 @@
-//! The keychain: secrets and tokens by the names playbooks give them.
+//! Keychain: secrets and tokens under the names that playbooks give them.
 
 use std::time::Duration;
 
@@ -17,12 +17,13 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 
-/// The longest an entry can be good from now: what lasts longer has no end.
+/// Maximum `expires_in`, in seconds. An entry that should last longer needs no expiration.
 const LASTS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
 
-/// Read an entry
+/// Reads a keychain entry
 ///
-/// To use it: that is counted, and it is recorded who did. One that has expired is not given out.
+/// Counts the access and records the caller in the secret audit. The data of an expired entry is
+/// not returned.
 #[utoipa::path(
     get,
     path = "/api/keychain/{catalog_id}/{name}",
@@ -72,9 +73,9 @@ pub(crate) async fn get(
     }))
 }
 
-/// Keep an entry
+/// Stores a keychain entry
 ///
-/// In the place of any that is there. Without an expiry it is good for ever.
+/// Replaces an existing entry. Without an expiration, the entry is valid forever.
 #[utoipa::path(
     post,
     path = "/api/keychain/{catalog_id}/{name}",
@@ -117,7 +118,7 @@ pub(crate) async fn put(
     }))
 }
 
-/// Remove an entry
+/// Deletes a keychain entry
 #[utoipa::path(
     delete,
     path = "/api/keychain/{catalog_id}/{name}",
@@ -144,9 +145,9 @@ pub(crate) async fn delete(
     }))
 }
 
-/// List the entries of a playbook
+/// Lists the keychain entries of a playbook
 ///
-/// Expired ones too; what they hold is not shown.
+/// Includes expired entries. The data is not returned.
 #[utoipa::path(
     get,
     path = "/api/keychain/catalog/{catalog_id}",
@@ -164,7 +165,8 @@ pub(crate) async fn list(
     Ok(Json(KeychainList { catalog_id: Id::text(catalog), entries }))
 }
 
-/// Whatever is neither local nor shared is for everybody, as the wire has it.
+/// Returns the location of an entry. A scope that is neither local nor shared is global, as in the
+/// published contract.
 fn place(catalog: i64, name: String, scope: Option<&str>, execution: Option<Id>) -> KeychainPlace {
     let scope = scope.and_then(|text| KeychainScope::from_text(&text.to_ascii_lowercase()));
     KeychainPlace {

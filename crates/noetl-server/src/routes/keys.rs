@@ -1,4 +1,4 @@
-//! The encryption key: how far a change has come, and going on with it.
+//! Rotation of the encryption key: status and progress.
 
 use noetl_api::credentials::{KeyStatusReply, KeyTallyView, RotateReply, RotateRequest};
 use noetl_control::KeyTally;
@@ -8,12 +8,12 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, OptionalJson};
 
-/// How many records one request wraps again when it does not say.
+/// Default maximum of records that one request rewraps.
 const LIMIT: u64 = 10_000;
 
-/// See what is encrypted under which key
+/// Returns the encryption status by key
 ///
-/// Over all tenants. The key before may be forgotten once nothing is under it.
+/// Counts records of all tenants. The previous key may be removed once no record uses it.
 #[utoipa::path(
     get,
     path = "/api/internal/wallet/key-status",
@@ -34,10 +34,10 @@ pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<KeyStatusReply>, 
     }))
 }
 
-/// Put everything under the key in use
+/// Rewraps all records with the current key
 ///
-/// Record by record, each only if it is still as it was read. It may be stopped and asked for again;
-/// what is done stays done.
+/// Rewraps each record only if it is unchanged since it was read. The request may be stopped and
+/// repeated; completed records stay rewrapped.
 #[utoipa::path(
     post,
     path = "/api/internal/wallet/rotate-kek",

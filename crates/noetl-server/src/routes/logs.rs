@@ -1,4 +1,4 @@
-//! Lines that steps print.
+//! Step logs.
 
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -20,34 +20,35 @@ use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads;
 use crate::routes::executions::query::{count, flag, given};
 
-/// Lines in a reply when nothing else is said, and at most.
+/// Default and maximum number of lines in a response.
 const LINES: (u64, u64) = (500, 5000);
-/// Lines read, and held for one who follows, at a time.
+/// Lines per read of a stream.
 const PAGE: usize = 200;
 
-/// Which lines to read.
+/// Query parameters of step logs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
-    /// Of this command: the id of its `command.issued`, or `execution:step:id`.
+    /// Return lines of this command: the ID of its `command.issued` event, or `execution:step:id`.
     #[param(value_type = Option<String>)]
     command: Option<String>,
-    /// After this number; the header `Last-Event-ID` wins.
+    /// Return lines after this number. The `Last-Event-ID` header takes precedence.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// At most so many.
+    /// Maximum lines to return, up to 5,000. Default: 500.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
-    /// Whether to go on with what comes, as server-sent events, until the execution is over.
+    /// Whether to stream new lines as server-sent events until the execution ends. Default:
+    /// `false`.
     #[param(value_type = Option<bool>)]
     follow: Option<String>,
 }
 
-/// Read what steps printed
+/// Reads step logs
 ///
-/// Of each command the first and the newest lines are kept, a mebibyte in all; what went in between
-/// is counted. With `follow`, lines come as server-sent events with their number as `id`, and an
-/// event `end` when the execution is over.
+/// The server stores the first and the newest lines of each command, up to 1 MiB in total, and
+/// counts the lines in between. With `follow`, lines are sent as server-sent events with the line
+/// number as `id`, followed by an event `end` when the execution ends.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/logs",
@@ -88,9 +89,9 @@ pub(crate) async fn read(
     .into_response())
 }
 
-/// Hand in what a step printed
+/// Appends step logs
 ///
-/// For workers elsewhere. Known secrets are taken out; lines longer than 16 KiB are cut into pieces.
+/// For remote workers. Known secrets are redacted; lines longer than 16 KiB are split.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/logs",
@@ -147,7 +148,7 @@ impl From<LogError> for ApiError {
     }
 }
 
-/// A command by its number, alone or at the end of its textual form.
+/// Parses a command ID, alone or at the end of `execution:step:id`.
 fn command_named(text: &str) -> Result<CommandId, ApiError> {
     let number = text.rsplit(':').next().unwrap_or_default().trim();
     number.parse().map_err(|_| {
@@ -171,12 +172,12 @@ fn gap_view(gap: &LogGap) -> GapView {
     GapView { command_id: Id::text(command.get()), after, lines, bytes }
 }
 
-/// One who follows lines.
+/// Stream of step logs.
 struct LineReader {
     follower: Follower,
     id: ExecutionId,
     query: LogQuery,
-    /// Whether the execution is over, and everything it printed is written.
+    /// Whether the execution ended and all its lines are written.
     is_last: bool,
 }
 
@@ -204,7 +205,7 @@ impl Reader for LineReader {
             return Ok(false);
         }
         if !self.is_last {
-            // What was printed last may still be on its way.
+            // The last lines may not be written yet.
             logs.flush().await;
             self.is_last = true;
             return Ok(true);

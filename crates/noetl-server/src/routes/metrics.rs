@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Metrics in the Prometheus text format.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -7,7 +7,7 @@ use noetl_control::metrics::CONTENT_TYPE as TEXT;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 
-/// What is counted
+/// Returns metrics in the Prometheus text format
 #[utoipa::path(
     get,
     path = "/metrics",

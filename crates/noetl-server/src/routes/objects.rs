@@ -1,4 +1,4 @@
-//! What workers keep for each other: objects, modules, and where they are.
+//! Data that workers share: objects, modules, and storage cells.
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -17,48 +17,48 @@ use crate::http::extract::{Json, Path, Query, Raw};
 use crate::http::headers::stored;
 use crate::http::roles::Roles;
 
-/// The largest body of the routes here.
+/// Maximum body size of these routes, in bytes.
 pub(crate) const BODY_LIMIT: usize = 64 << 20;
 
-/// What bytes are when nobody says.
+/// Media type if the caller names none.
 const BYTES: &str = "application/octet-stream";
 
-/// What bytes are.
+/// Query parameters of a stored object.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MediaQuery {
-    /// Their media type; that of the body when left out.
+    /// Media type of the object. Default: the `Content-Type` of the body.
     #[serde(default)]
     media_type: Option<String>,
 }
 
-/// What a module is.
+/// Query parameters of a stored module.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PutPluginQuery {
-    /// Its version; 1 when left out.
+    /// Version of the module. Default: 1.
     #[serde(default)]
     version: Option<i32>,
-    /// Its media type; that of the body when left out.
+    /// Media type of the module. Default: the `Content-Type` of the body.
     #[serde(default)]
     media_type: Option<String>,
 }
 
-/// Which module is meant.
+/// Query parameters that select a module.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PluginQuery {
-    /// Its version; the highest when left out.
+    /// Version of the module. Default: the highest.
     #[serde(default)]
     version: Option<i32>,
-    /// The digest it has to have.
+    /// Required digest of the module.
     #[serde(default)]
     digest: Option<String>,
 }
 
-/// Keep an object
+/// Stores an object
 ///
-/// In the place of any with its key, which may hold slashes. Up to 64 MiB.
+/// Replaces an object with the same key. The key may contain slashes. Up to 64 MiB.
 #[utoipa::path(
     put,
     path = "/api/internal/objects/{*key}",
@@ -82,7 +82,7 @@ pub(crate) async fn put(
     Ok(Json(ObjectKept { key: kept.key, digest, bytes: kept.size }))
 }
 
-/// Read an object
+/// Reads an object
 #[utoipa::path(
     get,
     path = "/api/internal/objects/{*key}",
@@ -100,9 +100,9 @@ pub(crate) async fn get(
     Ok(bytes(found.summary.digest, &found.summary.media_type, found.bytes))
 }
 
-/// Keep a module
+/// Stores a module
 ///
-/// In the place of any with its path and version. Up to 64 MiB.
+/// Replaces a module with the same path and version. Up to 64 MiB.
 #[utoipa::path(
     post,
     path = "/api/internal/plugins/{*path}",
@@ -126,9 +126,9 @@ pub(crate) async fn put_plugin(
     Ok(Json(PluginKept { path: kept.path, version: kept.version, digest, bytes }))
 }
 
-/// Read a module
+/// Reads a module
 ///
-/// The given version or the highest; with `digest` only if it is that one.
+/// Returns the given version, or the highest. With `digest`, the module must have that digest.
 #[utoipa::path(
     get,
     path = "/api/internal/plugins/{*path}",
@@ -146,9 +146,9 @@ pub(crate) async fn get_plugin(
     Ok(bytes(found.summary.digest, &found.summary.media_type, found.bytes))
 }
 
-/// List the places for objects
+/// Lists the storage cells for objects
 ///
-/// There is one: this control plane's own store.
+/// There is one cell: the store of this control plane.
 #[utoipa::path(
     get,
     path = "/api/internal/cells",
@@ -168,14 +168,15 @@ pub(crate) async fn cells() -> Json<CellsReply> {
     Json(CellsReply { shard_count: 256, default_cell: cell.cell.clone(), cells: vec![cell] })
 }
 
-/// Whose keys a caller is held to; system pools and admins of the default tenant look after
-/// everybody's.
+/// Returns the tenant whose keys the caller may use. `None` for all tenants, which system pools and
+/// admins of the default tenant may use.
 fn whose(caller: &Caller) -> Option<&Tenant> {
     let may_all = caller.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
     (!(may_all && caller.looks_after_all())).then_some(&caller.tenant)
 }
 
-/// What the caller says the bytes are. It is said again as a header, so it has to be fit for one.
+/// Returns the media type that the caller states, or the default. Rejects text that is invalid in a
+/// header, because responses return it as one.
 fn media_type(asked: Option<String>, headers: &HeaderMap) -> Result<String, ApiError> {
     let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let text = asked.as_deref().or(said).map(str::trim).filter(|text| !text.is_empty());
@@ -191,7 +192,7 @@ fn media_type(asked: Option<String>, headers: &HeaderMap) -> Result<String, ApiE
 }
 
 fn bytes(digest: Digest, media_type: &str, bytes: Vec<u8>) -> Response {
-    // What others wrote into the database may be fit for no header.
+    // A media type that another program wrote into the database may be invalid in a header.
     let is_fit = media_type.parse::<axum::http::HeaderValue>().is_ok() && !media_type.is_empty();
     let media_type = if is_fit { media_type } else { BYTES };
     let headers = [(ETAG, format!("\"{digest}\"")), (CONTENT_TYPE, media_type.to_owned())];

@@ -1,4 +1,4 @@
-//! The outbox, for publishers outside and for whatever scales them.
+//! Outbox, for external publishers and their autoscalers.
 
 use axum::http::StatusCode;
 use noetl_api::Id;
@@ -13,9 +13,10 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
-/// Claim rows to publish
+/// Claims outbox rows for publication
 ///
-/// A claim is a lease: rows that are neither marked published nor failed in time are claimed again.
+/// A claim is a lease: rows that are marked neither published nor failed before it expires can be
+/// claimed again.
 #[utoipa::path(
     post,
     path = "/api/internal/outbox/claim",
@@ -33,9 +34,9 @@ pub(crate) async fn claim(
     Ok(Json(ClaimReply { claimed: rows.len(), rows }))
 }
 
-/// Say that rows are published
+/// Marks outbox rows as published
 ///
-/// Which is final: a repeat counts nothing.
+/// This is final. Rows that are already marked don't count.
 #[utoipa::path(
     post,
     path = "/api/internal/outbox/mark-published",
@@ -54,9 +55,9 @@ pub(crate) async fn mark_published(
     Ok(Json(PublishedReply { marked }))
 }
 
-/// Say that publishing a row failed
+/// Marks an outbox row as failed
 ///
-/// It can be claimed again after a delay that doubles with `attempts`.
+/// The row can be claimed again after a delay that doubles with `attempts`.
 #[utoipa::path(
     post,
     path = "/api/internal/outbox/mark-failed",
@@ -77,7 +78,7 @@ pub(crate) async fn mark_failed(
     Ok(Json(FailedReply { marked, available_at_in: delay.as_secs() }))
 }
 
-/// How many rows could be claimed
+/// Counts claimable outbox rows
 #[utoipa::path(
     get,
     path = "/api/internal/outbox/pending-count",
@@ -93,8 +94,8 @@ fn empty(message: &str) -> ApiError {
 }
 
 fn shown(row: noetl_store::OutboxRow) -> OutboxRow {
-    // One that is not JSON, which only a foreign hand could have written, must not keep the others
-    // from being claimed: it goes out as text.
+    // A payload that is not JSON can only come from another program. It is returned as text, so
+    // that it doesn't block the other rows.
     let payload = RawValue::from_string(row.payload.clone())
         .or_else(|_| serde_json::value::to_raw_value(&row.payload))
         .unwrap_or_else(|_| RawValue::NULL.to_owned());

@@ -1,4 +1,4 @@
-//! Runtimes: the programs that say they are there.
+//! Runtimes: registered workers, servers, and brokers.
 
 use noetl_api::Id;
 use noetl_api::workers::{
@@ -12,10 +12,10 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
-/// Register a runtime
+/// Registers a runtime
 ///
-/// One that is known takes over what is said now, its key too. A worker that registers with another key
-/// than before is another process: what it held before is handed out again.
+/// Updates a runtime that is already registered, including its key. A worker that registers with a
+/// different key counts as a new process: the server releases the leases of the old one.
 #[utoipa::path(
     post,
     path = "/api/worker/pool/register",
@@ -43,9 +43,9 @@ pub(crate) async fn register(
     Ok(Json(view(row)))
 }
 
-/// Say that a runtime is there
+/// Records a heartbeat of a runtime
 ///
-/// One that is not known is from now on.
+/// Registers an unknown runtime.
 #[utoipa::path(
     post,
     path = "/api/worker/pool/heartbeat",
@@ -64,9 +64,10 @@ pub(crate) async fn heartbeat(
     Ok(Json(done("Heartbeat recorded".to_owned())))
 }
 
-/// Say that a runtime is going
+/// Deregisters a runtime
 ///
-/// What it holds it may still report, unless it gives that back with `release`.
+/// The worker may still report the commands it has leased, unless `release` is set, which releases
+/// them.
 #[utoipa::path(
     delete,
     path = "/api/worker/pool/deregister",
@@ -82,14 +83,14 @@ pub(crate) async fn deregister(
 ) -> Result<Json<RuntimeReply>, ApiError> {
     let kind = kind(&named.kind)?;
     if named.release {
-        // First: a goodbye that is cut short is said again, and finds less to give back.
+        // The release comes first: if the request is interrupted and repeated, fewer leases remain.
         app.control.workers.release(&caller.scope(), kind, &named.name).await?;
     }
     app.control.workers.deregister(&app.tenant, kind, &named.name).await?;
     Ok(Json(done(format!("Runtime {} {} deregistered", kind.as_str(), named.name))))
 }
 
-/// Say that a runtime is going, as published workers do
+/// Deregisters a runtime, for published workers
 #[utoipa::path(
     post,
     path = "/api/worker/pool/deregister",
@@ -106,7 +107,7 @@ pub(crate) async fn deregister_posted(
     deregister(scoped, caller, named).await
 }
 
-/// List runtimes
+/// Lists runtimes
 #[utoipa::path(
     get,
     path = "/api/worker/pools",
@@ -125,10 +126,9 @@ pub(crate) async fn list(
     Ok(Json(rows.into_iter().map(view).collect()))
 }
 
-/// What workers hold
+/// Returns the number of leased commands per worker
 ///
-/// How many commands each has in its hands. The worker in this process and those of other tenants are
-/// named to the default tenant only, which looks after them.
+/// Local workers and workers of other tenants are listed only for the default tenant.
 #[utoipa::path(
     get,
     path = "/api/worker/load",

@@ -1,4 +1,4 @@
-//! Snapshots for readers elsewhere.
+//! Snapshots of executions for external readers.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
-/// Bring snapshots of executions up to date
+/// Updates snapshots of executions
 ///
-/// One after the other, each for itself: one that fails does not keep the others.
+/// Updates each execution separately, in order. A failure doesn't affect the others.
 #[utoipa::path(
     post,
     path = "/api/internal/projection/advance",
@@ -36,7 +36,7 @@ pub(crate) async fn advance(
                 continue;
             }
             Ok(None) => "Validation error: No events found for execution".to_owned(),
-            // What the database said is for the log; whoever reads it here can only come again.
+            // The database error is written to the server log; the caller can only retry.
             Err(error) => format!("Database error: {}", ApiError::from(error).message()),
         };
         reply.failed.push(NotAdvanced { execution_id, error });

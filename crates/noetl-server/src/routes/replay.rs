@@ -1,4 +1,4 @@
-//! Replay: a log folded to any event or time.
+//! Replay: state of an execution at any event or time.
 
 use noetl_api::replay::{ReplayQuery, ReplayReply};
 use noetl_control::{ORGANIZATION, Payloads, ReplayRequest};
@@ -12,13 +12,13 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
-/// How many events are folded when nothing is said, and at most when a number is.
+/// Default and maximum number of folded events.
 const LIMIT: (i64, i64) = (10_000, 100_000);
 
-/// Replay an execution
+/// Replays an execution
 ///
-/// Folds its events, in the order of their ids, into what they say about the execution, its stages,
-/// frames, commands, loops and business objects. One that is not known has no events.
+/// Folds its events, by event ID, into the state of the execution, its stages, frames, commands,
+/// loops, and business objects. An unknown execution has no events.
 #[utoipa::path(
     get,
     path = "/api/replay/state",
@@ -32,7 +32,7 @@ pub(crate) async fn state(
 ) -> Result<Json<ReplayReply<ReplayState, Payloads>>, ApiError> {
     let mut request = request(&query)?;
     if !matches!(app.options.auth, Auth::Open) {
-        // A caller who is known sees its own tenant, whatever it asks for.
+        // An authenticated caller sees only its own tenant.
         request.tenant = app.tenant;
     }
     let replayed = app.control.replay.state(&request).await?;
@@ -75,7 +75,8 @@ fn until(query: &ReplayQuery) -> Result<Until, ApiError> {
     }
 }
 
-/// A time. Where a query was not encoded, the plus of an offset has become a space.
+/// Parses an RFC 3339 time. Accepts a space in place of the plus sign of an offset, which results
+/// from a query that was not percent-encoded.
 fn time(text: &str) -> Result<Timestamp, ApiError> {
     let read = text.parse().or_else(|_| text.replace(' ', "+").parse());
     read.map_err(|_| {
@@ -83,7 +84,7 @@ fn time(text: &str) -> Result<Timestamp, ApiError> {
     })
 }
 
-/// The number of events; nothing for all of them.
+/// Parses the number of events. Returns `None` for `all`.
 fn limit(text: Option<&str>) -> Result<Option<u64>, ApiError> {
     if given(text) == Some("all") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Results that workers hand in apart from their reports.
+//! Results that workers store separately from their reports.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -12,9 +12,9 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 
-/// Keep a result
+/// Stores a result
 ///
-/// Of up to 64 MiB. Size and checksum are over its JSON with sorted keys.
+/// Up to 64 MiB. Size and checksum refer to the JSON with sorted keys.
 #[utoipa::path(
     put,
     path = "/api/result/{execution_id}",
@@ -51,10 +51,10 @@ pub(crate) async fn put(
     }))
 }
 
-/// Read what a reference names
+/// Resolves a result reference
 ///
-/// The body is the value itself. References to results that were handed in, to large results of
-/// steps, and to objects of published workers are understood.
+/// The body is the value itself. Supports references to stored results, to large results of steps,
+/// and to objects of published workers.
 #[utoipa::path(
     get,
     path = "/api/result/resolve",

@@ -1,4 +1,4 @@
-//! Where executions are.
+//! Shard of an execution.
 
 use noetl_api::Id;
 use noetl_api::internal::{ServerShard, ShardInfo};
@@ -10,22 +10,22 @@ use crate::error::ApiError;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
-/// The most shards one may ask about.
+/// Maximum number of shards in a request.
 const SHARDS_MAX: u32 = 1024;
 
-/// What is asked.
+/// Query parameters of the shard lookup.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ShardQuery {
-    /// The execution.
+    /// ID of the execution.
     #[param(value_type = Id)]
     execution_id: String,
-    /// How many shards there are, up to 1024; one when left out.
+    /// Number of shards, from 1 to 1,024. Default: 1.
     #[param(value_type = Option<u32>)]
     shard_count: Option<String>,
 }
 
-/// Which shard an execution is in
+/// Returns the shard of an execution
 #[utoipa::path(
     get,
     path = "/api/runtime/shard-info",
@@ -52,7 +52,7 @@ pub(crate) async fn shard_info(
         source: "noetl-server".to_owned(),
         hash_function: "twox_hash::XxHash64".to_owned(),
         seed: 0,
-        // Every server answers for every execution.
+        // Every server serves all executions.
         server_config: ServerShard { shard_index: 0, shard_count: 1 },
     }))
 }

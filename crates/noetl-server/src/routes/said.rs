@@ -1,4 +1,4 @@
-//! From what is said to what the control plane takes.
+//! Conversion of reported events to the control plane's reports.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,14 @@ use crate::http::bound;
 use crate::http::caller::Caller;
 use crate::http::extract::decode;
 
-/// The most events of one batch.
+/// Maximum events per batch.
 const ITEMS_MAX: usize = 50_000;
 
-/// The step under which published workers hand in decisions of their own. Nothing outside decides.
+/// Step under which published workers report decisions of their own. Only the control plane makes
+/// decisions, so such events are rejected.
 const ORCHESTRATOR: &str = "__orchestrate__";
 
-/// What an event counts as when it does not say.
+/// Defaults for an event without `actionable` or `informative`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flags {
     actionable: bool,
@@ -31,9 +32,9 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// For an event that comes alone.
+    /// Defaults for a single event.
     pub(super) const SINGLE: Self = Self { actionable: true, informative: true };
-    /// For an item of a batch.
+    /// Defaults for an item of a batch.
     const BATCH: Self = Self { actionable: false, informative: true };
 }
 
@@ -43,13 +44,13 @@ pub(super) fn decode_event(text: &[u8]) -> Result<EventRequest, ApiError> {
     decode(text).map_err(|error| decode::<Said>(text).err().unwrap_or(error))
 }
 
-/// What an item that is wrong may still name.
+/// Event ID of an invalid item, if it can be read.
 #[derive(Deserialize)]
 struct Named {
     event_id: Option<Id>,
 }
 
-/// Takes the items of a batch, in order.
+/// Records the items of a batch, in order.
 pub(super) async fn take_all(
     app: &App,
     caller: &Caller,
@@ -100,7 +101,7 @@ pub(super) async fn take_all(
     Ok(BatchReply { status: "ok".to_owned(), event_ids, commands_generated: 0, rejected })
 }
 
-/// Refuses a batch with too many items.
+/// Rejects a batch with too many items.
 pub(super) fn check_count(items: usize) -> Result<(), ApiError> {
     if items <= ITEMS_MAX {
         return Ok(());
@@ -109,8 +110,8 @@ pub(super) fn check_count(items: usize) -> Result<(), ApiError> {
     Err(ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", message))
 }
 
-/// Whether there is such a log: an execution's, or that of a subscription, under whose id its runtime
-/// reports.
+/// Checks that an execution has this ID, or a subscription, whose runtime reports under the
+/// subscription's ID.
 async fn is_known(app: &App, execution: ExecutionId) -> Result<(), ApiError> {
     let Err(unknown) = crate::reads::row(app, execution).await else { return Ok(()) };
     if !unknown.is_callers() {
@@ -130,8 +131,8 @@ fn read_item(execution: ExecutionId, worker: Option<&str>, item: &str) -> Result
     report(execution, said, Flags::BATCH)
 }
 
-/// Refuses a report about a command that the caller may not speak about. Each command is looked up
-/// once in a batch.
+/// Rejects a report about a command that the caller may not report on. Looks up each command once
+/// per batch.
 async fn check_owned(
     app: &App,
     caller: &Caller,
@@ -153,7 +154,7 @@ async fn check_owned(
     }
 }
 
-/// Hands a report to the control plane.
+/// Records a single report and updates the metrics.
 pub(super) async fn take(app: &App, caller: &Caller, report: Report) -> Result<EventId, ApiError> {
     check_owned(app, caller, &report, &mut HashMap::new()).await?;
     let id = report.execution;
@@ -176,7 +177,7 @@ fn count<T>(app: &App, label: &str, taken: &Result<T, ApiError>) {
     app.control.metrics.events_ingested.with_label_values(&[label, status]).inc();
 }
 
-/// What the control plane takes, in its one spelling.
+/// Converts a reported event to the control plane's report.
 pub(super) fn report(execution: ExecutionId, said: Said, or: Flags) -> Result<Report, ApiError> {
     if said.step == ORCHESTRATOR {
         let message = "decisions are made by the control plane and cannot be handed in";
@@ -201,7 +202,8 @@ pub(super) fn report(execution: ExecutionId, said: Said, or: Flags) -> Result<Re
     })
 }
 
-/// Returns the columns of an event: where its result is, and when its producer says it happened.
+/// Returns the columns of an event: the location of its result, and the time stated by its
+/// producer.
 fn columns(said: &Said) -> Option<Box<ReportColumns>> {
     let reference = match (said.result_kind.as_deref(), &said.result_uri, &said.event_ids) {
         (Some("ref"), Some(uri), _) => {
@@ -225,7 +227,7 @@ fn tier(uri: &str) -> &'static str {
     }
 }
 
-/// What helps to read the row. A `meta` that is not an object is kept as it is.
+/// Adds flags and IDs to the event's `meta`. A `meta` that is not an object is returned unchanged.
 fn meta(said: &Said, or: Flags) -> Value {
     let mut meta = match &said.meta {
         Some(Value::Object(meta)) => meta.clone(),

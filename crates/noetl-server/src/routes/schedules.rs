@@ -1,4 +1,4 @@
-//! Schedules: making, changing, reading, running.
+//! Schedules: create, change, read, and run.
 
 use noetl_api::Id;
 use noetl_api::execute::ExecuteReply;
@@ -14,9 +14,9 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::http::{acted, granted};
 
-/// List schedules
+/// Lists schedules
 ///
-/// In the order of their ids, those of documents too.
+/// Returns all schedules by ID, including those defined by documents.
 #[utoipa::path(
     get,
     path = "/api/schedules",
@@ -29,9 +29,10 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiE
     Ok(Json(ScheduleList { schedules: rows.into_iter().map(view).collect() }))
 }
 
-/// Make a schedule
+/// Creates a schedule
 ///
-/// In the words of the `spec` of a `kind: Schedule` document, which makes one too.
+/// The body has the same keys as `spec` in a `kind: Schedule` document, which also defines a
+/// schedule.
 #[utoipa::path(
     post,
     path = "/api/schedules",
@@ -50,7 +51,7 @@ pub(crate) async fn create(
     Ok(Json(view(row)))
 }
 
-/// Read a schedule
+/// Reads a schedule
 #[utoipa::path(
     get,
     path = "/api/schedules/{id}",
@@ -67,10 +68,10 @@ pub(crate) async fn get(
     whole(&app, row).await.map(Json)
 }
 
-/// Change a schedule
+/// Changes a schedule
 ///
-/// What is absent stays, what is null goes. One of `cron`, `every` and `at` takes the place of the
-/// others. That of a document is changed there.
+/// Omitted keys stay unchanged, and null removes a key. Setting `cron`, `every`, or `at` replaces
+/// the other two. A schedule defined by a document must be changed in the document.
 #[utoipa::path(
     patch,
     path = "/api/schedules/{id}",
@@ -92,9 +93,9 @@ pub(crate) async fn change(
     whole(&app, row).await.map(Json)
 }
 
-/// Delete a schedule
+/// Deletes a schedule
 ///
-/// What it started goes on. That of a document ends with the document.
+/// Executions it started continue. A schedule defined by a document is removed with the document.
 #[utoipa::path(
     delete,
     path = "/api/schedules/{id}",
@@ -111,9 +112,9 @@ pub(crate) async fn delete(
     Ok(Json(ScheduleDeleted { schedule_id: Id::text(id), status: "deleted".to_owned() }))
 }
 
-/// Let a schedule rest
+/// Pauses a schedule
 ///
-/// It runs nothing until it is resumed, and misses nothing meanwhile.
+/// The schedule doesn't fire until it is resumed, and times in between don't count as missed.
 #[utoipa::path(
     post,
     path = "/api/schedules/{id}/pause",
@@ -130,7 +131,7 @@ pub(crate) async fn pause(
     whole(&app, row).await.map(Json)
 }
 
-/// Let a schedule run again
+/// Resumes a schedule
 #[utoipa::path(
     post,
     path = "/api/schedules/{id}/resume",
@@ -147,9 +148,10 @@ pub(crate) async fn resume(
     whole(&app, row).await.map(Json)
 }
 
-/// Run a schedule now
+/// Runs a schedule now
 ///
-/// Besides its runs: the next one stays as it is, and nothing is asked of overlaps.
+/// In addition to its scheduled runs: the next run doesn't change, and the overlap rule doesn't
+/// apply.
 #[utoipa::path(
     post,
     path = "/api/schedules/{id}/run",
@@ -184,7 +186,7 @@ fn wanted(request: ScheduleRequest) -> ScheduleWanted {
     ScheduleWanted { name: request.name.filter(|name| !name.is_empty()), spec: request.spec }
 }
 
-/// A schedule with the newest execution it started.
+/// Returns a schedule with the newest execution it started.
 async fn whole(app: &App, row: ScheduleRow) -> Result<ScheduleView, ApiError> {
     let runs = app.control.schedules.runs(&app.tenant, row.schedule.id, 1).await?;
     let last_execution_id = runs.first().map(|run| Id::text(run.id.get()));

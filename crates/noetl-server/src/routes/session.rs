@@ -1,4 +1,4 @@
-//! Sessions, validated for gateways.
+//! Validation of sessions for gateways.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -15,11 +15,11 @@ use crate::http::roles::Needs;
 use crate::http::session::GATEWAYS;
 use crate::sessions::{Sessions, StoredSession};
 
-/// Validate a session
+/// Validates a session
 ///
 /// A session is an access token of this server, or a session in the database that `credential`
-/// names. The latter needs `NOETL_SESSION_CREDENTIAL` to name the same credential, and a caller of
-/// role operator or admin. A session that is not valid is no error: `valid` is false.
+/// names. The latter requires that `NOETL_SESSION_CREDENTIAL` names the same credential, and a
+/// caller of role operator or admin. An invalid session is not an error: `valid` is `false`.
 #[utoipa::path(
     post,
     path = "/api/auth/session/validate",
@@ -84,12 +84,12 @@ fn reply(status: &str, valid: bool) -> SessionReply {
     SessionReply { status: status.to_owned(), valid, user: None, expires_at: None, error: None }
 }
 
-/// Returns the reply about a session that is not valid.
+/// Creates the response for an invalid session.
 fn invalid(why: &str) -> SessionReply {
     SessionReply { error: Some(why.to_owned()), ..reply("ok", false) }
 }
 
-/// Returns the reply about a session that could not be looked up.
+/// Creates the response for a failed lookup.
 fn failed(why: &str) -> SessionReply {
     SessionReply { error: Some(why.to_owned()), ..reply("error", false) }
 }
@@ -110,7 +110,7 @@ fn found(session: StoredSession) -> SessionReply {
     SessionReply { expires_at: Some(expires_at), user: Some(user), ..reply("ok", true) }
 }
 
-/// Returns a number for gateways, always the same for one token.
+/// Derives a stable user number from a token ID, for gateways.
 fn number(id: &str) -> i32 {
     let digest = Digest::of(id.as_bytes());
     let [a, b, c, d, ..] = *digest.as_bytes();

@@ -1,4 +1,4 @@
-//! How a page finds out whether people sign in, and helps them to.
+//! Browser sign-in: authentication mode, OpenID Connect, and one-time codes.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,13 @@ use crate::http::extract::Json;
 use crate::oidc::Proof;
 use crate::sign_in_codes::{CODE_LASTS, CodeHolder};
 
-/// The longest part of what a provider sends back: addresses are not longer.
+/// Maximum length of each text of the provider's callback, in bytes. URLs are not longer.
 const PART_MAX: usize = 8192;
 
-/// How callers are known
+/// Returns the authentication mode
 ///
-/// `open`, `token` or `oidc`; with the last, where people sign in with a browser.
+/// The mode is `open`, `token`, or `oidc`. With `oidc`, the response includes the provider's
+/// authorization endpoint for browsers.
 #[utoipa::path(
     get,
     path = "/api/auth/mode",
@@ -44,7 +45,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
                 });
                 AuthMode { sign_in, ..mode("oidc") }
             }
-            // A token of ours is good all the same.
+            // Access tokens of this control plane remain valid without the provider.
             Err(failure) => {
                 let trouble = Some(not_known(failure).message().to_owned());
                 AuthMode { trouble, ..mode("oidc") }
@@ -53,9 +54,9 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     })
 }
 
-/// Trade a code for a token
+/// Exchanges an authorization code for a token
 ///
-/// The code that the identity provider sent a person back to the page with.
+/// The code is the one with which the identity provider redirected the browser back to the page.
 #[utoipa::path(
     post,
     path = "/api/auth/oidc/token",
@@ -96,10 +97,10 @@ pub(crate) async fn trade(
     Ok(Json(SignedIn { token: granted.token, expires_in: granted.expires_in }))
 }
 
-/// Time for which a browser that a code signed in stays signed in: a working day.
+/// Lifetime of a browser session that was started with a one-time code: a working day.
 const SESSION_LASTS: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Create a one-time code
+/// Creates a one-time sign-in code
 ///
 /// For a link that signs a browser in as an admin of the caller's tenant: `/sign-in#code=…`. The
 /// code works once, and only on the server process that created it.
@@ -117,9 +118,9 @@ pub(crate) async fn issue_code(Scoped(app): Scoped, caller: Caller) -> Json<Issu
     Json(IssuedCode { code, expires_in: CODE_LASTS.as_secs() })
 }
 
-/// Trade a one-time code for a token
+/// Exchanges a one-time code for a token
 ///
-/// The token is an admin's and lasts 12 hours.
+/// The token has the admin role and expires after 12 hours.
 #[utoipa::path(
     post,
     path = "/api/auth/code",

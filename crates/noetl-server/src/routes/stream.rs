@@ -1,4 +1,4 @@
-//! Logs as they grow, as server-sent events.
+//! Stream of an execution's event log, as server-sent events.
 
 use std::time::Duration;
 
@@ -20,28 +20,29 @@ use crate::http::extract::{Ids, Path, Query};
 use crate::reads::{self, brief};
 use crate::routes::executions::query::flag;
 
-/// Events read, and held for a reader, at a time.
+/// Events per read of a stream.
 const PAGE: usize = 100;
-/// When a reader that lost its connection comes again.
+/// Time after which a client should reconnect, for the `retry` field.
 const COME_AGAIN: Duration = Duration::from_secs(2);
 
-/// Where to begin.
+/// Query parameters of an event stream.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StreamQuery {
-    /// After this place in the log; the header `Last-Event-ID` wins.
+    /// Sequence number to start after. The `Last-Event-ID` header takes precedence. Default: 0.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// Whether to leave out what is large in `context`, `result` and `meta`: null stands for it.
+    /// Whether to replace large values in `context`, `result`, and `meta` with null. Default:
+    /// `false`.
     #[param(value_type = Option<bool>)]
     brief: Option<String>,
 }
 
-/// Follow an execution
+/// Follows an execution
 ///
-/// Its events as they are recorded, each with its place in the log as `id`. A reader that lost its
-/// connection says where it was with `Last-Event-ID` and misses nothing. When the execution is over
-/// and everything was sent, an event `end` says how it ended.
+/// Streams events as they are recorded, with the sequence number as `id`. A client that reconnects
+/// with `Last-Event-ID` misses no event. When the execution has ended and all events are sent, an
+/// event `end` reports the outcome.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/stream",
@@ -67,7 +68,7 @@ pub(crate) async fn stream(
     Ok(EventReader { follower, row, after, is_brief }.messages())
 }
 
-/// One who follows a log.
+/// Stream of an execution's event log.
 struct EventReader {
     follower: Follower,
     row: ExecutionRow,

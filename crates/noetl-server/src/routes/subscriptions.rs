@@ -1,4 +1,4 @@
-//! Subscriptions: registering, moving, reading.
+//! Subscriptions: register, change state, and read.
 
 pub(crate) mod log;
 pub(crate) mod running;
@@ -15,9 +15,10 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::http::granted;
 
-/// Register a subscription
+/// Registers a subscription
 ///
-/// By the path of its document. One that is known and not deactivated is answered as it is.
+/// Names the subscription by the path of its document. A registered subscription that is not
+/// deactivated is returned unchanged.
 #[utoipa::path(
     post,
     path = "/api/subscriptions",
@@ -36,9 +37,10 @@ pub(crate) async fn register(
     Ok(Json(status(row)))
 }
 
-/// Move a subscription
+/// Changes the state of a subscription
 ///
-/// `activate`, `pause`, `resume`, `drain` or `deactivate`. A body is not looked at.
+/// The action is `activate`, `pause`, `resume`, `drain`, or `deactivate`. A request body is
+/// ignored.
 #[utoipa::path(
     post,
     path = "/api/subscriptions/{id}/{action}",
@@ -54,7 +56,7 @@ pub(crate) async fn act(
         let message = format!("Unknown subscription action '{action}'");
         ApiError::invalid("unknown_action", message)
     })?;
-    // Only now: an action that does not exist is said of any id.
+    // The ID is parsed after the action, so that an unknown action is reported for any ID.
     let id = id.parse::<SubscriptionId>().map_err(|_| {
         let message = format!("Invalid URL: Cannot parse `{id}` to a `i64`");
         ApiError::refused(StatusCode::BAD_REQUEST, "invalid_path", message)
@@ -63,7 +65,7 @@ pub(crate) async fn act(
     Ok(Json(status(row)))
 }
 
-/// Read a subscription
+/// Reads a subscription
 #[utoipa::path(
     get,
     path = "/api/subscriptions/{id}",
@@ -80,9 +82,9 @@ pub(crate) async fn get(
     Ok(Json(status(row)))
 }
 
-/// List subscriptions
+/// Lists subscriptions
 ///
-/// In the order of their ids; those that are over too.
+/// Returns all subscriptions by ID, including deactivated ones.
 #[utoipa::path(
     get,
     path = "/api/subscriptions",

@@ -1,4 +1,4 @@
-//! Suites of tests that people keep with a playbook.
+//! Test suites of playbooks.
 
 use noetl_api::objects::{PutSuite, SuiteDeleted, SuiteView};
 use noetl_control::Suite;
@@ -10,7 +10,7 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::http::granted;
 
-/// Read a suite
+/// Reads a test suite
 #[utoipa::path(
     get,
     path = "/api/playbook-tests/suites/{*id}",
@@ -27,9 +27,9 @@ pub(crate) async fn get(
     Ok(Json(view(id, suite)))
 }
 
-/// Keep a suite
+/// Stores a test suite
 ///
-/// In the place of any with its id.
+/// Replaces a suite with the same ID.
 #[utoipa::path(
     put,
     path = "/api/playbook-tests/suites/{*id}",
@@ -57,7 +57,7 @@ pub(crate) async fn put(
     Ok(Json(view(id, suite)))
 }
 
-/// Remove a suite
+/// Deletes a test suite
 #[utoipa::path(
     delete,
     path = "/api/playbook-tests/suites/{*id}",

@@ -1,4 +1,4 @@
-//! The machine and the process the control plane runs in.
+//! State of the machine and of the control plane's process.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::http::extract::Json;
 
 const MB: f64 = 1024.0 * 1024.0;
 
-/// How the machine and the process are doing
+/// Returns the state of the machine and the process
 #[utoipa::path(
     get,
     path = "/api/status",
@@ -25,7 +25,7 @@ pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<SystemReply>, Api
     measure(&app).await.map(Json)
 }
 
-/// The threads of the process
+/// Counts the threads of the process
 #[utoipa::path(
     get,
     path = "/api/threads",
@@ -39,7 +39,9 @@ pub(crate) async fn threads(Scoped(app): Scoped) -> Result<Json<Vec<Threads>>, A
     Ok(Json(vec![Threads { name: "all".to_owned(), count, note }]))
 }
 
-/// Whether memory is profiled
+/// Returns the profiler status
+///
+/// The server has no profiler; `enabled` is always `false`.
 #[utoipa::path(
     get,
     path = "/api/profiler/status",
@@ -51,7 +53,9 @@ pub(crate) async fn profiler_status() -> Json<ProfilerReply> {
     Json(no_profiler())
 }
 
-/// Profile memory
+/// Starts the memory profiler
+///
+/// Has no effect: the server has no profiler.
 #[utoipa::path(
     post,
     path = "/api/profiler/memory/start",
@@ -63,7 +67,9 @@ pub(crate) async fn profiler_start() -> Json<ProfilerReply> {
     Json(no_profiler())
 }
 
-/// Profile memory no more
+/// Stops the memory profiler
+///
+/// Has no effect: the server has no profiler.
 #[utoipa::path(
     post,
     path = "/api/profiler/memory/stop",
@@ -75,7 +81,7 @@ pub(crate) async fn profiler_stop() -> Json<ProfilerReply> {
     Json(no_profiler())
 }
 
-/// Connections to the store
+/// Returns the state of the store's connection pool
 #[utoipa::path(
     get,
     path = "/api/pool/status",
@@ -109,18 +115,18 @@ fn no_profiler() -> ProfilerReply {
     }
 }
 
-/// What was measured last: a load is what happened since.
+/// Last measurement. CPU usage is computed from the difference to it.
 static MEASURED: Mutex<Option<System>> = Mutex::new(None);
 
 async fn measure(app: &App) -> Result<SystemReply, ApiError> {
     let uptime = app.uptime().as_secs();
-    // It reads files of the system, which may take a while.
+    // Reads files of the operating system, which may block.
     let measured = tokio::task::spawn_blocking(move || read(uptime)).await;
     let measured = measured.ok().flatten();
     measured.ok_or_else(|| ApiError::internal("this machine cannot be measured"))
 }
 
-/// `None` on a system that tells nothing of itself.
+/// Measures the machine and the process. Returns `None` if the operating system isn't supported.
 fn read(uptime_seconds: u64) -> Option<SystemReply> {
     let pid = std::process::id();
     let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);

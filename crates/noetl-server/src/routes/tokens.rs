@@ -1,4 +1,4 @@
-//! Tokens of callers: making, listing, ending.
+//! Access tokens: create, list, and revoke.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// Make a token
+/// Creates an access token
 ///
-/// For the caller's own tenant. The token is in the reply and cannot be had again.
+/// The token belongs to the caller's tenant. It is returned once and cannot be retrieved later.
 #[utoipa::path(
     post,
     path = "/api/tokens",
@@ -40,9 +40,9 @@ pub(crate) async fn create(
     Ok(Json(MadeToken { view: view(kept), token }))
 }
 
-/// List tokens
+/// Lists access tokens
 ///
-/// Those of the caller's tenant, oldest first, also those that do not count any more.
+/// Returns the tokens of the caller's tenant, oldest first, including expired and revoked ones.
 #[utoipa::path(
     get,
     path = "/api/tokens",
@@ -55,9 +55,9 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiErro
     Ok(Json(TokenList { tokens: tokens.into_iter().map(view).collect() }))
 }
 
-/// End a token
+/// Revokes an access token
 ///
-/// Other servers on the same database know within seconds.
+/// Takes effect on other servers of the same database within seconds.
 #[utoipa::path(
     delete,
     path = "/api/tokens/{id}",
@@ -78,9 +78,9 @@ pub(crate) async fn revoke(
     }
 }
 
-/// Who asks
+/// Returns the caller's identity
 ///
-/// What the control plane takes the caller for.
+/// Includes its name, tenant, roles, and pool.
 #[utoipa::path(
     get,
     path = "/api/whoami",
@@ -113,7 +113,7 @@ fn invalid(wrong: &impl std::fmt::Display) -> ApiError {
     ApiError::invalid("invalid_token_request", wrong.to_string())
 }
 
-/// What is shown of a token that is kept.
+/// Converts a stored token to its API form, without the secret.
 pub fn view(token: Token) -> TokenView {
     let Token { tenant, kept, created_at, revoked_at } = token;
     TokenView {

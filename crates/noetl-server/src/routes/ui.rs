@@ -1,8 +1,7 @@
-//! The web UI: files that were built into the program.
+//! Web UI: files that are built into the program.
 //!
-//! The page finds out itself what an address below it means, so it answers every address that
-//! nothing else has and that a browser asks for to show. What a program asks for and is not there
-//! stays an error in JSON.
+//! The page routes on the client side, so it is served for every GET request for `text/html` on a
+//! path that is not a route. Other requests for unknown paths get an error in JSON.
 
 use axum::extract::State;
 use axum::http::header::{
@@ -16,15 +15,16 @@ use noetl_web::File;
 use super::fallback::unknown_path;
 use crate::app::App;
 
-/// What the page may do: run and show what came with it, and ask where it came from.
+/// Content security policy of the page: its own scripts, styles, and images, and requests to its
+/// own origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'self'; \
                       frame-ancestors 'none'";
 
-/// First parts of paths that are the server's own; the page never answers for them.
+/// First path segments that belong to the API. The page is never served for them.
 const OWN: [&str; 5] = ["api", "assets", "health", "ingress", "metrics"];
 
-/// What stands where the UI would be, in a program that was built without it.
+/// Page of a program that was built without the web UI.
 const WITHOUT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <title>NoETL</title><h1>NoETL runs, without its web UI</h1>\
     <p>This program was built without Node. To get the UI, install Node 20.19 or newer, run \
@@ -32,7 +32,7 @@ const WITHOUT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">
     <p>Everything can be asked without it: with the program itself, <code>noetl executions</code>, \
     and over HTTP; <a href=\"/api/docs\">what there is to ask</a>.</p></html>";
 
-/// The page, for whoever asks for nothing else.
+/// Serves the page at `/`.
 pub(crate) async fn page(State(app): State<App>, headers: HeaderMap) -> Response {
     match app.options.site.page() {
         Some(page) => file(page, &headers),
@@ -40,7 +40,7 @@ pub(crate) async fn page(State(app): State<App>, headers: HeaderMap) -> Response
     }
 }
 
-/// A file that the page is made of.
+/// Serves a file of the web UI.
 pub(crate) async fn asset(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     match app.options.site.file(uri.path().trim_start_matches('/')) {
         Some(found) => file(found, &headers),
@@ -48,7 +48,7 @@ pub(crate) async fn asset(State(app): State<App>, uri: Uri, headers: HeaderMap) 
     }
 }
 
-/// What is not a route: a place within the page when a browser asks for it, else nothing.
+/// Serves the page for an unknown path if a browser navigates to it, and a 404 error otherwise.
 pub(crate) async fn elsewhere(
     State(app): State<App>,
     method: Method,
@@ -63,7 +63,7 @@ pub(crate) async fn elsewhere(
     unknown_path(uri).await.into_response()
 }
 
-/// Whether the answer is to be shown to a person.
+/// Returns `true` if the client accepts `text/html`.
 fn is_shown(headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepts.split(',').any(|range| {
@@ -71,7 +71,7 @@ fn is_shown(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A file in the smallest form that the caller can read.
+/// Returns a file in the smallest encoding that the client accepts.
 fn file(file: &'static File, headers: &HeaderMap) -> Response {
     let (encoding, bytes) = match (file.brotli, file.gzip) {
         (Some(packed), _) if reads(headers, "br") => (Some("br"), packed),
@@ -85,8 +85,8 @@ fn file(file: &'static File, headers: &HeaderMap) -> Response {
     if let Some(encoding) = encoding {
         said.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
-    // The name of an immutable file changes with what is in it. The page's own does not, so it is
-    // asked for every time; a new program then brings its new files.
+    // The name of an immutable file contains a hash of its content. The name of the page doesn't,
+    // so the browser revalidates it every time and gets the files of a new version.
     let keep = match file.is_immutable() {
         true => "public, max-age=31536000, immutable",
         false => "no-cache",
@@ -95,7 +95,7 @@ fn file(file: &'static File, headers: &HeaderMap) -> Response {
     guarded(response)
 }
 
-/// With what keeps a browser from doing more with it than the page needs.
+/// Adds headers that restrict the page to the features it needs.
 fn guarded(mut response: Response) -> Response {
     let said = response.headers_mut();
     said.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -105,7 +105,7 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Whether the caller reads this encoding: it is named, and not with a weight of nothing.
+/// Returns `true` if the client accepts this encoding: it is listed, and not with weight 0.
 fn reads(headers: &HeaderMap, encoding: &str) -> bool {
     let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|range| {

@@ -1,4 +1,4 @@
-//! Variables beside an execution.
+//! Variables of an execution.
 
 use noetl_api::Id;
 use noetl_api::vars::{
@@ -13,9 +13,9 @@ use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// List the variables of an execution
+/// Lists the variables of an execution
 ///
-/// By name; no reading is counted.
+/// Sorted by name. Doesn't count as an access.
 #[utoipa::path(
     get,
     path = "/api/vars/{execution_id}",
@@ -34,9 +34,9 @@ pub(crate) async fn list(
     Ok(Json(found.into_iter().map(view).collect()))
 }
 
-/// Set variables of an execution
+/// Sets variables of an execution
 ///
-/// All of them or none.
+/// Sets all of them or none.
 #[utoipa::path(
     post,
     path = "/api/vars/{execution_id}",
@@ -65,7 +65,7 @@ pub(crate) async fn set(
     Ok(Json(VariablesSet { execution_id: Id::number(id), variables_set: set, status }))
 }
 
-/// Remove all variables of an execution
+/// Deletes all variables of an execution
 #[utoipa::path(
     delete,
     path = "/api/vars/{execution_id}",
@@ -85,9 +85,9 @@ pub(crate) async fn clear(
     Ok(Json(VariablesDeleted { execution_id: Id::number(id), variables_deleted: removed, status }))
 }
 
-/// Read a variable
+/// Reads a variable
 ///
-/// Which is counted.
+/// Counts the access.
 #[utoipa::path(
     get,
     path = "/api/vars/{execution_id}/{name}",
@@ -106,7 +106,7 @@ pub(crate) async fn get(
     found.map(view).map(Json).ok_or_else(|| missing(id, &name))
 }
 
-/// Remove a variable
+/// Deletes a variable
 #[utoipa::path(
     delete,
     path = "/api/vars/{execution_id}/{name}",

@@ -1,4 +1,4 @@
-//! Why an execution stands as it does.
+//! Explanation of an execution's current state.
 
 use noetl_api::why::{EndView, WaitView, WhyReply};
 use noetl_api::{Id, IdForm};
@@ -12,10 +12,11 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path};
 
-/// Why an execution does not move, or why it ended
+/// Explains why an execution waits or ended
 ///
-/// What it waits for, since when, and what would move it; of one that is over, the failure that
-/// ended it. The id of a subscription is answered for as well: why it takes messages, or takes none.
+/// For a running execution, returns each wait with its start time and the action that would resolve
+/// it. For one that ended, returns the failure that ended it. Also accepts the ID of a
+/// subscription, and explains why it receives messages or not.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/why",
@@ -37,7 +38,7 @@ pub(crate) async fn why(
     Ok(Json(of_subscription(found, ids)))
 }
 
-/// A subscription waits for one thing, or for messages.
+/// Converts the explanation of a subscription, which has at most one wait.
 fn of_subscription(why: SubscriptionWhy, ids: IdForm) -> WhyReply {
     let SubscriptionWhy { row, what, would_move_it, since, runtime } = why;
     let (worker, lease_until) = runtime.unzip();

@@ -1,4 +1,4 @@
-//! Workers elsewhere that renew what they hold: taking commands, and saying which they still run.
+//! Requests of remote workers: the long poll for commands, and the heartbeat that renews leases.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::shape;
 
-/// Take commands
+/// Leases commands to a worker
 ///
-/// Answers as soon as there are some, with up to `max`; with none when the wait is over. What is handed
-/// out is held until a heartbeat does not name it any more.
+/// Returns up to `max` commands as soon as one is available, or none when the wait time has passed.
+/// A lease lasts until it expires without a heartbeat that names its command.
 #[utoipa::path(
     post,
     path = "/api/worker/lease",
@@ -48,9 +48,10 @@ pub(crate) async fn lease(
     Ok(Json(LeaseReply { commands, lease_seconds }))
 }
 
-/// Say which commands still run
+/// Renews the leases of a worker
 ///
-/// Renews them all, and answers which of them are not wanted or not held any more.
+/// Renews the leases of all listed commands. Returns the commands that were cancelled, and those
+/// the worker no longer holds.
 #[utoipa::path(
     post,
     path = "/api/worker/heartbeat",
@@ -93,7 +94,8 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
     Err(ApiError::invalid("invalid_wait", message))
 }
 
-/// A command as its worker gets it. Nothing is asked for here: it is claimed and has to arrive.
+/// Converts a leased command to its API form. Cannot fail: the command is already claimed and must
+/// reach the worker.
 pub(crate) fn shown(leased: &Leased) -> LeasedCommand {
     let Leased { row, event, issued, .. } = leased;
     let kept = EventRow::from(&**event);

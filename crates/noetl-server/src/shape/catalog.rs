@@ -1,4 +1,4 @@
-//! Catalog entries in the shapes of the wire.
+//! Conversion of catalog entries to their API form.
 
 use noetl_api::Id;
 use noetl_api::catalog::{Entry, RegisterReply};
@@ -37,7 +37,7 @@ pub(crate) fn entry(entry: CatalogEntry) -> Entry {
     }
 }
 
-/// Returns a credential as an entry of a catalog list: its name is the path. Secrets are not shown.
+/// Returns a credential as a catalog entry, with its name as the path. Secrets are not included.
 pub(crate) fn credential_entry(credential: Credential) -> Entry {
     let Credential { kept, created_at, .. } = credential;
     Entry {

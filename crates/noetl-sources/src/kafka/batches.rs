@@ -1,6 +1,6 @@
-//! Batches of records, as a broker answers with them, and as messages.
+//! Parses record batches of a fetch response and converts records to messages.
 //!
-//! What a transaction wrote that was given up, and the marks that say so, are left out: they are for nobody.
+//! Skips the records of aborted transactions and control records.
 
 mod vet;
 
@@ -18,26 +18,26 @@ use super::cluster::Place;
 use super::unpack::unpack;
 use crate::source::Message;
 
-/// How long the fixed part of a batch is, and the part of it that says how long the rest is.
+/// Size of a batch header in bytes, and of its prefix that includes the batch length.
 const HEADER: usize = 61;
 const LENGTH_END: usize = 12;
 
-/// The only format that is read: since Kafka 0.11.
+/// The only supported batch format, used since Kafka 0.11.
 const MAGIC: i8 = 2;
 
-/// The fewest bytes a record takes.
+/// Minimum size of a record in bytes.
 const RECORD_MIN: usize = 7;
 
-/// What an answer holds of a partition.
+/// Records of one partition in a fetch response.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Records that are for somebody, with their offsets.
+    /// Visible records with their offsets.
     pub(super) records: Vec<Record>,
-    /// What is to be asked for next; none when the answer held nothing whole.
+    /// Next offset to fetch; `None` if the response had no complete batch.
     pub(super) next: Option<i64>,
 }
 
-/// Reads all whole batches. The last one may be cut off, and comes whole when it is asked for.
+/// Reads all complete batches. The last one may be truncated; the next fetch returns it completely.
 pub(super) fn read(bytes: &Bytes, aborted: &[AbortedTransaction]) -> Result<Batches> {
     let mut begun: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for transaction in aborted {
@@ -68,7 +68,8 @@ pub(super) fn read(bytes: &Bytes, aborted: &[AbortedTransaction]) -> Result<Batc
     Ok(found)
 }
 
-/// Whether a mark says that a transaction was given up: two numbers, the version and the kind of mark.
+/// Returns `true` if a control record aborts a transaction. Its key is two 16-bit numbers: a
+/// version and the type, which is 0 for an abort.
 fn is_giving_up(mark: &Record) -> bool {
     let key = mark.key.as_deref().and_then(|key| key.get(2..4));
     key == Some(&[0, 0])
@@ -76,11 +77,11 @@ fn is_giving_up(mark: &Record) -> bool {
 
 struct Header {
     base: i64,
-    /// Bytes of all of it.
+    /// Size of the batch in bytes, including the header.
     length: usize,
-    /// How far its last offset is from the first. The record itself may be gone.
+    /// Offset of the last record relative to the first. Compaction may have removed that record.
     last: i32,
-    /// When its first record was made.
+    /// Timestamp of the first record in milliseconds.
     time: i64,
     producer: i64,
     count: usize,
@@ -89,7 +90,7 @@ struct Header {
 }
 
 impl Header {
-    /// None when nothing whole is left.
+    /// Parses a batch header. Returns `None` if no complete batch is left.
     fn read(bytes: &Bytes) -> Result<Option<Self>> {
         if bytes.len() < LENGTH_END {
             return Ok(None);
@@ -114,9 +115,9 @@ impl Header {
         let is_followed = base.checked_add(i64::from(last)).is_some_and(|last| last < i64::MAX);
         ensure!(is_followed, "nothing can follow the batch at offset {base}");
         let time = at.get_i64();
-        at.advance(8); // When its last record was made.
+        at.advance(8); // Maximum timestamp.
         let producer = at.get_i64();
-        at.advance(6); // Of which life of the producer, and which of its batches.
+        at.advance(6); // Producer epoch and base sequence.
         let count = usize::try_from(at.get_i32())?;
         Ok(Some(Self {
             base,
@@ -142,7 +143,7 @@ impl Header {
     }
 }
 
-/// A record as a message.
+/// Converts a record to a message.
 pub(super) fn message(place: &Place, record: Record) -> Message {
     let Place { topic, partition } = place;
     let offset = record.offset;
@@ -167,7 +168,7 @@ pub(super) fn message(place: &Place, record: Record) -> Message {
         attributes.insert("key".to_owned(), Value::from(text(key)));
     }
     if record.value.is_none() {
-        // It says that what has its key is gone.
+        // A tombstone: deletes its key in a compacted topic.
         metadata.insert("tombstone".to_owned(), Value::from(true));
     }
     Message {
@@ -180,7 +181,7 @@ pub(super) fn message(place: &Place, record: Record) -> Message {
     }
 }
 
-/// A text as it is; anything else as base64.
+/// Returns bytes as text if they are UTF-8, else as Base64.
 fn text(bytes: Bytes) -> String {
     String::from_utf8(bytes.into()).unwrap_or_else(|error| STANDARD.encode(error.as_bytes()))
 }

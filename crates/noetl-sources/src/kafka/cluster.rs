@@ -1,4 +1,4 @@
-//! The brokers of a cluster, and what they know of topics and groups.
+//! Brokers of a cluster, and their metadata about topics and groups.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,11 +19,11 @@ use super::settings::{Address, Settings};
 use super::{refused, wrong};
 use crate::source::SourceError;
 
-/// Only what is committed is read, and counted.
+/// Isolation level that reads and counts only committed records.
 pub(super) const READ_COMMITTED: i8 = 1;
 
-/// The version in which ends are asked for: the first that tells what is committed, which every broker
-/// since Kafka 0.11 speaks. Later ones add what is of no use here.
+/// Version of ListOffsets requests: the first with an isolation level, supported by every broker
+/// since Kafka 0.11. Later versions add nothing of use here.
 const ENDS_VERSION: i16 = 2;
 
 /// A partition of a topic.
@@ -39,22 +39,22 @@ impl fmt::Display for Place {
     }
 }
 
-/// An end of what a partition keeps.
+/// An edge of a partition's log: its first offset, or the next one to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     First,
     Next,
 }
 
-/// The name of a topic as requests write it.
+/// Returns a topic's name in the type that requests use.
 pub(super) fn topic_name(topic: &str) -> TopicName {
     TopicName(StrBytes::from_string(topic.to_owned()))
 }
 
-/// What there is of partitions, topic by topic, as requests list it.
+/// Values per partition, grouped by topic as requests list them.
 pub(super) type ByTopic<T> = Vec<(Arc<str>, Vec<(i32, T)>)>;
 
-/// Partitions by their topic, in the order they stand here.
+/// Groups partitions by topic, preserving their order.
 pub(super) fn by_topic<T>(found: Vec<(Place, T)>) -> ByTopic<T> {
     let mut topics: ByTopic<T> = Vec::new();
     for (place, item) in found {
@@ -66,7 +66,7 @@ pub(super) fn by_topic<T>(found: Vec<(Place, T)>) -> ByTopic<T> {
     topics
 }
 
-/// Connections to brokers, one each, made when they are needed and when they are lost.
+/// Connections to brokers, one per broker, opened on demand and replaced when lost.
 pub(super) struct Cluster {
     pub(super) settings: Arc<Settings>,
     addresses: Shared<HashMap<i32, Address>>,
@@ -84,7 +84,7 @@ impl Cluster {
         }
     }
 
-    /// The same brokers, over connections of its own.
+    /// Returns a handle to the same brokers with separate connections.
     pub(super) fn beside(&self) -> Self {
         let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { addresses: Shared::new(addresses), ..Self::new(self.settings.clone()) }
@@ -100,7 +100,7 @@ impl Cluster {
         Ok(made)
     }
 
-    /// The connection to a broker.
+    /// Returns a connection to a broker.
     pub(super) async fn broker(&self, id: i32) -> Result<Connection, SourceError> {
         let address = {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,7 @@ impl Cluster {
         self.at(&address.ok_or_else(missing)?).await
     }
 
-    /// Somebody who knows the others: those that the document names, else those heard of.
+    /// Returns a connection to any reachable broker: first those in the document, then known ones.
     async fn anyone(&self) -> Result<Connection, SourceError> {
         let known: Vec<Address> = {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,13 +126,13 @@ impl Cluster {
         Err(error.unwrap_or_else(|| wrong("a kafka source needs `brokers`")))
     }
 
-    /// The leaders of all partitions of the topics.
+    /// Returns the leaders of all partitions of the topics.
     pub(super) async fn leaders(&self) -> Result<BTreeMap<Place, i32>, SourceError> {
         let topics = self.settings.topics.iter();
         let topics =
             topics.map(|topic| MetadataRequestTopic::default().with_name(Some(topic_name(topic))));
         let broker = self.anyone().await?;
-        // Reading makes no topic, where the broker is new enough to be told so.
+        // Prevents the creation of topics, if the broker is recent enough to support that.
         let is_told = broker.version::<MetadataRequest>(9)? >= 4;
         let request = MetadataRequest::default()
             .with_topics(Some(topics.collect()))
@@ -167,7 +167,7 @@ impl Cluster {
         *addresses = brokers.collect();
     }
 
-    /// The broker that knows how far the group has read.
+    /// Returns a connection to the coordinator of the group, which stores its committed offsets.
     pub(super) async fn coordinator(&self) -> Result<Connection, SourceError> {
         let mut known = self.coordinator.lock().await;
         if let Some(found) = known.as_ref().filter(|found| !found.is_over()) {
@@ -185,12 +185,12 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Asks anew who that is, because somebody else is.
+    /// Discards the cached coordinator after the group moved to another broker.
     pub(super) async fn forget_coordinator(&self) {
         *self.coordinator.lock().await = None;
     }
 
-    /// An end of each of these partitions.
+    /// Returns an edge offset of each of these partitions.
     pub(super) async fn ends(
         &self,
         leaders: &BTreeMap<Place, i32>,

@@ -1,7 +1,7 @@
-//! One connection to a broker: requests in order, each with its answer.
+//! Connection to one broker, with requests and responses in order.
 //!
-//! A task of its own reads and writes, so a caller that is gone half-way leaves the connection as it
-//! should be. When the connection is lost, everybody who waits on it hears so; nothing is tried again here.
+//! A background task reads and writes, so that a cancelled caller leaves the connection consistent.
+//! When the connection is lost, every waiting caller gets an error. This module doesn't retry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,29 +33,30 @@ use super::settings::{Address, Settings};
 use super::{refused, wrong};
 use crate::source::{SourceError, chain};
 
-/// How long a broker may take to answer, beside what it was asked to wait.
+/// Time a broker has to respond, in addition to the requested wait.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The largest answer. What is asked for is far less, but a single batch comes whole, however large.
+/// Maximum size of a response in bytes. Requests ask for far less, but a broker always returns at
+/// least one complete batch, however large.
 const FRAME_MAX: usize = 256 << 20;
 
-/// Requests that wait for their turn.
+/// Capacity of the request queue.
 const QUEUE: usize = 64;
 
-/// How much of the time for which a broker lets somebody in is used, so that what is asked at its end is
-/// still answered.
+/// Fraction of the authenticated session's lifetime that is used, so that a request at its end
+/// still gets a response.
 const SESSION_USED: f64 = 0.8;
 
-/// What we call ourselves.
+/// Client ID sent with every request.
 const CLIENT: &str = "noetl";
 
-/// Cheap to clone.
+/// A handle to a connection. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Connection {
     address: Address,
     calls: mpsc::Sender<Call>,
     versions: Arc<HashMap<i16, VersionRange>>,
-    /// Until when who asks is believed to be who it is; for ever when there is none.
+    /// Time until which the session is authenticated; `None` if it doesn't expire.
     until: Option<Instant>,
 }
 
@@ -68,7 +69,7 @@ struct Call {
 }
 
 impl Connection {
-    /// Connects, finds out which versions the broker speaks, and says who asks.
+    /// Connects, negotiates API versions, and authenticates.
     pub(super) async fn open(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
         let opened = tokio::time::timeout(TIMEOUT, Self::connect(address, settings)).await;
         opened.unwrap_or_else(|_| {
@@ -82,7 +83,7 @@ impl Connection {
         };
         let stream =
             TcpStream::connect((address.host.as_str(), address.port)).await.map_err(failed)?;
-        // Requests are small, and somebody waits for each.
+        // Requests are small, and a caller waits for each.
         stream.set_nodelay(true).map_err(failed)?;
         let (calls, queue) = mpsc::channel(QUEUE);
         match &settings.tls {
@@ -96,7 +97,7 @@ impl Connection {
         }
         let mut connection =
             Self { address: address.clone(), calls, versions: Arc::default(), until: None };
-        // The oldest version is the one every broker speaks.
+        // Every broker supports the oldest version.
         let known = connection.ask_at(&ApiVersionsRequest::default(), 0, Duration::ZERO).await?;
         check("which versions it speaks", known.error_code)?;
         let of = |known: &kafka_protocol::messages::api_versions_response::ApiVersion| {
@@ -110,13 +111,13 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether nobody is there any more, or nobody will soon: a broker hangs up on whoever goes on past
-    /// the time for which it let them in.
+    /// Returns `true` if the connection is closed or its authenticated session is about to expire.
+    /// A broker closes connections that continue beyond that.
     pub(super) fn is_over(&self) -> bool {
         self.calls.is_closed() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Asks in the newest version that both sides speak, up to `newest`.
+    /// Sends a request in the newest version that both sides support, up to `newest`.
     pub(super) async fn ask<R: Request>(
         &self,
         request: &R,
@@ -126,7 +127,7 @@ impl Connection {
         self.ask_at(request, self.version::<R>(newest)?, wait).await
     }
 
-    /// The newest version of a request that both sides speak, up to `newest`.
+    /// Returns the newest version of a request that both sides support, up to `newest`.
     pub(super) fn version<R: Request>(&self, newest: i16) -> Result<i16, SourceError> {
         let ours = VersionRange { min: R::VERSIONS.min, max: R::VERSIONS.max.min(newest) };
         let theirs = self.versions.get(&R::KEY).copied();
@@ -165,7 +166,7 @@ impl Connection {
         R::Response::decode(&mut bytes, version).map_err(|error| unread(&error))
     }
 
-    /// Says who asks. Returns for how long that is believed, when the broker says so.
+    /// Authenticates with SASL. Returns the session's lifetime if the broker limits it.
     async fn log_in(&self, login: &Login) -> Result<Option<Duration>, SourceError> {
         let mechanism = login.mechanism();
         let request =
@@ -189,7 +190,8 @@ impl Connection {
                 let first = self.say(scram.first()).await?;
                 let (last, verifier) = scram.last(&first.text).map_err(strange)?;
                 let said = self.say(last).await?;
-                // Who cannot say this does not know the password, and is somebody else.
+                // A broker that doesn't know the password cannot compute this, so it is an
+                // impostor.
                 if said.text.split(',').next() != Some(verifier.as_str()) {
                     return Err(wrong("the broker does not know the password it let pass"));
                 }
@@ -199,11 +201,11 @@ impl Connection {
                 let shown = format!("n,,\u{1}auth=Bearer {}\u{1}\u{1}", bearer.get().await?);
                 let refused = match self.say(shown).await {
                     Ok(said) if said.text.is_empty() => return Ok(said.lasts),
-                    // It says why, and refuses once it is told that this was heard.
+                    // The broker sent its reason and fails the exchange after this confirmation.
                     Ok(_) => self.say("\u{1}".to_owned()).await.err(),
                     Err(error) => Some(error),
                 };
-                // Another one may be believed: this one may have been revoked.
+                // The token may have been revoked, and a new one may be accepted.
                 bearer.forget().await;
                 return Err(refused.unwrap_or_else(|| wrong("the broker does not let us in")));
             }
@@ -211,7 +213,7 @@ impl Connection {
         Ok(said.lasts)
     }
 
-    /// Says a part of who asks, and hears what the broker says to it.
+    /// Sends one SASL message and returns the broker's reply.
     async fn say(&self, part: String) -> Result<Said, SourceError> {
         let request = SaslAuthenticateRequest::default().with_auth_bytes(part.into());
         let said = self.ask(&request, 1, Duration::ZERO).await?;
@@ -226,24 +228,24 @@ impl Connection {
     }
 }
 
-/// What a broker says to who asks.
+/// Reply to a SASL message.
 struct Said {
     text: String,
     lasts: Option<Duration>,
 }
 
-/// An error code of an answer, as what it means to us.
+/// Converts an error code of a response to an error.
 pub(super) fn check(what: &str, code: i16) -> Result<(), SourceError> {
     ResponseError::try_from_code(code).map_or(Ok(()), |error| Err(refused(what, error)))
 }
 
-/// Sends requests and reads their answers until nobody asks any more or the connection is lost.
+/// Sends requests and reads responses until all handles are dropped or the connection is lost.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mut queue: mpsc::Receiver<Call>) {
     let mut number = 0;
     loop {
         let call = tokio::select! {
             call = queue.recv() => call,
-            // Brokers end what is idle for long; so it is known before anybody asks.
+            // Brokers close idle connections. Reading detects that before the next request.
             _ = stream.read_u8() => return,
         };
         let Some(call) = call else { return };
@@ -256,7 +258,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mut queue: mpsc:
             Err(_) => Err("it does not answer in time".to_owned()),
         };
         let is_over = answer.is_err();
-        // Who asked may be gone; the answer is read all the same.
+        // The caller may have been cancelled; the response is read anyway.
         let _ = call.answer.send(answer);
         if is_over {
             return;

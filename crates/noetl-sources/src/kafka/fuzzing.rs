@@ -1,4 +1,4 @@
-//! What a broker answers with, read as a source reads it.
+//! Parses fetched records in the way a source does, for fuzzing.
 
 use bytes::Bytes;
 use kafka_protocol::messages::ProducerId;
@@ -7,8 +7,8 @@ use kafka_protocol::messages::fetch_response::AbortedTransaction;
 use super::batches;
 use super::cluster::Place;
 
-/// The offsets of the records that are for somebody, and what to ask for next; none when it is refused.
-/// `given_up` has the transactions that were: by whom, and from which offset on.
+/// Returns the offsets of the visible records and the next offset to fetch, or `None` if parsing
+/// fails. `given_up` lists the aborted transactions: producer ID and first offset.
 pub fn read(bytes: &[u8], given_up: &[(i64, i64)]) -> Option<(Vec<i64>, Option<i64>)> {
     let aborted: Vec<AbortedTransaction> = given_up
         .iter()

@@ -1,4 +1,4 @@
-//! Who asks: a user with a password, or whoever a token is given out to.
+//! SASL authentication: a user with a password, or an OAuth bearer token.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Login {
         }))
     }
 
-    /// How who asks is shown, in the words of brokers.
+    /// Returns the name of the SASL mechanism.
     pub(super) fn mechanism(&self) -> &'static str {
         match self {
             Self::Plain(_) => "PLAIN",
@@ -58,7 +58,7 @@ impl Login {
     }
 }
 
-/// Where tokens come from.
+/// Source of bearer tokens.
 pub(super) enum Bearer {
     Given(String),
     Asked(Box<Asked>),
@@ -96,7 +96,7 @@ impl Bearer {
         Ok(Self::Asked(Box::new(Asked { client, token_url, form, kept: Kept::default() })))
     }
 
-    /// A token that is good for a while.
+    /// Returns a valid token.
     pub(super) async fn get(&self) -> Result<String, SourceError> {
         let token = match self {
             Self::Given(token) => token.clone(),
@@ -105,14 +105,14 @@ impl Bearer {
                 asked.kept.get(request).await?
             }
         };
-        // What is shown is put together by signs that no token has.
+        // The SASL message has separators that a valid token cannot contain.
         match token.chars().all(|sign| sign.is_ascii_graphic()) {
             true => Ok(token),
             false => Err(wrong("the token holds what no token holds")),
         }
     }
 
-    /// Does not use a token again that a broker refused.
+    /// Discards a token that a broker rejected.
     pub(super) async fn forget(&self) {
         if let Self::Asked(asked) = self {
             asked.kept.forget().await;

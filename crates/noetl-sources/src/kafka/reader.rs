@@ -1,4 +1,4 @@
-//! Reads partitions from their leaders, one request under way to each.
+//! Fetches partitions from their leaders, with one request in flight per broker.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,40 +20,41 @@ use super::refused;
 use super::words::Words;
 use crate::source::{Message, SourceError};
 
-/// Bytes that are wanted of a broker at once, and of each partition. A batch that is larger comes alone.
+/// Maximum bytes per fetch from a broker, and per partition. A larger batch is returned alone.
 const BYTES_WANTED: i32 = 8 << 20;
 const PARTITION_BYTES_WANTED: i32 = 1 << 20;
 
-/// How many messages of a partition may wait for one before them that comes again.
+/// Number of delivered messages not passed by the committed offset at which the source stops
+/// fetching a partition.
 const OPEN_MAX: usize = 10_000;
 
-/// How often it is asked whether there are more partitions.
+/// Interval of checks for new partitions.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// How long a partition that moves to another broker is given, and how often.
+/// Delay before retrying a partition whose leader changes, and the maximum number of retries.
 const MOVE_PAUSE: Duration = Duration::from_millis(200);
 const MOVES_MAX: u32 = 25;
 
-/// A message with its place.
+/// A message with its partition and offset.
 pub(super) type Found = (Place, u64, Message);
 
-/// What a broker answered.
+/// Response of a broker, with the broker's ID.
 type Answer = (i32, Result<FetchResponse, SourceError>);
 
 pub(super) struct Reader {
     cluster: Arc<Cluster>,
     words: Arc<Words>,
     leaders: BTreeMap<Place, i32>,
-    /// Up to where each partition was read.
+    /// Next offset to fetch of each partition.
     at: BTreeMap<Place, i64>,
-    /// Whom is asked. It stays when whoever waited for it is gone.
+    /// Fetches in flight, at most one per broker. They survive a cancelled call of `next`.
     under_way: FuturesUnordered<BoxFuture<'static, Answer>>,
     asked: BTreeSet<i32>,
     ready: VecDeque<Found>,
     look_at: Instant,
-    /// How often in a row a partition was not where it should be.
+    /// Consecutive responses in which a partition was not at its expected leader.
     moves: u32,
-    /// Which partition comes first, so that each is first now and then.
+    /// Rotates the order of partitions, so that each is first at times.
     turn: usize,
 }
 
@@ -78,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// Up to so many messages, as soon as there are any; none after `wait`.
+    /// Waits up to `wait` for messages and returns up to `most`, or none when the wait ends.
     pub(super) async fn next(
         &mut self,
         most: usize,
@@ -93,7 +94,7 @@ impl Reader {
             let Ok(Some((broker, answer))) =
                 tokio::time::timeout_at(until, self.under_way.next()).await
             else {
-                // Nobody is asked while everything waits for a message that comes again.
+                // No fetch is in flight while every partition is at its limit of unacked messages.
                 tokio::time::sleep_until(until).await;
                 break;
             };
@@ -107,7 +108,7 @@ impl Reader {
         Ok(self.ready.drain(..count).collect())
     }
 
-    /// Looks where partitions are. Those that are new are read from their beginning.
+    /// Refreshes the leaders of partitions. Reads new partitions from their start.
     async fn look(&mut self) -> Result<(), SourceError> {
         let leaders = self.cluster.leaders().await?;
         let new: BTreeMap<Place, i32> = leaders
@@ -125,7 +126,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Asks every broker that is not asked.
+    /// Sends a fetch to every broker without one in flight.
     fn ask(&mut self, wait: Duration) {
         let mut wanted: BTreeMap<i32, Vec<(Place, i64)>> = BTreeMap::new();
         for (place, at) in &self.at {
@@ -152,7 +153,7 @@ impl Reader {
         }
     }
 
-    /// Takes what a broker answered; true when some of it was not where it should be.
+    /// Processes a fetch response. Returns `true` if the leader of a partition is changing.
     async fn take(&mut self, answer: FetchResponse) -> Result<bool, SourceError> {
         check("messages are not read", answer.error_code)?;
         let mut moving = None;
@@ -194,7 +195,7 @@ impl Reader {
         let read = batches::read(&bytes, &aborted);
         let read = read.map_err(|error| SourceError::Away(format!("{place}: {error:#}")))?;
         for record in read.records {
-            // A batch comes whole, with what of it was read before.
+            // A broker returns whole batches, including records that were already read.
             if record.offset < *at {
                 continue;
             }
@@ -210,7 +211,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes on where there is something, and says what is missing.
+    /// Resets the offset of a partition to its start, and returns an error that describes the gap.
     async fn lost(&mut self, place: &Place) -> Result<SourceError, SourceError> {
         let leader = self.leaders.get(place).copied().unwrap_or(-1);
         let only = BTreeMap::from([(place.clone(), leader)]);
@@ -247,7 +248,7 @@ fn request(places: Vec<(Place, i64)>, wait: Duration) -> FetchRequest {
         .with_topics(topics.collect())
 }
 
-/// Whether somebody else is the leader, or nobody is for a moment.
+/// Returns `true` if an error means that the partition's leader has changed or is being elected.
 fn is_of_moving(error: ResponseError) -> bool {
     use ResponseError::{
         FencedLeaderEpoch, KafkaStorageError, LeaderNotAvailable, NotLeaderOrFollower,

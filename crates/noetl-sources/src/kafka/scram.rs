@@ -1,4 +1,4 @@
-//! Showing who asks without showing the password: SCRAM (RFC 5802, RFC 7677), the client's part.
+//! SCRAM client (RFC 5802, RFC 7677), which proves knowledge of a password without sending it.
 
 use std::num::NonZeroU32;
 
@@ -6,15 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::{digest, hmac, pbkdf2};
 
-/// Which hash both sides use.
+/// Hash function of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
     Sha256,
     Sha512,
 }
 
-/// How often a server may have a password hashed: what brokers are set up with is 4096 to 16384, and more than
-/// this would hold up a thread for seconds.
+/// Maximum iteration count that a broker may request. Brokers usually use 4,096 to 16,384; more
+/// than this limit would block a thread for seconds.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
 impl Hash {
@@ -40,12 +40,12 @@ impl Hash {
     }
 }
 
-/// What is begun, and waits for the server's first word.
+/// An exchange that waits for the server's first message.
 pub(super) struct Scram {
     hash: Hash,
     password: String,
     nonce: String,
-    /// The first message without what says that no channel is bound.
+    /// Client's first message without the GS2 header, which declares that no channel is bound.
     bare: String,
 }
 
@@ -56,12 +56,13 @@ impl Scram {
         Self { hash, password: password.to_owned(), nonce, bare }
     }
 
-    /// What is said first.
+    /// Returns the client's first message.
     pub(super) fn first(&self) -> String {
         format!("n,,{}", self.bare)
     }
 
-    /// What is said to the server's first word, and what its last has to be.
+    /// Returns the client's final message for the server's first one, and the expected server
+    /// verifier.
     pub(super) fn last(self, first: &str) -> Result<(String, String), &'static str> {
         let part = |name: &str| first.split(',').find_map(|part| part.strip_prefix(name));
         let nonce = part("r=").ok_or("it names no nonce")?;
@@ -83,7 +84,7 @@ impl Scram {
         };
         let client_key = keyed(&salted, b"Client Key");
         let stored = digest::digest(self.hash.digest(), &client_key);
-        // "biws" is "n,,", which says once more that no channel is bound.
+        // "biws" is the Base64 form of "n,,", the GS2 header without channel binding.
         let unproven = format!("c=biws,r={nonce}");
         let said = format!("{},{first},{unproven}", self.bare);
         let signature = keyed(stored.as_ref(), said.as_bytes());

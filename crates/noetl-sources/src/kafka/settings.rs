@@ -1,4 +1,4 @@
-//! Where the cluster is, who asks, and for what.
+//! Settings of a Kafka source: brokers, credentials, topics, and group.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +13,23 @@ use super::login::Login;
 use super::wrong;
 use crate::source::{SourceError, name_of, text};
 
-/// The port of a broker that names none.
+/// Default port of a broker.
 const PORT: u16 = 9092;
 
 #[derive(Clone)]
 pub(super) struct Settings {
-    /// Those that are asked where the others are.
+    /// Bootstrap brokers, which provide the addresses of all others.
     pub(super) brokers: Vec<Address>,
     pub(super) topics: Vec<Arc<str>>,
     pub(super) group: String,
-    /// Whether reading begins with what comes from then on, when nothing says how far it came.
+    /// Whether to start at the end of the topics when the group has no committed offset. Default:
+    /// `false`.
     pub(super) is_from_new: bool,
     pub(super) tls: Option<Arc<ClientConfig>>,
     pub(super) login: Option<Login>,
 }
 
-/// Where a broker listens.
+/// Address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Address {
     pub(super) host: String,
@@ -76,7 +77,7 @@ fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
         None | Some(Value::Bool(false) | Value::Null) => return Ok(None),
         Some(_) => return Err(wrong("`tls` must be true or false")),
     }
-    // Fails only when another part of the program chose a provider before, which is as good.
+    // Fails only if another part of the program has installed a provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut roots = RootCertStore::empty();
     match ca {
@@ -94,7 +95,7 @@ fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
         (None, None) => config.with_no_client_auth(),
         (Some(chain), Some(key)) => {
             let chain = certificates("certificate", chain)?;
-            // No error says what the key is.
+            // Errors never contain the key.
             let right = "`private_key` must be the key of `certificate` as PEM, whole, not a path";
             let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| wrong(right))?;
             config.with_client_auth_cert(chain, key).map_err(|_| wrong(right))?
@@ -115,7 +116,7 @@ fn certificates(key: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, So
     }
 }
 
-/// A setting that is a list of texts, or one text with commas.
+/// Returns a setting that is a list of strings or a comma-separated string.
 fn texts(settings: &Map, key: &str) -> Result<Vec<String>, SourceError> {
     let split = |text: &str| -> Vec<String> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -140,7 +141,7 @@ fn address(broker: &str) -> Result<Address, SourceError> {
     let right =
         || wrong(format!("`brokers`: '{broker}' is not host:port; `user` and `tls` are keys"));
     if broker.contains(['/', '@']) {
-        // It may hold a password.
+        // The value may contain a password.
         return Err(wrong("`brokers` must be host:port each, without a scheme or a user"));
     }
     let (host, port) = match broker.rsplit_once(':') {

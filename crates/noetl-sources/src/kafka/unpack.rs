@@ -1,4 +1,4 @@
-//! Opening what producers packed, up to a bound: a few bytes may stand for gigabytes.
+//! Decompresses record batches with a size limit, because a few bytes can expand to gigabytes.
 
 use std::io::Read;
 
@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use kafka_protocol::records::Compression;
 
-/// The most that one batch may hold. Brokers take a megabyte a batch unless they are set up otherwise.
+/// Maximum decompressed size of a batch in bytes. Brokers accept 1 MB per batch by default.
 const BATCH_MAX: usize = 128 << 20;
 
-/// How blocks of Snappy begin when there are several, as the usual clients of Java write them: a name and two
-/// versions.
+/// Magic bytes of the framed Snappy format that Java clients write, and the size of its header: the
+/// magic and two versions.
 const SNAPPY_NAME: &[u8] = b"\x82SNAPPY\0";
 const SNAPPY_HEADER: usize = 16;
 
-/// The records of a batch.
+/// Decompresses the records of a batch.
 pub(super) fn unpack(packed: &[u8], compression: Compression) -> Result<Bytes> {
     match compression {
         Compression::None => Ok(Bytes::copy_from_slice(packed)),

@@ -1,8 +1,8 @@
-//! How far a group has read: what is answered for, and what the cluster was told of it.
+//! Offsets of a group: acked messages and the committed offset of each partition.
 //!
-//! A group of ours has no members. One runtime acts on a subscription at a time, so nobody has to
-//! share partitions out, and what is committed without a member is refused as soon as somebody
-//! else joins the group: then two would read the same.
+//! The group has no members. Only one runtime at a time runs a subscription, so no partition
+//! assignment is needed. The coordinator rejects commits without a member as soon as another
+//! consumer joins the group, because then both would read the same messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex as Shared, MutexGuard, PoisonError};
@@ -27,27 +27,28 @@ use super::{refused, wrong};
 use crate::ledger::Ledger;
 use crate::source::{Message, SourceError};
 
-/// How often the cluster is told what it knows. It forgets groups that are silent for a week, and may be
-/// set to forget them sooner.
+/// Interval of repeated commits of unchanged offsets. By default a cluster deletes the offsets of
+/// inactive groups after a week, and it may be configured to delete them sooner.
 const REMIND_EVERY: Duration = Duration::from_secs(3600);
 
-/// How often a word is said over a new connection when the old one was lost with it.
+/// Maximum number of attempts to commit when the connection to the coordinator is lost.
 const TRIES: usize = 2;
 
 pub(super) struct Words {
     cluster: Cluster,
     told: Shared<BTreeMap<Place, Told>>,
-    /// One word at a time: whoever waits finds that the one before spoke for it as well.
+    /// Serializes commits and stores the time of the last one. A waiting caller often finds that an
+    /// earlier commit included its offset.
     saying: Mutex<Instant>,
 }
 
 struct Told {
     ledger: Ledger<(), Message>,
-    /// Up to where everything is answered for.
+    /// Offset before which every message is acked.
     passed: i64,
-    /// What the cluster knows of that.
+    /// Committed offset, as far as known.
     said: i64,
-    /// Whether what is answered for says nothing any more, because the place was set anew.
+    /// Whether the offset was reset, so that later acks no longer advance it.
     is_set: bool,
 }
 
@@ -64,7 +65,7 @@ impl Words {
         GroupId(StrBytes::from_string(self.cluster.settings.group.clone()))
     }
 
-    /// How far the group has read each of these; none of those it never read.
+    /// Returns the committed offset of each partition, or `None` for those without one.
     pub(super) async fn read(
         &self,
         places: Vec<Place>,
@@ -97,8 +98,8 @@ impl Words {
         Ok(found)
     }
 
-    /// Begins with these places, and tells the cluster: so they are kept before anything is read, and
-    /// a group that others are members of is found out.
+    /// Starts tracking these offsets and commits them. The commit stores them before anything is
+    /// read and detects a group that has members.
     pub(super) async fn begin(&self, places: &BTreeMap<Place, i64>) -> Result<(), SourceError> {
         self.commit(places.iter().map(|(place, at)| (place.clone(), *at)).collect()).await?;
         let mut told = self.lock();
@@ -109,14 +110,15 @@ impl Words {
         Ok(())
     }
 
-    /// Notes a message that is to be handed out.
+    /// Records a delivered message.
     pub(super) fn hand_out(&self, place: &Place, offset: u64, message: Message) {
         if let Some(told) = self.lock().get(place) {
             told.ledger.begin(offset, (), message);
         }
     }
 
-    /// Notes that everything before `next` was looked at, so that what is for nobody is passed as well.
+    /// Records that everything before `next` was read, so that the offset also advances past
+    /// skipped records.
     pub(super) fn looked_at(&self, place: &Place, next: i64) {
         if let Some(told) = self.lock().get_mut(place)
             && told.ledger.len() == 0
@@ -125,12 +127,12 @@ impl Words {
         }
     }
 
-    /// How many of a partition's messages are not passed.
+    /// Returns the number of a partition's messages that the offset has not advanced past.
     pub(super) fn open(&self, place: &Place) -> usize {
         self.lock().get(place).map_or(0, |told| told.ledger.len())
     }
 
-    /// Up to where everything is answered for.
+    /// Returns the offsets before which every message is acked.
     pub(super) fn passed(&self) -> BTreeMap<Place, i64> {
         self.lock().iter().map(|(place, told)| (place.clone(), told.passed)).collect()
     }
@@ -150,7 +152,7 @@ impl Words {
         }
     }
 
-    /// Notes that a message is answered for, and tells the cluster if that moves the place.
+    /// Records that a message is acked, and commits the offset if that advances it.
     pub(super) async fn done(&self, place: &Place, offset: u64) -> Result<(), SourceError> {
         let passed = {
             let mut told = self.lock();
@@ -167,7 +169,7 @@ impl Words {
         if is_said { Ok(()) } else { self.say(&mut last).await }
     }
 
-    /// Tells the cluster what it was not told, and now and then what it was.
+    /// Commits offsets that are not committed, and repeats all commits every [`REMIND_EVERY`].
     pub(super) async fn remind(&self) -> Result<(), SourceError> {
         let mut last = self.saying.lock().await;
         if last.elapsed() >= REMIND_EVERY {
@@ -198,7 +200,7 @@ impl Words {
         Ok(())
     }
 
-    /// Goes on somewhere else, whatever is answered for later.
+    /// Resets the offset of a partition. Later acks no longer change it.
     pub(super) async fn set(&self, place: &Place, at: i64) -> Result<(), SourceError> {
         let _last = self.saying.lock().await;
         self.commit(vec![(place.clone(), at)]).await?;

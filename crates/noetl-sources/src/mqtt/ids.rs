@@ -1,8 +1,8 @@
-//! Ids of messages that have none of their own.
+//! IDs for messages without one.
 //!
-//! A broker that brings a message again says so, under the same packet number. Whether it is one that
-//! this process has seen is told by that number and what the message says. A message that is said to
-//! be new has a new id, whatever it says: two that say the same are two.
+//! A broker flags a redelivered message as a duplicate and reuses its packet ID. The packet ID and
+//! a digest of the content identify a message this process has seen. A message without the flag
+//! always gets a new ID: two messages with equal content are distinct.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-/// The ids of what is under way, by client and packet. Cheap to clone.
+/// IDs of unacked messages, by client ID and packet ID. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ids(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Sets this process apart from others.
+    /// Distinguishes this process from others.
     process: Option<String>,
     count: u64,
     packets: HashMap<(String, u16), (Digest, String)>,
@@ -25,8 +25,8 @@ struct Known {
 type Digest = [u8; 32];
 
 impl Ids {
-    /// The id of a message: a new one, or that of the packet it repeats. It is kept by its packet if it
-    /// has one.
+    /// Returns the ID of a message: that of the packet it duplicates, or a new one. Remembers it by
+    /// packet ID if there is one.
     pub(super) fn of(
         &self,
         client: &str,
@@ -57,14 +57,14 @@ impl Ids {
         id
     }
 
-    /// Forgets a packet that is answered for.
+    /// Removes an acked packet.
     pub(super) fn forget(&self, client: &str, packet: u16) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.packets.remove(&(client.to_owned(), packet));
     }
 }
 
-/// A process is told from others by when it began to name messages, and its number.
+/// Returns an identifier of this process: the time of its first message ID and its process ID.
 fn process() -> String {
     #[expect(clippy::disallowed_methods, reason = "tells processes apart, and decides nothing")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where the broker is, who asks, and for what.
+//! Settings of an MQTT source: broker, credentials, and topics.
 
 use noetl_model::{Map, Value};
 use rumqttc::{QoS, Transport};
@@ -6,8 +6,8 @@ use rumqttc::{QoS, Transport};
 use super::tunnel;
 use crate::source::{SourceError, name_of, number, text};
 
-/// How long a broker keeps the session of who is not connected, unless the document says otherwise:
-/// longer than a holiday.
+/// Default session expiry in seconds: 30 days. The broker discards the session of a client that
+/// stays disconnected for longer.
 const SESSION_SECS: u64 = 30 * 24 * 3600;
 
 pub(super) struct Settings {
@@ -82,7 +82,7 @@ impl Settings {
         })
     }
 
-    /// Returns how the client reaches the broker: the address it connects to, and over what.
+    /// Returns the address that the client connects to, and the transport.
     pub(super) async fn way(&self) -> Result<(String, Transport), SourceError> {
         if !self.is_encrypted {
             return Ok((self.host.clone(), Transport::tcp()));
@@ -92,9 +92,9 @@ impl Settings {
     }
 }
 
-/// The host and port of an address, and whether the connection is encrypted.
+/// Parses a URL. Returns the host, the port, and whether the connection uses TLS.
 fn address(url: &str) -> Result<(String, u16, bool), SourceError> {
-    // Who asks is said elsewhere, and a password is not to be repeated in a message.
+    // Credentials are separate settings, and the message must not repeat a password.
     let right = "`url` must be mqtt://host[:port] or mqtts://host[:port]; \
                  `user` and `password` are keys of their own, or a credential's";
     let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong(right))?;

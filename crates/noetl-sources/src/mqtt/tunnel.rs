@@ -1,9 +1,10 @@
-//! An encrypted connection to a broker, for a client that speaks to a socket of this machine.
+//! TLS connection to a broker, exposed to the MQTT client as a Unix socket.
 //!
-//! The MQTT client brings an outdated verifier of certificates when it encrypts by itself. Here the
-//! connection is made and verified with the TLS of the rest of the program, and the client reaches it
-//! through a Unix socket. The socket is in a directory of this user, takes one connection, and only
-//! from this very process: no other program reads or writes what is encrypted beyond it.
+//! The MQTT client's own TLS support depends on an outdated certificate verifier. This module
+//! connects and verifies with the TLS library of the rest of the program, and the client connects
+//! through a Unix socket. The socket is in a directory of this user and accepts a single
+//! connection, only from this process, so that no other program can read or write the decrypted
+//! data.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -22,10 +23,10 @@ use tracing::debug;
 
 use crate::source::{SourceError, chain};
 
-/// Connections of other processes that are closed before the tunnel gives up.
+/// Number of connections from other processes to reject before the tunnel gives up.
 const STRANGERS_MAX: usize = 16;
 
-/// Longest wait for the client to connect to the socket. Connecting takes well under a second; if
+/// Time to wait for the client to connect to the socket. Connecting takes well under a second; if
 /// the client never does, the tunnel closes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -37,13 +38,13 @@ struct Entrance {
 
 impl Drop for Entrance {
     fn drop(&mut self) {
-        // Names in a temporary directory; a machine that restarts removes what is left.
+        // Best effort: the directory is temporary, and a restart of the machine removes leftovers.
         let _ = std::fs::remove_file(&self.socket);
         let _ = std::fs::remove_dir(&self.directory);
     }
 }
 
-/// Connects to a broker, verifies it, and returns the path of the socket that leads there.
+/// Connects to a broker, verifies it, and returns the path of the local socket.
 pub(super) async fn open(host: &str, port: u16) -> Result<PathBuf, SourceError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -87,13 +88,13 @@ fn entrance() -> io::Result<Entrance> {
     drawn.map_err(|_| io::Error::other("no randomness"))?;
     let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
     let directory = std::env::temp_dir().join(format!("noetl-{name}"));
-    // One that is there is another's: it is not used.
+    // Fails if the directory exists, because then it belongs to another program.
     DirBuilder::new().mode(0o700).create(&directory)?;
     let socket = directory.join("mqtt");
     Ok(Entrance { directory, socket })
 }
 
-/// Carries bytes between the one connection of this process and the broker, until either ends.
+/// Copies bytes between this process's connection and the broker until either ends.
 async fn carry(listener: UnixListener, entrance: Entrance, mut broker: TlsStream<TcpStream>) {
     for _ in 0..STRANGERS_MAX {
         let accepted = tokio::time::timeout(PATIENCE, listener.accept()).await;
@@ -116,7 +117,7 @@ fn is_own(client: &UnixStream) -> bool {
     client.peer_cred().is_ok_and(|peer| peer.pid().is_some() && peer.pid() == own)
 }
 
-/// Returns the path as the client takes it.
+/// Returns the path in the form the client expects.
 pub(super) fn address(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

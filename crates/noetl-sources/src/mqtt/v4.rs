@@ -1,4 +1,4 @@
-//! Version 3.1.1 (its number on the wire is 4) of the protocol.
+//! MQTT 3.1.1 (protocol level 4).
 
 use noetl_model::Map;
 use rumqttc::{
@@ -10,13 +10,14 @@ use super::settings::Settings;
 use super::{Came, Line, Published};
 use crate::source::{SourceError, chain};
 
-/// The largest packet the protocol has: one that is refused would come again for ever.
+/// Maximum packet size of the protocol in bytes. The broker would redeliver a rejected packet
+/// forever.
 const PACKET_MAX: usize = 268_435_460;
 
-/// Requests that wait to be sent.
+/// Capacity of the client's request queue.
 const REQUESTS: usize = 1024;
 
-/// A client whose session is there and whose topics are subscribed to.
+/// Connects with a persistent session and subscribes to the topics.
 pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
@@ -48,7 +49,7 @@ pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient,
                 }
                 break;
             }
-            // What the session kept may come before the answer does.
+            // Stored messages of the session may arrive before the SUBACK.
             event => hear(&line, event, &client, was_there).await,
         }
     }
@@ -67,7 +68,8 @@ async fn run(mut events: EventLoop, line: Line, client: AsyncClient, was_there: 
 
 async fn hear(line: &Line, event: Event, client: &AsyncClient, was_there: bool) {
     match event {
-        // A broker sends what it retains at every subscription; a session that was there has had it.
+        // A broker sends retained messages on every subscription; a resumed session has received
+        // them.
         Event::Incoming(Incoming::Publish(publish)) if publish.retain && was_there => {
             let _ = client.try_ack(&publish);
         }

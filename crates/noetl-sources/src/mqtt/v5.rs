@@ -1,4 +1,4 @@
-//! Version 5 of the protocol.
+//! MQTT 5, the default protocol version.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,16 +16,17 @@ use super::settings::Settings;
 use super::{Came, Line, Published};
 use crate::source::{SourceError, chain};
 
-/// The largest packet the protocol has: what is larger than was asked for, a broker drops.
+/// Maximum packet size of the protocol in bytes. A broker drops messages larger than the client
+/// announces.
 const PACKET_MAX: u32 = 268_435_455;
 
-/// Messages that may be under way at once.
+/// Receive maximum: messages the broker may have in flight.
 const UNDER_WAY_MAX: u16 = 1000;
 
-/// Requests that wait to be sent.
+/// Capacity of the client's request queue.
 const REQUESTS: usize = 1024;
 
-/// A client whose session is there and whose topics are subscribed to.
+/// Connects with a persistent session and subscribes to the topics.
 pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
@@ -46,7 +47,7 @@ pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient,
             Event::Incoming(Incoming::ConnAck(_)) => {
                 let filters = settings.topics.iter().map(|topic| {
                     let mut filter = Filter::new(topic.clone(), wanted(settings.qos));
-                    // What is retained comes once for a session, and not with every connection.
+                    // Retained messages arrive once per session, not on every connection.
                     filter.retain_forward_rule = RetainForwardRule::OnNewSubscribe;
                     filter
                 });
@@ -61,7 +62,7 @@ pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient,
                 }
                 break;
             }
-            // What the session kept may come before the answer does.
+            // Stored messages of the session may arrive before the SUBACK.
             event => hear(&line, event),
         }
     }

@@ -1,4 +1,4 @@
-//! Where the server is, and who asks.
+//! Connection settings of a NATS source.
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use noetl_model::{Map, Value};
@@ -6,10 +6,10 @@ use noetl_model::{Map, Value};
 use super::{TIMEOUT, away};
 use crate::source::{SourceError, text};
 
-/// Messages of a subject that may wait in this process before the next are dropped.
+/// Messages of a subject buffered in this process. Further messages are dropped.
 const CAPACITY: usize = 4096;
 
-/// A server and who asks.
+/// Server addresses and credentials of a NATS source.
 pub(super) struct Settings {
     urls: Vec<String>,
     user: Option<String>,
@@ -47,9 +47,9 @@ impl Settings {
         })
     }
 
-    /// A connection that is there. It comes back by itself for as long as the source is used.
+    /// Connects to the server. The client reconnects by itself while the source is in use.
     pub(super) async fn connect(&self) -> Result<Client, SourceError> {
-        // Fails only when another part of the program chose a provider before, which is as good.
+        // Fails only if another part of the program has installed a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut options = ConnectOptions::new()
             .name("noetl")
@@ -67,7 +67,7 @@ impl Settings {
             options = options.nkey(nkey.clone());
         }
         if let Some(creds) = &self.creds {
-            // The driver's error may quote what it could not read.
+            // The driver's error may contain the credentials.
             options = options.credentials(creds).map_err(|_| {
                 let message = "`creds` is not the text of a NATS credentials file";
                 SourceError::Settings(message.to_owned())

@@ -1,4 +1,4 @@
-//! A stream of JetStream, through a durable consumer.
+//! Source for a JetStream stream, read through a durable consumer.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use noetl_model::{Map, Value};
 use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
 use crate::source::{Acknowledge, Delivery, Message, Source, SourceError};
 
-/// How long a consumer that is made here waits for a word about a message.
+/// Ack deadline of a consumer created by this source.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// Messages of such a consumer that may be under way at once.
+/// Maximum number of unacked messages of a consumer created by this source.
 const ACK_PENDING_MAX: i64 = 10_000;
 
-/// Bytes that are fetched at once; a message that is larger comes alone.
+/// Maximum bytes per fetch. A larger message is fetched alone.
 const BYTES_MAX: usize = 16 << 20;
 
 pub(super) struct StreamSource {
@@ -32,7 +32,7 @@ pub(super) struct StreamSource {
 }
 
 impl StreamSource {
-    /// The consumer of this name; it is made when the stream has none.
+    /// Opens the consumer of this name, creating it if the stream has none.
     pub(super) async fn open(
         client: Client,
         stream: &str,
@@ -51,7 +51,7 @@ impl StreamSource {
             filter_subject: filter.unwrap_or_default().to_owned(),
             ..Config::default()
         };
-        // What somebody set up is used as it is; making it again would change it.
+        // An existing consumer is used unchanged. Creating it again would overwrite its settings.
         let consumer = match found.consumer_info(name).await {
             Ok(info) if info.config.deliver_subject.is_some() => {
                 let message =
@@ -87,10 +87,10 @@ impl StreamSource {
             match message {
                 Ok(message) => messages.push(message),
                 Err(error) if is_too_large(&*error) => {
-                    // Those before it are here; it is the first of the next.
+                    // The earlier messages are complete; this one is the first of the next fetch.
                     return if messages.is_empty() { Err(Fetched::TooLarge) } else { Ok(messages) };
                 }
-                // What came before it is dealt with; the next call meets it again.
+                // Returns the earlier messages. The next fetch reports the error if it persists.
                 Err(_) if !messages.is_empty() => break,
                 Err(error) => return Err(Fetched::Failed(away("messages are lost", &*error))),
             }
@@ -99,9 +99,9 @@ impl StreamSource {
     }
 }
 
-/// Why nothing was fetched.
+/// Reason a fetch returned no messages.
 enum Fetched {
-    /// The next message is larger than what was asked for.
+    /// The next message exceeds the byte limit.
     TooLarge,
     Failed(SourceError),
 }
@@ -110,7 +110,7 @@ fn is_too_large(error: &dyn std::error::Error) -> bool {
     error.to_string().contains("Message Size Exceeds MaxBytes")
 }
 
-/// How long the consumer waits for a word, if it waits for one about each message.
+/// Returns the consumer's ack deadline, or an error unless it requires explicit acks.
 fn check(consumer: &Consumer<Config>, name: &str) -> Result<Duration, SourceError> {
     let config = &consumer.cached_info().config;
     if config.ack_policy != AckPolicy::Explicit {
@@ -129,7 +129,7 @@ impl Source for StreamSource {
         let now = || self.consumer.fetch().max_messages(most).max_bytes(BYTES_MAX);
         let found = match self.read(now()).await {
             Ok(found) if !found.is_empty() => Ok(found),
-            // The first that comes is taken by itself, so that it need not wait for others.
+            // Waits for one message only, so that it is returned as soon as it arrives.
             Ok(_) => {
                 let first = self.consumer.batch().max_messages(1).expires(wait).messages().await;
                 let mut first = first.map_err(|error| away("messages are not fetched", &error))?;
@@ -148,7 +148,7 @@ impl Source for StreamSource {
             }
             Err(Fetched::Failed(error)) => Err(error),
         }?;
-        // A server that is gone looks like one that has nothing.
+        // A lost connection looks like an empty stream.
         if found.is_empty() {
             check_connected(&self.client)?;
         }
@@ -168,7 +168,7 @@ impl Source for StreamSource {
     }
 
     async fn close(&self) {
-        // What was acknowledged last may still be on its way.
+        // The last acks may still be in transit.
         let _ = tokio::time::timeout(TIMEOUT, self.client.drain()).await;
     }
 }
@@ -215,7 +215,7 @@ fn delivery(message: jetstream::Message) -> Delivery {
     let ack_id = message.reply.as_ref().map(ToString::to_string);
     let (message, acker) = message.split();
     let message = Message {
-        // Every message of a stream has a place in it; without one its delivery is all there is.
+        // Every stream message has a sequence number. Without it, only the delivery is known.
         id: id.or_else(|| ack_id.clone()).unwrap_or_default(),
         attributes: attributes(&headers),
         body: message.payload,

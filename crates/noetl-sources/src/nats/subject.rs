@@ -1,7 +1,7 @@
-//! A subject of core NATS: what comes while somebody listens.
+//! Source for a core NATS subject, which delivers only while subscribed.
 //!
-//! The server keeps nothing, so an acknowledgement means nothing to it. What is to come again is kept
-//! here until then; it is gone with the process.
+//! The server stores no messages, so acks have no effect there. Nacked messages wait in memory and
+//! are lost if the process dies.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
 use crate::returned::Returned;
 use crate::source::{Delivery, Message, Source, SourceError};
 
-/// How often it is asked for a word about a message. Nothing depends on it.
+/// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
 pub(super) struct SubjectSource {
@@ -26,8 +26,8 @@ pub(super) struct SubjectSource {
 }
 
 impl SubjectSource {
-    /// Listens to the subject together with whoever is of the same group, so that a message goes to one
-    /// of them.
+    /// Subscribes to the subject as a member of a queue group, so that each message is delivered to
+    /// one member.
     pub(super) async fn open(
         client: Client,
         subject: &str,
@@ -37,7 +37,7 @@ impl SubjectSource {
         let subscriber = listening.map_err(|error| {
             SourceError::Settings(format!("subject '{subject}' cannot be listened to: {error}"))
         })?;
-        // When this returns, the server knows of it.
+        // The server has processed the subscription when this returns.
         let flushed = tokio::time::timeout(TIMEOUT, client.flush()).await;
         flushed
             .map_err(|_| SourceError::Away("the NATS server does not answer".to_owned()))?
@@ -51,7 +51,7 @@ impl SubjectSource {
         let metadata =
             Map::from_iter([("subject".to_owned(), Value::from(message.subject.as_str()))]);
         Message {
-            // An inbox has a name that nothing else has.
+            // A new inbox name is unique.
             id: given.unwrap_or_else(|| self.client.new_inbox()),
             attributes: attributes(&headers),
             body: message.payload,

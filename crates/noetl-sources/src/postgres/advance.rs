@@ -1,8 +1,9 @@
-//! A table that is only added to: how far it was read is kept in a table beside it.
+//! Source for an append-only table, with its read position stored in a separate table.
 //!
-//! Keys are given in order, but their rows become visible in any: a transaction that took a small key
-//! may commit after one that took a larger. So a key is read up to only when every transaction that
-//! was writing to the table when that key was seen has ended. Nobody is locked out meanwhile.
+//! Keys are assigned in order, but rows become visible in any order: a transaction with a smaller
+//! key may commit after one with a larger key. The source therefore reads up to a key only after
+//! every transaction that was writing to the table when the key was seen has ended. It blocks no
+//! writer.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,13 +23,13 @@ use super::{Wanted, asked, connect, quoted};
 use crate::ledger::Ledger;
 use crate::source::{Acknowledge, Delivery, Message, Source, SourceError, name_of, text};
 
-/// Where positions are kept unless the document names another table.
+/// Default table of positions.
 const POSITIONS: &str = "noetl_subscription_position";
 
-/// How often it is asked for a word about a message. Nothing depends on it.
+/// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
-/// Who is writing to a table.
+/// Selects the transactions that hold a write lock on the table.
 const WRITERS: &str = "select distinct virtualtransaction from pg_locks where locktype = 'relation' \
     and relation = to_regclass($1)::oid and granted and pid <> pg_backend_pid() and mode in \
     ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') \
@@ -43,16 +44,16 @@ pub(super) struct AdvanceSource {
 
 struct Reader {
     client: Client,
-    /// The table as statements write it.
+    /// Quoted name of the table.
     name: String,
     newest: Statement,
     read: Statement,
     writers: Statement,
-    /// Up to where rows were handed out.
+    /// Key of the last delivered row.
     at: Option<String>,
-    /// Up to where rows may be read, if that is known.
+    /// Key up to which rows may be read, if known.
     bound: Option<String>,
-    /// A key that may be read up to once these have ended.
+    /// Candidate for `bound`, with the transactions that must end first.
     awaited: Option<(String, HashSet<String>)>,
     count: u64,
 }
@@ -62,7 +63,7 @@ struct Words {
     advance: Statement,
     waiting: Statement,
     name: String,
-    /// Up to where everything is answered for.
+    /// Key up to which every row is acked.
     passed: Shared<Option<String>>,
     ledger: Ledger<String, Message>,
 }
@@ -94,7 +95,7 @@ impl AdvanceSource {
              and {condition} order by {key} limit $3",
             table.message
         );
-        // Forward only: whoever was slow says nothing of what others have read since.
+        // The position only advances: a slow consumer must not move it back behind later reads.
         let kind = &table.key_type;
         let advance = format!(
             "insert into {positions} as p (name, position, moved_at) values ($1, $2, now()) \
@@ -139,7 +140,8 @@ impl AdvanceSource {
     }
 }
 
-/// Makes the table of positions if it is not there; whoever may not make tables makes it before.
+/// Creates the table of positions if it doesn't exist. A user without the privilege must create it
+/// beforehand.
 async fn make(client: &Client, positions: &str) -> Result<(), SourceError> {
     if is_there(client, positions).await? {
         return Ok(());
@@ -149,7 +151,7 @@ async fn make(client: &Client, positions: &str) -> Result<(), SourceError> {
          moved_at timestamptz not null)"
     );
     match asked("the table of positions", client.batch_execute(&create)).await {
-        // Somebody else may have made it at the same moment.
+        // Another process may have created it concurrently.
         Err(_) if is_there(client, positions).await? => Ok(()),
         made => made,
     }
@@ -162,8 +164,8 @@ async fn is_there(client: &Client, table: &str) -> Result<bool, SourceError> {
 }
 
 impl Reader {
-    /// Sees to it that it is known up to where rows may be read; false when there is nothing, or
-    /// somebody who may add smaller keys is still writing.
+    /// Determines the key up to which rows may be read. Returns `false` if there are no new rows,
+    /// or if a transaction that may add smaller keys is still writing.
     async fn bounded(&mut self) -> Result<bool, tokio_postgres::Error> {
         if self.bound.is_some() {
             return Ok(true);
@@ -171,7 +173,8 @@ impl Reader {
         if self.awaited.is_none() {
             let row = self.client.query_one(&self.newest, &[&self.at]).await?;
             let Some(newest) = row.get::<_, Option<String>>(0) else { return Ok(false) };
-            // Only after the key was seen: who took a smaller one before is among them, or has ended.
+            // The order matters: a transaction that took a smaller key before is listed or has
+            // ended.
             self.awaited = Some((newest, self.writers().await?));
         }
         let Some((newest, awaited)) = &self.awaited else { return Ok(false) };
@@ -208,7 +211,7 @@ impl Reader {
                     self.bound = None;
                 }
             }
-            // What was there is gone.
+            // The rows were deleted meanwhile.
             None => {
                 self.at = self.bound.take();
             }

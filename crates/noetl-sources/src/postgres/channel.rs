@@ -1,7 +1,7 @@
-//! A channel of notifications: what comes while somebody listens.
+//! Source for notifications of a channel, delivered only while connected.
 //!
-//! The server keeps nothing for who is not connected, so an acknowledgement means nothing to it. What
-//! is to come again is kept here until then; it is gone with the process.
+//! The server stores no notifications for disconnected clients, so acks have no effect there.
+//! Nacked messages wait in memory and are lost if the process dies.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use super::{asked, connect, quoted};
 use crate::returned::Returned;
 use crate::source::{Delivery, Message, Source, SourceError};
 
-/// Notifications that wait in this process; what is more waits at the server.
+/// Notifications buffered in this process. Further ones wait at the server.
 const CAPACITY: usize = 4096;
 
-/// How often it is asked for a word about a message. Nothing depends on it.
+/// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
-/// How often a silent connection is asked whether it is there.
+/// Interval of health checks on an idle connection.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) struct ChannelSource {
     client: Client,
-    /// Tells what came over this connection from what came over others.
+    /// Distinguishes this connection's notifications from those of others.
     session: String,
     heard: Mutex<Heard>,
     returned: Returned,
@@ -43,7 +43,7 @@ impl ChannelSource {
     pub(super) async fn open(settings: &Map, channel: &str) -> Result<Self, SourceError> {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let client = connect(settings, Notices::All(sender)).await?;
-        // When this returns, the server knows of it.
+        // The server has processed the LISTEN when this returns.
         let listen = format!("listen {}", quoted(channel));
         asked("the channel is not listened to", client.batch_execute(&listen)).await?;
         let begun = "select pg_backend_pid() || '-' || extract(epoch from clock_timestamp())";
@@ -64,7 +64,7 @@ impl ChannelSource {
             ("process_id".to_owned(), Value::from(notification.process_id())),
         ]);
         Message {
-            // Notifications have no name, and two that say the same are two.
+            // Notifications have no ID, and two with equal content are distinct.
             id: format!("{}-{}", self.session, heard.count),
             body: notification.payload().to_owned().into(),
             headers: Vec::new(),

@@ -1,4 +1,4 @@
-//! The table of a subscription: what its columns are, and how a row becomes a message.
+//! Columns of a subscription's table, and the SQL that converts a row to a message.
 
 use noetl_model::Map;
 use tokio_postgres::Client;
@@ -6,16 +6,16 @@ use tokio_postgres::Client;
 use super::{asked, quoted};
 use crate::source::{SourceError, text};
 
-/// A table and what is read of it, as parts of statements. The table is `t` in all of them.
+/// A table and its settings, as parts of statements. The table's alias is always `t`.
 pub(super) struct Table {
-    /// The table as it is written in a statement.
+    /// Quoted name of the table.
     pub(super) name: String,
-    /// Its key, and the type of that.
+    /// Key column, qualified and quoted; `key_type` is its type.
     pub(super) key: String,
     pub(super) key_type: String,
-    /// What a message is made of: its key as text, its body, its attributes and its headers.
+    /// Select list of a message: the key as text, the body, the attributes, and the headers.
     pub(super) message: String,
-    /// The document's own condition, or one that always holds.
+    /// Condition from the document, or `true`.
     pub(super) condition: String,
     columns: Vec<Column>,
 }
@@ -34,7 +34,7 @@ const COLUMNS: &str = "select a.attname::text, format_type(a.atttypid, a.atttypm
     and not a.attisdropped order by a.attnum";
 
 impl Table {
-    /// Looks at the table and at what the document names of it.
+    /// Reads the table's columns and checks the settings against them.
     pub(super) async fn read(
         client: &Client,
         settings: &Map,
@@ -73,13 +73,13 @@ impl Table {
         let headers = text(settings, "headers_from")?;
         read.message = read.message(body, headers)?;
         if let Some(condition) = text(settings, "where")? {
-            // On a line of its own, so that a comment at its end ends there.
+            // A line break ends a comment at the end of the condition.
             read.condition = format!("({condition}\n)");
         }
         Ok(read)
     }
 
-    /// One row stands for one message only if its key is its own.
+    /// Sets the key column. It must be unique and not null, so that an ack affects exactly one row.
     fn read_key(&mut self, name: &str) -> Result<(), SourceError> {
         let column = self.column("key", name)?;
         if !column.is_needed || !column.is_unique {
@@ -104,7 +104,7 @@ impl Table {
         })
     }
 
-    /// A column of a time, as it is written in a statement.
+    /// Returns the quoted name of a timestamp column.
     pub(super) fn time(&self, setting: &str, name: &str) -> Result<String, SourceError> {
         let column = self.column(setting, name)?;
         if !column.kind.starts_with("timestamp") {
@@ -115,7 +115,8 @@ impl Table {
         Ok(quoted(name))
     }
 
-    /// A column that says whether a row is done: its name, that it is not, and the value that it is.
+    /// Returns the quoted name of the `done` column, the condition that a row is not done, and the
+    /// value that marks it done.
     pub(super) fn done(&self, name: &str) -> Result<(String, String, &'static str), SourceError> {
         let column = self.column("done", name)?;
         let quoted = quoted(name);
@@ -131,7 +132,7 @@ impl Table {
         Ok((name.clone(), format!("t.{name} is null"), "now()"))
     }
 
-    /// By what rows are ordered.
+    /// Returns the ORDER BY list.
     pub(super) fn order(&self, settings: &Map) -> Result<String, SourceError> {
         let Some(name) = text(settings, "order_by")? else { return Ok(self.key.clone()) };
         self.column("order_by", name)?;
@@ -172,12 +173,12 @@ impl Table {
         Ok(format!("{key}::text, {body}, {attributes}, {headers}"))
     }
 
-    /// A text parameter as a value of the key's type.
+    /// Returns a text parameter, cast to the key's type.
     pub(super) fn parameter(&self, number: usize) -> String {
         format!("(${number}::text)::{}", self.key_type)
     }
 
-    /// A list of texts as values of the key's type.
+    /// Returns a text array parameter, cast to an array of the key's type.
     pub(super) fn parameters(&self, number: usize) -> String {
         format!("(${number}::text[])::{}[]", self.key_type)
     }

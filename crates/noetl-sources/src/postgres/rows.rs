@@ -1,4 +1,4 @@
-//! Rows as messages, no more at once than fit into memory.
+//! Reads rows as messages, limited by size.
 
 use noetl_model::{Map, Value};
 use tokio_postgres::types::ToSql;
@@ -6,21 +6,21 @@ use tokio_postgres::{Row, Statement, Transaction};
 
 use crate::source::Message;
 
-/// Bytes that are read at once; the row that passes them is the last.
+/// Maximum bytes per read. The batch of rows that exceeds it is the last.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Rows of the first portion. Each next is twice as large while bytes allow, so that a few large rows
-/// do not come with hundreds of others.
+/// Rows in the first batch. The batch size doubles up to 256 while the byte limit allows, so that a
+/// few large rows don't arrive with hundreds of others.
 const PORTION: i32 = 4;
 
-/// A row that was read.
+/// A row read from the table.
 pub(super) struct Found {
-    /// Its key as text.
+    /// Key of the row as text.
     pub(super) key: String,
     pub(super) message: Message,
 }
 
-/// What a statement answers with, up to the bytes that are read at once.
+/// Runs a statement and reads its rows up to the byte limit.
 pub(super) async fn read(
     transaction: &Transaction<'_>,
     statement: &Statement,

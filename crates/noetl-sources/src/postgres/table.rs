@@ -1,8 +1,8 @@
-//! A table whose rows are deleted or marked when they are dealt with.
+//! Source for a table whose rows are deleted or marked when they are acked.
 //!
-//! Without `claim`, this process knows which rows are under way; whoever acts on the subscription is the
-//! only one who reads them. With it, a column says until when a row is somebody's: rows are claimed
-//! past the locks of others, and come again when the time is over.
+//! Without `claim`, this process tracks the rows in flight; the holder of the subscription's lease
+//! is their only consumer. With `claim`, a column contains the time until which a row is claimed.
+//! Rows are claimed with SKIP LOCKED, and rows whose claim expires are redelivered.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ use super::rows::{self, Found};
 use super::{Wanted, asked, connect, quoted};
 use crate::source::{Acknowledge, Delivery, Source, SourceError, number, text};
 
-/// How long a claim lasts unless the document says otherwise.
+/// Default duration of a claim in seconds.
 const CLAIM_DEFAULT_SECS: u64 = 30;
 
-/// How often it is asked for a word about a message that nobody else could be handed.
+/// Nominal ack deadline without `claim`, when no other consumer could receive the row.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
-/// Waiting rows are counted up to here: beyond it, counting takes longer than it tells.
+/// Upper bound for counting the backlog. Counting further would cost more than it is worth.
 pub(super) const COUNTED_MAX: i64 = 100_000;
 
 pub(super) struct TableSource {
@@ -43,14 +43,14 @@ struct Reader {
     claim: Option<Statement>,
 }
 
-/// What is said of rows, over a connection of its own so that it waits for no reading.
+/// Acks rows over a separate connection, so that acks don't wait for reads.
 struct Words {
     client: Client,
     done: Statement,
-    /// With `claim`: moves the time until when a row is somebody's.
+    /// With `claim`: sets the time until which a row is claimed.
     hold: Option<Statement>,
     count: Statement,
-    /// Without `claim`: rows under way, or until when they are not to come again.
+    /// Without `claim`: rows in flight (`None`) and the redelivery time of nacked rows.
     under_way: Shared<HashMap<String, Option<Instant>>>,
 }
 
@@ -158,7 +158,8 @@ impl Words {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows that are not to be read; those whose time has come are forgotten.
+    /// Returns the keys of rows to exclude from a read. Removes nacked rows whose redelivery time
+    /// has passed.
     fn excluded(&self, now: Instant) -> Vec<String> {
         let mut under_way = self.lock();
         under_way.retain(|_, until| until.is_none_or(|until| until > now));
@@ -245,7 +246,7 @@ impl Acknowledge for Handle {
     }
 }
 
-/// Without a word the row is read again.
+/// A row that was neither acked nor nacked is read again.
 impl Drop for Handle {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
@@ -254,8 +255,8 @@ impl Drop for Handle {
     }
 }
 
-/// When a table is looked at: at intervals, when a notification comes, and at once after it had
-/// something.
+/// Poll schedule of a table: at intervals, on a notification, and immediately after a poll that
+/// found rows.
 pub(super) struct Look {
     every: Duration,
     next: Shared<Instant>,
@@ -267,7 +268,7 @@ impl Look {
         Self { every, next: Shared::new(Instant::now()), woken: Arc::default() }
     }
 
-    /// A connection that wakes this when a notification comes.
+    /// Opens a connection that wakes this schedule on a notification.
     pub(super) async fn connect(&self, wanted: &Wanted<'_>) -> Result<Client, SourceError> {
         let client = connect(wanted.settings, Notices::Wake(self.woken.clone())).await?;
         if let Some(channel) = wanted.channel {
@@ -277,7 +278,7 @@ impl Look {
         Ok(client)
     }
 
-    /// Waits until it is time to look, and says whether it is.
+    /// Waits up to `wait` for the next poll. Returns `true` if it is due.
     pub(super) async fn is_time(&self, wait: Duration) -> bool {
         let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -290,7 +291,7 @@ impl Look {
         }
     }
 
-    /// Notes whether there was something.
+    /// Schedules the next poll, depending on whether the last one found rows.
     pub(super) fn seen(&self, something: bool) {
         let pause = if something { Duration::ZERO } else { self.every };
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;

@@ -1,4 +1,4 @@
-//! The calls of the REST interface.
+//! Requests to the Pub/Sub REST API.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::token;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com";
 
-/// How long the service may take to answer what it answers at once.
+/// Timeout of requests other than pulls.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long it may keep a request for messages open; it gives up by itself before that.
+/// Timeout of a pull. The service ends an idle pull before that.
 const PULL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Calls {
@@ -34,7 +34,7 @@ impl Calls {
         let given = text(settings, "endpoint")?.or(text(settings, "url")?);
         let endpoint = match given {
             Some(given) if given.contains("://") => given.trim_end_matches('/').to_owned(),
-            // As the variable of Google's emulator has it.
+            // `PUBSUB_EMULATOR_HOST` has this form.
             Some(given) => format!("http://{given}"),
             None => ENDPOINT.to_owned(),
         };
@@ -46,10 +46,10 @@ impl Calls {
         Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
     }
 
-    /// Looks whether the subscription is there, as far as one may.
+    /// Checks that the subscription exists, if the account has permission to look it up.
     pub(super) async fn look(&self) -> Result<(), SourceError> {
         match self.call(Method::GET, "", None, TIMEOUT).await {
-            // Who may fetch need not be one who may look.
+            // An account may have permission to pull but not to look up.
             Err(Refused { status: Some(StatusCode::FORBIDDEN), .. }) | Ok(_) => Ok(()),
             Err(refused) => Err(refused.into()),
         }
@@ -70,7 +70,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Leases deliveries from now for so many seconds; for none, they come again at once.
+    /// Sets the ack deadline of deliveries to this many seconds from now. Zero redelivers them at
+    /// once.
     pub(super) async fn hold(&self, ack_ids: &[&str], secs: u64) -> Result<(), SourceError> {
         let body = json!({"ackIds": ack_ids, "ackDeadlineSeconds": secs});
         self.call(Method::POST, ":modifyAckDeadline", Some(body), TIMEOUT).await?;
@@ -101,7 +102,7 @@ impl Calls {
             return answer.json().await.map_err(away);
         }
         if status == StatusCode::UNAUTHORIZED {
-            // It may have been taken back before its time.
+            // The token may have been revoked before it expired.
             self.tokens.forget().await;
         }
         let said = answer.json::<Value>().await.unwrap_or_default();
@@ -118,7 +119,7 @@ impl Calls {
     }
 }
 
-/// Why a call did nothing.
+/// Error of a request, with the HTTP status if there was a response.
 struct Refused {
     status: Option<StatusCode>,
     error: SourceError,

@@ -1,4 +1,4 @@
-//! Who asks: a token of a service account, of the machine's own, one that is given, or none.
+//! Authentication: a service account, the machine's metadata server, a given token, or none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,7 +20,7 @@ const SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// Where a machine of Google's cloud asks for a token of its own.
+/// Metadata server that issues tokens to machines in Google Cloud.
 const MACHINE: &str =
     "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token";
 
@@ -45,8 +45,8 @@ struct Account {
 }
 
 impl Tokens {
-    /// Reads who asks. An endpoint of one's own, as an emulator is, is asked without a token unless there
-    /// is a credential.
+    /// Reads the authentication settings. A custom endpoint, such as an emulator, gets no token
+    /// unless there is a credential.
     pub(super) fn read(
         settings: &Map,
         fence: &Fence,
@@ -73,14 +73,14 @@ impl Tokens {
                 token::check("token_uri", &account.token_uri, fence)?;
                 token::client(fence)?
             }
-            // The one address where a machine asks who it is, which no document can change.
+            // The metadata server has a fixed address that no document can change.
             Who::Machine => token::client(&Fence::new(Reach::Everything, "").unwrap_or_default())?,
             Who::Nobody | Who::Given(_) => token::client(fence)?,
         };
         Ok(Self { client, who, kept: Kept::default() })
     }
 
-    /// A token that is good for a while.
+    /// Returns a valid token, or `None` if requests are not authenticated.
     pub(super) async fn get(&self) -> Result<Option<String>, SourceError> {
         let token = match &self.who {
             Who::Nobody => return Ok(None),
@@ -100,15 +100,15 @@ impl Tokens {
         Ok(Some(token))
     }
 
-    /// Does not use a token again.
+    /// Discards the cached token.
     pub(super) async fn forget(&self) {
         self.kept.forget().await;
     }
 }
 
-/// No error says what the key is.
+/// Parses an RSA key. Errors never contain the key.
 fn read_key(pem: &str) -> Result<RsaKeyPair, SourceError> {
-    // Keys that went through a shell often have their line ends spelled out.
+    // Keys passed through a shell often have escaped line ends.
     let pem = pem.replace("\\n", "\n");
     let wrong = || {
         let right = "`private_key` must be the PEM text of an RSA key, as in the key file";
@@ -118,7 +118,7 @@ fn read_key(pem: &str) -> Result<RsaKeyPair, SourceError> {
     RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| wrong())
 }
 
-/// A signed statement that a service account asks.
+/// Returns a signed JWT assertion for a service account.
 fn assertion(account: &Account) -> Result<String, SourceError> {
     #[expect(clippy::disallowed_methods, reason = "the service compares it with its own clock")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -1,4 +1,4 @@
-//! Entries of a stream, as the server answers with them, and as messages.
+//! Parses entries of a Redis stream and converts them to messages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use redis::Value;
 use super::settings::Settings;
 use crate::source::Message;
 
-/// An entry; one that was deleted has no fields.
+/// An entry of a stream. `fields` is `None` if the entry was deleted from the stream.
 #[derive(Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) id: String,
@@ -16,13 +16,13 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// How much it holds.
+    /// Returns the total size of the field names and values in bytes.
     pub(super) fn bytes(&self) -> usize {
         let fields = self.fields.iter().flatten();
         fields.map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// The message it is; none of one that was deleted.
+    /// Converts the entry to a message. Returns `None` for a deleted entry.
     pub(super) fn message(self, settings: &Settings) -> Option<Message> {
         let fields = self.fields?;
         let stream = &settings.stream;
@@ -61,7 +61,7 @@ impl Entry {
     }
 }
 
-/// A text as it is; anything else as base64.
+/// Returns bytes as text if they are UTF-8, else as Base64.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| STANDARD.encode(error.as_bytes()))
 }
@@ -85,14 +85,14 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
     }
 }
 
-/// What XREADGROUP of one stream answers with.
+/// Parses the response of XREADGROUP for a single stream.
 pub(super) fn of_streams(found: Value) -> Vec<Entry> {
     let Some(stream) = items(found).into_iter().next() else { return Vec::new() };
     let Some(found) = items(stream).into_iter().nth(1) else { return Vec::new() };
     items(found).into_iter().filter_map(entry).collect()
 }
 
-/// What XAUTOCLAIM answers with: after which entry it goes on, and entries.
+/// Parses the response of XAUTOCLAIM. Returns the ID to continue from, and the entries.
 pub(super) fn of_claim(found: Value) -> (String, Vec<Entry>) {
     let mut parts = items(found).into_iter();
     let next = parts.next().and_then(bytes).map(text);
@@ -118,7 +118,8 @@ fn entry(found: Value) -> Option<Entry> {
     Some(Entry { id, fields })
 }
 
-/// How much waits for a group, of what XINFO GROUPS says; none where the server cannot know.
+/// Returns a group's backlog from the response of XINFO GROUPS: lag plus pending entries, or `None`
+/// if the server cannot determine it.
 pub(super) fn waiting(found: Value, group: &str) -> Option<u64> {
     for found in items(found) {
         let mut fields = std::collections::HashMap::new();

@@ -1,4 +1,4 @@
-//! Where the server is, which stream is read, and as whom.
+//! Settings of a Redis source: server, stream, and consumer group.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo as
 use super::{TIMEOUT, wrong};
 use crate::source::{SourceError, name_of, number, text};
 
-/// How long others wait for a word about an entry unless the document says otherwise.
+/// Default idle time in seconds after which another consumer may claim an entry.
 const CLAIM_DEFAULT_SECS: u64 = 30;
 
 pub(super) struct Settings {
@@ -17,10 +17,10 @@ pub(super) struct Settings {
     pub(super) stream: String,
     pub(super) group: String,
     pub(super) consumer: String,
-    /// After which entry a group that is made begins.
+    /// ID after which a newly created group starts: `0` or `$`.
     pub(super) from: &'static str,
     pub(super) claim: Duration,
-    /// The field that is the body; the whole entry without one.
+    /// Field that contains the body. `None` uses the whole entry.
     pub(super) body: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Settings {
                 ));
             }
         };
-        // The driver's error may quote the password.
+        // The driver's error may contain the password.
         let info = url.as_str().into_connection_info();
         let mut info = info
             .map_err(|_| wrong("`url` is not redis[s]://[user:password@]host[:port][/number]"))?;
@@ -70,7 +70,7 @@ impl Settings {
     }
 
     pub(super) async fn connect(&self) -> Result<MultiplexedConnection, SourceError> {
-        // Fails only when another part of the program chose a provider before, which is as good.
+        // Fails only if another part of the program has installed a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |error| wrong("the Redis server is not reached", &error);
         let client = Client::open(self.info.clone()).map_err(failed)?;

@@ -1,8 +1,8 @@
-//! When messages are kept in the spool rather than started, and how it is emptied again.
+//! Circuit breaker that spools messages while executions cannot be started, and drains the spool.
 //!
-//! After some failures in a row nothing is tried any more: what comes is kept, and the oldest of what is
-//! kept is tried now and then. Once that gets through, the spool is emptied; meanwhile new messages
-//! go behind the kept ones, or past them where the document says so.
+//! After several consecutive failures the circuit opens: new messages are spooled, and the oldest
+//! entries are retried at intervals. Once they succeed, the spool is drained. Until it is empty,
+//! new messages queue behind the spooled ones, or bypass them if the document says so.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,27 +21,27 @@ use crate::plane::Note;
 use crate::source::{Delivery, SourceError};
 use crate::spool::{Kept, Listed, Spool, Spooled, key_of_order};
 
-/// Failures in a row after which nothing is tried, when the document does not say.
+/// Default number of consecutive failures that open the circuit.
 const TRIP_AFTER: u64 = 3;
 
-/// How long until the first try after that, and between two.
+/// Default delay before the first probe and between probes.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 
-/// Entries read at a time.
+/// Number of entries read at a time.
 const PAGE: usize = 100;
 
-/// How long until what was refused is tried again.
+/// Delay before rejected entries are retried.
 const REFUSED_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often it is told that the spool is full.
+/// Minimum interval between alerts about a full spool.
 const ALERT_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Messages are started.
+    /// Messages start executions directly.
     Closed,
     Open,
-    /// What was kept is started.
+    /// Spooled messages are being replayed.
     Emptying,
 }
 
@@ -59,14 +59,14 @@ struct Now {
 }
 
 impl Circuit {
-    /// Open when something was left in the spool.
+    /// Creates the circuit breaker: draining if the spool has entries, else closed.
     pub(super) fn new(spool: Arc<Spool>, settings: Settings) -> Self {
         let state = if spool.holds().entries > 0 { State::Emptying } else { State::Closed };
         let now = Mutex::new(Now { state, failures: 0, alerted: None });
         Self { spool, settings, now, opened: Notify::new() }
     }
 
-    /// Whether new messages are kept.
+    /// Returns `true` if new messages must be spooled.
     pub(super) fn takes_new(&self) -> bool {
         match self.lock().state {
             State::Closed => false,
@@ -75,7 +75,7 @@ impl Circuit {
         }
     }
 
-    /// Notes that nothing could be started, and says whether messages are to be kept from here on.
+    /// Counts a failure to start executions. Returns `true` if the circuit is now open.
     pub(super) fn failed(&self) -> bool {
         let mut now = self.lock();
         now.failures += 1;
@@ -87,24 +87,24 @@ impl Circuit {
         is_open
     }
 
-    /// Notes that messages were started.
+    /// Resets the failure count after a success.
     pub(super) fn got_through(&self) {
         self.lock().failures = 0;
     }
 
-    /// Notes in which order messages came.
+    /// Assigns arrival numbers to messages.
     pub(super) fn number(&self, found: &mut [Delivery]) {
         for (arrival, delivery) in (self.spool.arrivals(found.len())..).zip(found) {
             delivery.arrival = arrival;
         }
     }
 
-    /// Keeps a message in the order of its arrival.
+    /// Spools a message in arrival order.
     pub(super) async fn keep(&self, delivery: &Delivery) -> Result<Kept, SourceError> {
         let kept = self.spool.keep(&delivery.message, delivery.arrival).await?;
         if kept == Kept::Yes {
             let mut now = self.lock();
-            // It may have been emptied since this message was to be kept.
+            // The spool may have become empty since the caller decided to spool this message.
             if now.state == State::Closed {
                 now.state = State::Emptying;
                 self.opened.notify_one();
@@ -113,7 +113,8 @@ impl Circuit {
         Ok(kept)
     }
 
-    /// Empties the spool whenever there is something in it and executions can be started.
+    /// Drains the spool whenever it has entries and executions can be started, until `end` is
+    /// cancelled.
     pub(super) async fn empty(self: Arc<Self>, replay: Arc<Deliver>, end: CancellationToken) {
         let emptying = async {
             loop {
@@ -143,7 +144,10 @@ impl Circuit {
             let listed = match self.spool.list().await {
                 Ok(listed) => listed,
                 Err(error) => {
-                    warn!(subscription = replay.standing.path, %error, "the spool is not read");
+                    warn!(
+                        subscription = replay.standing.path, %error,
+                        "listing the spool failed, retrying"
+                    );
                     tokio::time::sleep(interval).await;
                     continue;
                 }
@@ -172,7 +176,7 @@ impl Circuit {
         {
             let mut now = self.lock();
             now.failures = 0;
-            // Something may be on its way there.
+            // A message may have been spooled meanwhile.
             now.state = match self.spool.holds().entries {
                 0 => State::Closed,
                 _ => State::Emptying,
@@ -180,13 +184,13 @@ impl Circuit {
         }
         replay.trouble.end("replayed").await;
         if replayed > 0 {
-            info!(subscription = replay.standing.path, replayed, "the spool is empty");
+            info!(subscription = replay.standing.path, replayed, "spool drained");
             let said = json!({"replayed": replayed, "seconds": begun.elapsed().as_secs()});
             self.tell(replay, "subscription.spool.recovered", "RECOVERED", said).await;
         }
     }
 
-    /// Starts what is kept, in its order. The reason, when nothing can be started.
+    /// Replays entries in order. Returns the reason if executions cannot be started.
     async fn replay(
         &self,
         replay: &Deliver,
@@ -228,7 +232,7 @@ impl Circuit {
                 let gone = before.saturating_sub(self.spool.holds().entries).min(count);
                 *replayed += gone;
                 if gone < count {
-                    // What was refused comes again before what is behind it.
+                    // Rejected entries are retried before the entries behind them.
                     tokio::time::sleep(REFUSED_PAUSE).await;
                     return Ok(());
                 }
@@ -237,7 +241,7 @@ impl Circuit {
         Ok(())
     }
 
-    /// What may be started at once: of those that have to stay in order, the first.
+    /// Removes the entries that may start concurrently: the first of each ordering key.
     fn next_batch(&self, page: &mut VecDeque<Spooled>) -> Vec<Spooled> {
         let (mut batch, mut later) = (Vec::new(), VecDeque::new());
         let mut seen = HashSet::new();
@@ -252,7 +256,7 @@ impl Circuit {
         batch
     }
 
-    /// Says now and then that the spool holds more than it should.
+    /// Reports a spool over its size limit, at most once per [`ALERT_EVERY`].
     async fn alert(&self, replay: &Deliver) {
         if !self.spool.is_full() {
             return;
@@ -267,13 +271,13 @@ impl Circuit {
         };
         if is_due {
             let held = self.spool.holds();
-            warn!(subscription = replay.standing.path, held.bytes, "the spool is full");
+            warn!(subscription = replay.standing.path, held.bytes, "spool full");
             let said = json!({"reason": "full", "entries": held.entries, "bytes": held.bytes});
             self.tell(replay, "subscription.spool.alert", "FULL", said).await;
         }
     }
 
-    /// As far as it can be told.
+    /// Appends an event to the subscription's event log. Only logs a failure.
     async fn tell(
         &self,
         replay: &Deliver,
@@ -283,7 +287,7 @@ impl Circuit {
     ) {
         let note = Note { log: replay.standing.id.log(), event_type, status, payload };
         if let Err(error) = replay.plane.note(note).await {
-            warn!(subscription = replay.standing.path, %error, "{event_type} is not told");
+            warn!(subscription = replay.standing.path, %error, "failed to record {event_type}");
         }
     }
 
@@ -296,7 +300,8 @@ fn millis(said: Option<u64>) -> Duration {
     said.map_or(PROBE_AFTER, Duration::from_millis)
 }
 
-/// How many of so many may be started now; waits until it is one.
+/// Waits until the rate limit allows at least one start. Returns the number allowed, up to
+/// `wanted`.
 async fn allowed(rate: &mut Option<Bucket>, wanted: usize) -> usize {
     let Some(bucket) = rate else { return wanted };
     loop {

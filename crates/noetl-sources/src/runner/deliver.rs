@@ -1,8 +1,8 @@
-//! What becomes of messages that were fetched together.
+//! Dispatches a batch of fetched messages.
 //!
-//! Each is acknowledged once its execution is durable. While nothing can be started they are kept and
-//! tried again, and their source is told so. What is refused for what it is comes again a few times
-//! and is then put aside.
+//! Each message is acked once its execution is durable. While executions cannot be started,
+//! messages stay in memory, are retried, and have their ack deadlines extended. A message that is
+//! rejected for its own content is redelivered a few times and then dead-lettered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,17 +26,17 @@ use crate::shape;
 use crate::source::Delivery;
 use crate::spool::Kept;
 
-/// Failures after which a message is put aside when the document does not say.
+/// Default number of failures after which a message is dead-lettered.
 const FAILURES_MAX: u64 = 5;
 
-/// How often a message may be held up by the control plane while others get through, before it counts
-/// as the message's fault.
+/// Number of times a message may fail through the control plane while others succeed, before the
+/// failures count as the message's fault.
 const HELD_UP_MAX: u64 = 20;
 
-/// How long until what could not be put aside comes again.
+/// Delay before a message that could not be dead-lettered is redelivered.
 const BURY_AGAIN: Duration = Duration::from_secs(5);
 
-/// What one subscription needs to deal with its messages.
+/// Dispatches the messages of one subscription.
 pub(super) struct Deliver {
     pub(super) plane: Arc<dyn Plane>,
     pub(super) standing: Standing,
@@ -46,18 +46,18 @@ pub(super) struct Deliver {
     pub(super) memory: Arc<Memory>,
     pub(super) trouble: Arc<Trouble>,
     pub(super) end: CancellationToken,
-    /// What says when messages are kept rather than held.
+    /// Circuit breaker that decides when messages are spooled; `None` for replays.
     pub(super) circuit: Option<Arc<Circuit>>,
-    /// Failures after which a message is put aside, where the document says.
+    /// Number of failures after which a message is dead-lettered, if the document sets one.
     pub(super) failures_max: Option<u64>,
 }
 
 impl Deliver {
-    /// Deals with messages until each is answered for, or this is told to end.
+    /// Dispatches messages until each is acked or nacked, or `end` is cancelled.
     pub(super) async fn batch(&self, found: Vec<Delivery>) {
         let mut open = Vec::with_capacity(found.len());
         for delivery in found {
-            // It was dealt with, and its source did not hear of it.
+            // The message was processed, but its ack failed.
             match self.memory.is_done(&Memory::place(&delivery.message)) {
                 true => self.done(&delivery).await,
                 false => open.push(delivery),
@@ -99,8 +99,8 @@ impl Deliver {
         self.trouble.end("dispatched").await;
     }
 
-    /// Keeps messages in the spool, and has their source forget them. Those that cannot be kept come
-    /// back: they wait as they would without one.
+    /// Spools messages and acks them at their source. Returns those that could not be spooled,
+    /// which are retried as without a spool.
     async fn keep(&self, circuit: &Circuit, open: Vec<Delivery>) -> Vec<Delivery> {
         let mut left = Vec::new();
         for delivery in open {
@@ -113,7 +113,7 @@ impl Deliver {
                     self.bury(&delivery, &fault, 1).await;
                 }
                 Err(error) => {
-                    warn!(subscription = self.standing.path, %error, "a message is not kept");
+                    warn!(subscription = self.standing.path, %error, "spooling message failed");
                     left.push(delivery);
                 }
             }
@@ -121,7 +121,7 @@ impl Deliver {
         left
     }
 
-    /// Tries to start an execution for each, and answers with those that have to wait.
+    /// Tries to start an execution for each message. Returns those to retry.
     pub(super) async fn round(&self, open: Vec<Delivery>) -> Left {
         let mut starts = Vec::with_capacity(open.len());
         let mut shaped = Vec::with_capacity(open.len());
@@ -131,7 +131,7 @@ impl Deliver {
                     starts.push(start);
                     shaped.push((delivery, directed));
                 }
-                // No try can help it.
+                // No retry can succeed.
                 Err(fault) => self.bury(&delivery, &fault, 1).await,
             }
         }
@@ -157,7 +157,8 @@ impl Deliver {
         left
     }
 
-    /// Deals with one by what became of it. One that has to wait comes back with the reason.
+    /// Handles the outcome of one message. Returns the message and the reason if it must be
+    /// retried.
     async fn answer(
         &self,
         delivery: Delivery,
@@ -182,8 +183,8 @@ impl Deliver {
         let place = Memory::place(&delivery.message);
         let is_its_own = match fault.of {
             FaultOf::Message => true,
-            // A route that leads nowhere is the message's choice; that the document names a playbook
-            // which is not there is no message's fault.
+            // A route override to a missing playbook is the message's fault. A missing playbook in
+            // the document is not.
             FaultOf::Playbook => directed.playbook.is_some(),
             FaultOf::Plane => is_through && self.memory.held_up(&place) >= HELD_UP_MAX,
         };
@@ -202,17 +203,18 @@ impl Deliver {
         None
     }
 
-    /// Tells the source that a message is dealt with.
+    /// Acks a message at its source.
     async fn done(&self, delivery: &Delivery) {
         let place = Memory::place(&delivery.message);
         match delivery.handle.ack().await {
             Ok(()) => self.memory.forget(&place),
-            // It will come again, and must not be dealt with twice.
+            // The message will be redelivered and must not be processed twice.
             Err(_) => self.memory.done(&place),
         }
     }
 
-    /// Puts a message aside for good, with the reason. Until that is durable it comes again.
+    /// Stores a dead letter for a message, with the reason. Nacks the message if that fails, so that
+    /// it is redelivered until the dead letter is durable.
     pub(super) async fn bury(&self, delivery: &Delivery, fault: &Fault, attempts: u64) {
         let message = &delivery.message;
         let headers = directives::by_name(&message.headers);
@@ -232,7 +234,7 @@ impl Deliver {
                 self.held.count(|counts| counts.dead_lettered += 1);
                 let (subscription, message, reason) =
                     (&self.standing.path, &message.id, &fault.reason);
-                warn!(subscription, message, reason, "a message is put aside");
+                warn!(subscription, message, reason, "message dead-lettered");
                 match delivery.handle.term().await {
                     Ok(()) => self.memory.forget(&place),
                     Err(_) => self.memory.done(&place),
@@ -240,13 +242,13 @@ impl Deliver {
             }
             Err(PlaneError::Away(error) | PlaneError::Refused(error)) => {
                 let subscription = &self.standing.path;
-                warn!(subscription, message = message.id, error, "a message is not put aside");
+                warn!(subscription, message = message.id, error, "dead-lettering failed, retrying");
                 let _ = delivery.handle.nack(BURY_AGAIN).await;
             }
         }
     }
 
-    /// Says in an execution's log what the headers of its message decided, as far as it can be said.
+    /// Records the applied header directives in the execution's event log. Only logs a failure.
     async fn tell_directives(
         &self,
         delivery: &Delivery,
@@ -266,22 +268,22 @@ impl Deliver {
         let note = Note { log: execution, event_type, status: "APPLIED", payload };
         if let Err(error) = self.plane.note(note).await {
             let subscription = &self.standing.path;
-            warn!(subscription, %error, execution.id = %execution, "directives are not told");
+            warn!(subscription, %error, execution.id = %execution, "failed to record directives");
         }
     }
 }
 
-/// Those that have to wait, and why.
+/// Messages to retry, and the reason.
 #[derive(Default)]
 pub(super) struct Left {
     pub(super) open: Vec<Delivery>,
     pub(super) reason: String,
 }
 
-/// Lets the source hand them to whoever asks next.
+/// Nacks messages without delay, so that the source can redeliver them to any consumer.
 async fn give_back(open: Vec<Delivery>) {
     for delivery in open {
-        // Without an answer it comes again by itself.
+        // If the nack fails, the message is redelivered after its ack deadline.
         let _ = delivery.handle.nack(Duration::ZERO).await;
     }
 }
@@ -291,7 +293,7 @@ async fn extending<T>(work: impl Future<Output = T>, open: &[Delivery], wait: Du
     extending_all(work, &handles, wait).await
 }
 
-/// Tells the source that messages are still being dealt with, for as long as something takes.
+/// Extends the ack deadlines of messages while `work` runs.
 async fn extending_all<T>(work: impl Future<Output = T>, open: &[&Delivery], wait: Duration) -> T {
     tokio::pin!(work);
     let every = (wait / 3).max(Duration::from_millis(100));
@@ -300,7 +302,7 @@ async fn extending_all<T>(work: impl Future<Output = T>, open: &[&Delivery], wai
             done = &mut work => return done,
             () = tokio::time::sleep(every) => {
                 for delivery in open {
-                    // One that is not heard comes again, and is known by then.
+                    // If extending fails, the message is redelivered and recognized as a duplicate.
                     let _ = delivery.handle.extend().await;
                 }
             }

@@ -1,4 +1,4 @@
-//! Messages on their way from a source to executions.
+//! Fetches messages from a source and dispatches them within the configured limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,18 +20,18 @@ use crate::plane::{Note, Plane, Standing};
 use crate::source::{Delivery, Source, SourceError};
 use crate::spool::Spool;
 
-/// How long a fetch waits for a first message: also how long it takes at most until a pause is heard.
+/// Time a fetch waits for the first message, and the maximum delay until a pause takes effect.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 
-/// Messages fetched at once when the document does not say.
+/// Default and maximum number of messages per fetch.
 const BATCH_DEFAULT: u64 = 100;
 const BATCH_MAX: u64 = 1000;
 
-/// Batches under way at once when the document sets no limit: while one waits for the disk, others
-/// are on their way to it.
+/// Batches in flight if the document sets no limit, so that others proceed while one waits for the
+/// disk.
 const BATCHES: usize = 4;
 
-/// How often it is told that a limit holds messages back.
+/// Minimum interval between events about a rate limit.
 const LIMITED_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct Flow {
@@ -48,7 +48,8 @@ pub(super) struct Flow {
 type Fetching = JoinHandle<Result<Vec<Delivery>, SourceError>>;
 
 impl Flow {
-    /// Goes on until it is told to end or the source fails. What was begun by then is answered for.
+    /// Fetches and dispatches until `end` is cancelled or the source fails. Messages in flight are
+    /// acked or nacked before this returns.
     pub(super) async fn run(self) -> Result<(), SourceError> {
         let mut under_way = JoinSet::new();
         let circuit = self.circuit();
@@ -63,7 +64,7 @@ impl Flow {
         while under_way.join_next().await.is_some() {}
         emptying.cancel();
         if let Some(emptied) = emptied {
-            // What it did not come to is still there.
+            // Entries that were not replayed stay in the spool.
             let _ = emptied.await;
         }
         ended
@@ -74,7 +75,7 @@ impl Flow {
         Some(Arc::new(Circuit::new(spool, wanted)))
     }
 
-    /// What deals with messages: with new ones where there is a circuit, with kept ones where not.
+    /// Creates the dispatcher: for new messages with a circuit breaker, for replays without.
     fn deliver(&self, trouble: &Arc<Trouble>, circuit: Option<Arc<Circuit>>) -> Deliver {
         let limits = &self.subscription.limits;
         let replays = self.subscription.spool.as_ref();
@@ -152,7 +153,7 @@ impl Flow {
         in_flight: &Arc<AtomicUsize>,
         under_way: &mut JoinSet<()>,
     ) {
-        // Whoever may take it next has it at once.
+        // Nack without delay, so that the next holder of the lease receives them at once.
         if self.end.is_cancelled() || !self.held.is_held() {
             for delivery in found {
                 let _ = delivery.handle.nack(Duration::ZERO).await;
@@ -173,7 +174,8 @@ impl Flow {
         });
     }
 
-    /// Says in the log that a limit holds messages back, now and then.
+    /// Records in the event log that a limit throttles messages, at most once per
+    /// [`LIMITED_EVERY`].
     fn limited(&self, gate: &mut Gate, reason: &'static str) {
         let limits = &self.subscription.limits;
         let is_set = match reason {
@@ -193,14 +195,14 @@ impl Flow {
         let (event_type, status) = ("subscription.rate_limited", "RATE_LIMITED");
         let note = Note { log: self.standing.id.log(), event_type, status, payload };
         let plane = self.plane.clone();
-        // Nothing waits for it, and nothing depends on it.
+        // Best effort: nothing depends on this event.
         tokio::spawn(async move {
             let _ = plane.note(note).await;
         });
     }
 }
 
-/// Takes what it counted out again, however a batch ends.
+/// Subtracts its count from the messages in flight when the batch ends, even by a panic.
 struct Counted {
     count: usize,
     in_flight: Arc<AtomicUsize>,
@@ -212,7 +214,7 @@ impl Drop for Counted {
     }
 }
 
-/// How many messages may be fetched.
+/// Decides how many messages may be fetched.
 struct Gate {
     batch: usize,
     in_flight_max: usize,
@@ -220,13 +222,13 @@ struct Gate {
     told: Option<Instant>,
 }
 
-/// What a gate lets through.
+/// Decision of a [`Gate`].
 #[derive(Debug, PartialEq, Eq)]
 enum Opened {
     For(usize),
-    /// Nothing until something under way has ended.
+    /// No fetch until a batch in flight ends.
     Full,
-    /// Nothing for so long.
+    /// No fetch for this long.
     In(Duration),
 }
 

@@ -1,6 +1,6 @@
-//! What a runtime remembers of messages between two deliveries of one.
+//! Cache of message state between redeliveries.
 //!
-//! It is bounded, and gone with the process: what must not be forgotten is in the store.
+//! Bounded and lost with the process. State that must survive is in the store.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use crate::shape::key_of;
 use crate::source::Message;
 use lru::LruCache;
 
-/// How many messages are remembered.
+/// Maximum number of cached messages.
 const KEPT_MAX: usize = 10_000;
 
-/// What is remembered of messages, by their place at the source.
+/// State of messages by their position at the source.
 pub(crate) struct Memory {
     kept: Mutex<LruCache<String, Known>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Known {
-    /// It is dealt with, and the source did not hear of it.
+    /// Whether the message was processed but its ack failed.
     is_done: bool,
-    /// How often it failed.
+    /// Number of failed starts that were the message's fault.
     failures: u64,
-    /// How often it did not get through while others did.
+    /// Number of times the message failed while others in its batch succeeded.
     held_up: u64,
 }
 
@@ -35,8 +35,9 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// By what a message is remembered: its place at the source where it has one, because publishers may
-    /// give several messages one id; with the time it came there, because a stream may be made anew.
+    /// Returns the cache key of a message: its stream, sequence number, and publication time if
+    /// available, else its ID. Publishers may give several messages one ID, and the time
+    /// distinguishes a recreated stream.
     pub(crate) fn place(message: &Message) -> String {
         let told = |name: &str| message.metadata.get(name).filter(|value| !value.is_null());
         match (told("stream"), told("stream_sequence"), told("published_at")) {
@@ -54,7 +55,7 @@ impl Memory {
         self.lock().put(place.to_owned(), known);
     }
 
-    /// Notes a failure, and says how many there were.
+    /// Counts a failure and returns the number of failures so far.
     pub(crate) fn failed(&self, place: &str) -> u64 {
         let mut kept = self.lock();
         let known = kept.get_or_insert_mut(place.to_owned(), Known::default);
@@ -62,7 +63,7 @@ impl Memory {
         known.failures
     }
 
-    /// Notes that it did not get through while others did, and says how often.
+    /// Counts a failure while others in the batch succeeded, and returns the number so far.
     pub(crate) fn held_up(&self, place: &str) -> u64 {
         let mut kept = self.lock();
         let known = kept.get_or_insert_mut(place.to_owned(), Known::default);

@@ -1,5 +1,6 @@
-//! Trouble with a source or with the control plane, told in the subscription's log when it begins and
-//! when it ends. A control plane that is away is told when it is back.
+//! Records outages of a source or the control plane in the subscription's event log, at their start
+//! and end. An outage of the control plane itself is recorded by the event at its end, which has
+//! the reason.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,16 +12,16 @@ use tracing::{info, warn};
 
 use crate::plane::{Note, Plane, Standing};
 
-/// How long until trouble that comes and goes is told again.
+/// Minimum interval between recorded outages, for outages that recur.
 const TOLD_EVERY: Duration = Duration::from_secs(30);
 
-/// How long the log may take to be told.
+/// Timeout for appending an event.
 const TELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much of a reason is told.
+/// Maximum length of a recorded reason in characters.
 const REASON_MAX: usize = 1000;
 
-/// The types and status texts of the two events.
+/// Event types and statuses of the start and end events.
 struct Words {
     began: (&'static str, &'static str),
     ended: (&'static str, &'static str),
@@ -47,17 +48,17 @@ pub(crate) struct Trouble {
 struct State {
     reason: Option<String>,
     begun: Option<Instant>,
-    /// When a beginning was last told.
+    /// Time when the start of an outage was last recorded.
     told: Option<Instant>,
-    /// What was told of the present trouble.
+    /// Recorded reason of the current outage.
     told_reason: Option<String>,
-    /// Whether an end was ever told.
+    /// Whether an end event was ever recorded.
     was_well: bool,
 }
 
 impl State {
-    /// It begins or goes on: whether that is news, and whether the log is to be told. What came too soon to
-    /// be told is told later, if it lasts.
+    /// Records that an outage starts or continues. Returns whether the reason is new, and whether
+    /// to record an event. An outage that recurs too soon is recorded later if it persists.
     fn begin(&mut self, reason: &str, now: Instant) -> (bool, bool) {
         self.begun.get_or_insert(now);
         let is_new = self.reason.as_deref() != Some(reason);
@@ -73,12 +74,12 @@ impl State {
 }
 
 impl Trouble {
-    /// With the source of messages.
+    /// Tracks outages of the message source.
     pub(crate) fn source(plane: &Arc<dyn Plane>, standing: &Standing) -> Self {
         Self::new(plane, standing, SOURCE)
     }
 
-    /// With starting executions.
+    /// Tracks failures to start executions.
     pub(crate) fn dispatch(plane: &Arc<dyn Plane>, standing: &Standing) -> Self {
         let trouble = Self::new(plane, standing, DISPATCH);
         trouble.lock().was_well = true;
@@ -90,11 +91,11 @@ impl Trouble {
         Self { plane, standing, words, state: Mutex::default() }
     }
 
-    /// It begins, or goes on for another reason.
+    /// Reports that an outage starts, or continues for another reason.
     pub(crate) async fn begin(&self, reason: &str) {
         let reason: String = reason.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
         let (is_new, is_told) = self.lock().begin(&reason, Instant::now());
-        // What comes too soon for the log of the subscription is in that of the process.
+        // The server log also has outages that recur too soon for the event log.
         if is_new {
             let event = self.words.began.0;
             warn!(subscription = self.standing.path, reason, "{event}");
@@ -111,7 +112,7 @@ impl Trouble {
             let is_told = state.told_reason.take().is_some();
             let seconds = state.begun.take().map(|begun| begun.elapsed().as_secs());
             let reason = state.reason.take();
-            // What nobody heard the beginning of has no end to be told.
+            // An outage whose start was not recorded has no end event.
             if !is_told && !is_first {
                 return;
             }
@@ -126,12 +127,12 @@ impl Trouble {
         self.tell(self.words.ended, told).await;
     }
 
-    /// As far as it can be told.
+    /// Appends an event to the subscription's event log. Only logs a failure.
     async fn tell(&self, (event_type, status): (&'static str, &'static str), payload: Value) {
         let note = Note { log: self.standing.id.log(), event_type, status, payload };
         let told = tokio::time::timeout(TELL_TIMEOUT, self.plane.note(note)).await;
         if let Ok(Err(error)) = told {
-            warn!(subscription = self.standing.path, %error, "{event_type} is not told");
+            warn!(subscription = self.standing.path, %error, "failed to record {event_type}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! One message as it is kept.
+//! Serialization of a spool entry.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::directives::by_name;
 use crate::source::Message;
 
-/// The name of an entry: below its subscription, in the order of its number.
+/// Returns the name of an entry: below its subscription, sorted by number.
 pub(super) fn name(prefix: &str, number: u64) -> String {
     format!("{prefix}/{number:020}")
 }
@@ -28,11 +28,11 @@ pub(super) fn write(message: &Message, at: u64) -> Vec<u8> {
         "metadata": message.metadata,
         "body": STANDARD.encode(&message.body),
     });
-    // A value always has a text.
+    // Serializing a `Value` cannot fail.
     serde_json::to_vec(&entry).unwrap_or_default()
 }
 
-/// The message of an entry, and when it was kept.
+/// Parses an entry. Returns its message and the time it was spooled, in microseconds.
 pub(super) fn read(text: &[u8]) -> Result<(Message, u64), String> {
     let mut entry: Map = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let missing = |name: &str| format!("it has no '{name}'");
@@ -51,7 +51,7 @@ pub(super) fn read(text: &[u8]) -> Result<(Message, u64), String> {
     Ok((Message { id, body, headers, attributes, metadata, ack_id: None }, at))
 }
 
-/// What is left of an entry that cannot be read, to be put aside.
+/// Returns an entry that cannot be parsed as a message, to be dead-lettered.
 pub(super) fn damaged(name: &str, text: Vec<u8>) -> Message {
     Message {
         id: name.to_owned(),
@@ -63,7 +63,8 @@ pub(super) fn damaged(name: &str, text: Vec<u8>) -> Message {
     }
 }
 
-/// By what messages are told apart that have to stay in order: none when all of them do.
+/// Returns the ordering key of a message. Messages with equal keys stay in order; `None` applies to
+/// all messages when the order is global.
 pub(crate) fn key_of_order(spool: &Spool, message: &Message) -> Option<String> {
     match spool.ordering {
         Ordering::Global => None,
@@ -80,7 +81,7 @@ pub(crate) fn key_of_order(spool: &Spool, message: &Message) -> Option<String> {
                 let body: Value = serde_json::from_slice(&message.body).ok()?;
                 body.get(name).map(ToString::to_string)
             });
-            // What has no key has one in common.
+            // Messages without a key share one.
             Some(said.unwrap_or_default())
         }
     }

@@ -1,4 +1,4 @@
-//! Where entries are kept: a directory, a bucket of a cloud, or one of NATS.
+//! Storage backends of a spool: a local directory, a cloud bucket, or a NATS object store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::Listed;
 use crate::nats::client;
 use crate::source::SourceError;
 
-/// How long a bucket may take before a message is left with its source.
+/// Time to retry a bucket operation before a message is left at its source.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
-/// What the keys of all subscriptions begin with in a bucket.
+/// Prefix of all keys in a bucket.
 const ROOT: &str = "noetl-spool";
 
 pub(super) enum Place {
@@ -33,7 +33,7 @@ impl Place {
     pub(super) async fn open(settings: &Settings, credential: &Map) -> Result<Self, SourceError> {
         let bucket = settings.bucket.as_deref().unwrap_or_default();
         let retry = RetryConfig { retry_timeout: RETRY_MAX, ..RetryConfig::default() };
-        // Only the first call of a process has an effect, and all of them mean the same.
+        // Only the first call in a process takes effect, and all calls install the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         match settings.backend {
             Some(SpoolBackend::LocalDisk) | None => {
@@ -44,7 +44,7 @@ impl Place {
                 std::fs::create_dir_all(path).map_err(|error| unusable(&error))?;
                 let opened = LocalFileSystem::new_with_prefix(path);
                 let opened = opened.map_err(|error| unusable(&error))?;
-                // A message is synced before it is acknowledged.
+                // An entry is synced to disk before its message is acked.
                 Ok(Self::Objects(Arc::new(opened.with_fsync(true))))
             }
             Some(SpoolBackend::S3) => {
@@ -96,7 +96,7 @@ impl Place {
         }
     }
 
-    /// An entry; none when it is gone.
+    /// Reads an entry. Returns `None` if it no longer exists.
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         match self {
             Self::Objects(store) => match store.get(&path(name)).await {
@@ -134,7 +134,7 @@ impl Place {
         }
     }
 
-    /// The entries of a subscription, oldest first.
+    /// Returns the entries of a subscription, oldest first.
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Listed>, SourceError> {
         let mut listed: Vec<Listed> = match self {
             Self::Objects(store) => {

@@ -1,4 +1,4 @@
-//! The rows of commands that appends add, move on and release.
+//! Binds the command rows that appends insert, update, and release.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ struct Moved<'a> {
     ended: Option<At>,
     at: At,
     lease: Option<Begun>,
-    /// Which change of its command it is.
+    /// Index of the change among the changes of its command in this statement, from 1.
     turn: i16,
 }
 

@@ -1,8 +1,8 @@
-//! Content piece by piece: copied from a file into a row, and read from a row.
+//! Writes and reads blobs in pieces: copies a file into a row, and reads part of a row.
 //!
-//! The protocol has no way to send one value in parts but `copy`, which cannot replace rows. So the
-//! bytes go to a table that ends with the transaction, and from there to their place: within the
-//! database, and all or nothing.
+//! The Postgres protocol can send one value in pieces only with `copy`, which can't replace rows.
+//! The bytes are therefore copied to a temporary table of the transaction, and from there to the
+//! blob table within the database. The transaction makes this atomic.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::{store_error, write_error};
 
 const ACTION: &str = "keep content";
 
-/// The beginning of every binary copy: a signature, no flags, no extension.
+/// Header of a binary copy: signature, flags, and extension length.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: [u8; 2] = (-1_i16).to_be_bytes();
 
@@ -46,7 +46,7 @@ impl PostgresStore {
         most: usize,
     ) -> Result<Vec<u8>, BlobError> {
         let sql = include_str!("../../queries/blob_part.sql");
-        // Places count from 1, and end where those of the database do.
+        // SQL offsets count from 1 and are 32-bit.
         let first = i32::try_from(from).unwrap_or(i32::MAX).saturating_add(1);
         let most = i32::try_from(most).unwrap_or(i32::MAX);
         let make = || {
@@ -64,7 +64,7 @@ impl PostgresStore {
     }
 }
 
-/// One row of one column, whose bytes come from the file.
+/// Sends one row with one column, whose bytes are read from the file.
 async fn send(
     transaction: &mut Transaction<'_, Postgres>,
     content: &Arc<Spooled>,
@@ -82,7 +82,7 @@ async fn send(
         let piece = match content.read_piece(at).await {
             Ok(piece) => piece,
             Err(error) => {
-                // The transaction goes with it, whatever is answered.
+                // The transaction is rolled back, whatever the response.
                 let _ = copy.abort("the file could not be read").await;
                 return Err(error);
             }

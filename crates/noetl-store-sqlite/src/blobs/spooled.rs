@@ -1,4 +1,4 @@
-//! Content piece by piece: from a file into a row, and from a row.
+//! Writes and reads blobs in pieces: from a file to a row, and from part of a row.
 
 use std::io;
 
@@ -10,15 +10,15 @@ use rusqlite::{Connection, MAIN_DB, OptionalExtension, params};
 use crate::column::size;
 use crate::connection::{READER_CACHE_KIB, WRITER_CACHE_KIB};
 
-/// Pages in KiB that a large write keeps in memory. The rest goes to the write-ahead log as it comes,
-/// where it would be in any case.
+/// Page cache of a large write, in KiB. Further pages go to the write-ahead log at once, where they
+/// end up in any case.
 const CACHE_KIB: i64 = 4096;
 
-/// The same of a reader that gives out a part: to find it, all pages before it are passed, and nobody
-/// asks for them again.
+/// Page cache of a reader that reads part of a blob, in KiB. It traverses all pages before the
+/// part, which are not needed later.
 const PART_CACHE_KIB: i64 = 512;
 
-/// Keeps content. Bytes that are there are written only where they differ, which is damage.
+/// Writes a blob. If it exists, rewrites only the pieces that differ, which are damaged.
 pub(super) fn put(
     connection: &Connection,
     content: &Spooled,
@@ -31,7 +31,7 @@ pub(super) fn put(
     connection.prepare_cached(note)?.execute(values)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     let filled = fill(connection, content, &name);
-    // Whatever became of it, the writes after this one have their memory again.
+    // Restore the page cache for later writes, even after an error.
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     filled
 }
@@ -59,7 +59,7 @@ fn fill(connection: &Connection, content: &Spooled, name: &str) -> rusqlite::Res
     }
 }
 
-/// A part of content; none when it is not there.
+/// Reads part of a blob. Returns `None` if the blob does not exist.
 pub(super) fn part(
     connection: &Connection,
     asked: &BlobRef,

@@ -1,4 +1,4 @@
-//! The logs of subscriptions that are over.
+//! Purges event logs of ended subscriptions.
 
 use noetl_model::{SubscriptionId, Timestamp};
 use noetl_store::retention::{Fate, Tally};
@@ -10,10 +10,10 @@ use crate::SqliteStore;
 use crate::column::{count, parsed};
 use crate::item::rows;
 
-/// Rows removed in one transaction: a few milliseconds of the writer.
+/// Number of rows per transaction, which takes the writer a few milliseconds.
 const PORTION: usize = 1000;
 
-/// A subscription that has events.
+/// A subscription with an event log.
 struct Log {
     of: SubscriptionId,
     state: SubscriptionState,
@@ -22,7 +22,8 @@ struct Log {
 }
 
 impl SqliteStore {
-    /// Removes logs of subscriptions that are over, and counts their events; a dry run only counts.
+    /// Deletes event logs of ended subscriptions, and returns the number of events. A dry run only
+    /// counts.
     pub(super) async fn logs_of_subscriptions(
         &self,
         run: &Run,
@@ -48,7 +49,8 @@ impl SqliteStore {
         Ok(removed)
     }
 
-    /// Removes the log of a subscription that still is over. How many events.
+    /// Deletes the event log of a subscription if it is still ended, and returns the number of
+    /// events.
     async fn remove_log(&self, of: SubscriptionId, since: Timestamp) -> Result<u64, StoreError> {
         let mut removed = 0;
         loop {

@@ -1,4 +1,4 @@
-//! What executions leave behind when they go.
+//! Deletes the remaining rows of purged executions.
 
 use noetl_model::ExecutionId;
 use noetl_store::StoreError;
@@ -9,11 +9,11 @@ use super::{ACTION, Run};
 use crate::SqliteStore;
 use crate::column::count;
 
-/// Rows removed in one transaction: a few milliseconds of the writer.
+/// Number of rows per transaction, which takes the writer a few milliseconds.
 const PORTION: u64 = 1000;
 
-/// The tables beside the log that hold rows of an execution; ?1 is the execution, ?2 its tenant,
-/// ?3 how many rows go at most.
+/// Statements that delete rows of an execution outside the event log: `?1` is the execution, `?2`
+/// its tenant, and `?3` the maximum number of rows.
 const SNAPSHOTS: &str = include_str!("../../queries/projection_snapshot_purge.sql");
 const REFERENCES: &str = include_str!("../../queries/blob_ref_purge.sql");
 const VARIABLES: &str = include_str!("../../queries/transient_purge_execution.sql");
@@ -22,8 +22,8 @@ const LINES: &str = include_str!("../../queries/log_purge.sql");
 const KEYCHAIN: &str = include_str!("../../queries/keychain_purge_execution.sql");
 
 impl SqliteStore {
-    /// The second step, for every execution that left: its rows elsewhere go. A dry run counts
-    /// those of executions that left in an earlier purge.
+    /// Runs the second step of a purge: deletes the remaining rows of every purged execution. A dry
+    /// run counts the rows of executions that an earlier purge left.
     pub(super) async fn remains(&self, run: &Run, removed: &mut Removed) -> Result<(), StoreError> {
         if run.dry_run {
             let left = self.read(ACTION, |connection| {
@@ -52,7 +52,7 @@ impl SqliteStore {
         }
     }
 
-    /// What an execution has beside its row, without what goes by its own age.
+    /// Counts the rows of an execution in other tables, without those that expire by their own age.
     pub(super) async fn belongings(
         &self,
         run: &Run,
@@ -82,7 +82,7 @@ impl SqliteStore {
     }
 }
 
-/// Removes up to a portion. Whether nothing is left.
+/// Deletes one batch of rows. Returns `true` if none are left.
 fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::Result<bool> {
     let mut room = PORTION;
     let sql = "select execution_id, tenant_id from purged_execution limit 1";
@@ -106,7 +106,7 @@ fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::R
             room = room.saturating_sub(gone);
         }
         if room == 0 {
-            // There may be more of this one.
+            // The execution may have more rows.
             return Ok(false);
         }
         for table in ["log_command", "log_execution"] {
@@ -116,7 +116,7 @@ fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::R
         connection
             .prepare_cached("delete from purged_execution where execution_id = ?1")?
             .execute([execution])?;
-        // An execution with no rows at all costs something too.
+        // An execution without rows counts, too, because it also takes time.
         room = room.saturating_sub(1);
         if room == 0 {
             return Ok(false);
@@ -124,7 +124,7 @@ fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::R
     }
 }
 
-/// Removes events from the front of a log, with the commands they issued.
+/// Deletes events from the start of a log, with the commands they issued.
 fn remove_log(
     connection: &Connection,
     execution: i64,

@@ -1,4 +1,4 @@
-//! Tables whose rows go by a time of their own.
+//! Purges tables by a time column.
 
 use noetl_model::Timestamp;
 use noetl_store::StoreError;
@@ -8,10 +8,10 @@ use crate::SqliteStore;
 use crate::column::count;
 use crate::item::rows;
 
-/// Rows removed in one transaction: a few milliseconds of the writer.
+/// Number of rows per transaction, which takes the writer a few milliseconds.
 const PORTION: usize = 1000;
 
-/// A table, what names a row of it, and which rows go: those whose time, ?1 or earlier, has come.
+/// A table, its key, and the condition for rows to delete: those with a time of `?1` or earlier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sweep {
     table: &'static str,
@@ -58,7 +58,7 @@ impl Sweep {
 }
 
 impl SqliteStore {
-    /// Removes rows of a table up to a time, and counts them; a dry run only counts.
+    /// Deletes the rows of a table up to a time, and returns their number. A dry run only counts.
     pub(super) async fn sweep(
         &self,
         sweep: Sweep,

@@ -1,4 +1,4 @@
-//! Cases about the log: appends, their outcomes, and what is read back.
+//! Cases about the event log: appends, their outcomes, and reads.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -81,7 +81,7 @@ pub async fn an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflic
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut mine = story.clone();
-    // Decided here and not kept, while somebody else appended as much.
+    // An append was decided here but not committed, while another process appended as many events.
     let mut lost = mine.then(vec![said("lost")]);
     let on_top = mine.then(vec![said("on top of it")]);
     let mut event = Event::clone(&lost.events[0]);
@@ -278,7 +278,7 @@ pub async fn batches_that_are_asked_for_at_once_follow_each_other_in_every_log(
     let mut stories: Vec<Story> = (10..34).map(Story::new).collect();
     let mut asked = Vec::new();
     for round in 0..20 {
-        // Every batch has others beside each other; a start may be among them.
+        // Every batch combines different executions and may include a start.
         let batch = stories.iter_mut().enumerate().filter(|(n, _)| (n + round) % 3 != 0);
         let batch = batch.map(|(_, story)| match story.row.version {
             Seq::START => story.start(),

@@ -1,5 +1,5 @@
-//! Cases about places for content. They need nothing but the place, so that they run on places
-//! that are no store; where references count, a memory store keeps them.
+//! Cases about blob stores. They need nothing but the blob store, so that they run on blob stores
+//! that are not full stores; where references matter, a memory store holds them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -203,8 +203,9 @@ pub async fn a_collection_takes_what_is_old_and_free(blobs: Arc<dyn Blobs>) {
     assert_eq!(blobs.blob(&held).await.expect("content"), b"held");
 }
 
-/// The schedule that loses content when a removal asks for no time: a writer puts what the
-/// collection has just found old and free, and refers to it after the collection is over.
+/// Checks the schedule that loses a blob if removal ignores the time of writing: a writer puts a
+/// blob that the collection has just found old and unreferenced, and refers to it after the
+/// collection has ended.
 pub async fn content_put_while_it_is_collected_is_not_lost(blobs: Arc<dyn Blobs>) {
     let blob = put(&*blobs, b"content").await;
     for meanwhile in [Meanwhile::Put, Meanwhile::Touch] {
@@ -230,14 +231,14 @@ pub async fn what_cannot_be_removed_does_not_keep_the_rest(blobs: Arc<dyn Blobs>
     assert_eq!(run(&*blobs).await.removed, [stuck]);
 }
 
-/// What happens between the look of a collection and its removal.
+/// Event between the listing of a collection and its removal.
 #[derive(Debug, Clone, Copy)]
 enum Meanwhile {
     /// A writer puts `content`.
     Put,
-    /// A writer touches what is about to go.
+    /// A writer touches a blob that is about to be removed.
     Touch,
-    /// The place does not answer for this.
+    /// The blob store fails for this digest.
     Fail(Digest),
 }
 
@@ -288,7 +289,7 @@ async fn put(blobs: &dyn Blobs, bytes: &[u8]) -> BlobRef {
     blobs.put_blob(bytes.to_vec(), "text/plain").await.expect("kept")
 }
 
-/// These bytes in a file that nobody else has.
+/// Returns these bytes in a file of their own.
 fn spooled(bytes: &[u8]) -> Arc<Spooled> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

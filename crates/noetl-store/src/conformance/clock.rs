@@ -1,16 +1,16 @@
-//! A clock that only a case or a history moves.
+//! A clock that only a test moves.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use noetl_model::{Clock, Timestamp};
 
-/// Stands still until it is moved, so that stores that share it agree on every time they write.
+/// A clock that stands still until it is moved, so that stores that share it agree on every time.
 #[derive(Debug)]
 pub struct HandClock(AtomicI64);
 
 impl HandClock {
-    /// Moves it forward.
+    /// Moves the clock forward by a duration.
     pub fn pass(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).expect("a short time");
         self.0.fetch_add(by, Ordering::SeqCst);
@@ -18,7 +18,7 @@ impl HandClock {
 }
 
 impl Default for HandClock {
-    /// An instant that no default could be mistaken for.
+    /// Returns a clock at an instant that cannot be mistaken for a default.
     fn default() -> Self {
         Self(AtomicI64::new(1_767_225_600_000_000))
     }

@@ -1,4 +1,4 @@
-//! Cases about command rows: they follow from the events, and only ever move on.
+//! Cases about command rows: they follow from the events, and only move to later stages.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ pub async fn a_fenced_cursor_moves_only_under_the_live_holding(store: Arc<dyn St
     assert_eq!(advance(&*store, 2, Some(&old)).await, Advanced::Fenced, "an old epoch");
     let other = Lease { holder: "b".into(), ..live.clone() };
     assert_eq!(advance(&*store, 2, Some(&other)).await, Advanced::Fenced, "another holder");
-    // A lease says who it is by its epoch; what its holder last heard of its end does not count.
+    // The epoch identifies a lease; the expiration time in the caller's copy does not matter.
     let early = Lease { until: Default::default(), ..live.clone() };
     assert_eq!(advance(&*store, 2, Some(&early)).await, Advanced::Moved);
 

@@ -1,4 +1,4 @@
-//! Cases about due rows.
+//! Cases about timers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::leases::LONG;
 use super::story::{Story, commit, said, write};
 use crate::{Append, Committed, DueRow, NewDue, Store};
 
-/// After every case has ended.
+/// A time after the end of every case.
 pub(super) const FUTURE: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 
 pub async fn a_row_is_written_with_its_append_and_read_back(store: Arc<dyn Store>) {
@@ -91,11 +91,11 @@ pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
 pub async fn a_delivered_row_goes_with_the_append_that_answers_it(store: Arc<dyn Store>) {
     let mut parent = Story::new(10);
     write(&*store, with(parent.start(), vec![due(1, 100), due(2, 100)], &[])).await;
-    // Another execution may answer it, and a row that is gone is no reason to refuse.
+    // Another execution may handle the timer, and an unknown timer is not an error.
     let mut child = Story::new(11);
     write(&*store, with(child.start(), vec![], &[1, 999])).await;
     assert_eq!(numbers(&sent(&*store, &parent).await), [2]);
-    // What one batch sends and answers was never there.
+    // A timer that one batch both sends and handles never becomes visible.
     let both = with(parent.then(vec![said("x")]), vec![due(3, 100)], &[3]);
     write(&*store, both).await;
     assert_eq!(numbers(&sent(&*store, &parent).await), [2]);
@@ -184,7 +184,7 @@ pub(crate) fn due(id: i64, at: i64) -> NewDue {
     }
 }
 
-/// The append with these rows.
+/// Adds these timers and deliveries to an append.
 pub(super) fn with(append: Append, due: Vec<NewDue>, delivered: &[i64]) -> Append {
     let delivered = delivered.iter().copied().map(DueId::new).collect();
     Append { due, delivered, ..append }

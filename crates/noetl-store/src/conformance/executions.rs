@@ -1,4 +1,4 @@
-//! Cases about execution rows: what lists show, and to whom.
+//! Cases about execution rows: their content in listings, and their visibility to tenants.
 
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ pub async fn a_list_is_filtered_by_time_and_text(store: Arc<dyn Store>) {
     }
 }
 
-/// Why an execution failed, as its row says.
+/// Returns the error in an execution's row.
 async fn error_of(store: &dyn Store, id: i64) -> String {
     let row = store.execution(&Tenant::default(), ExecutionId::new(id)).await.expect("a row");
     row.and_then(|row| row.error).expect("an error")

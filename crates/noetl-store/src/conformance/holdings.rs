@@ -1,4 +1,4 @@
-//! Cases about commands that workers elsewhere hold, and about those that wait for one.
+//! Cases about commands that remote workers hold, and about pending commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{Append, HeldBy, Store, Wanted};
 
 const LATER: Duration = Duration::from_secs(600);
 
-/// Executions whose first command a worker has claimed.
+/// Starts executions and claims the first command of each for a worker.
 async fn held(store: &dyn Store, numbers: &[i64], worker: &str) -> Vec<Story> {
     let mut stories = Vec::new();
     for number in numbers {
@@ -24,7 +24,7 @@ async fn held(store: &dyn Store, numbers: &[i64], worker: &str) -> Vec<Story> {
     stories
 }
 
-/// The commands whose leases have ended.
+/// Returns the commands whose leases have expired.
 pub(super) async fn ended(store: &dyn Store) -> Vec<CommandId> {
     let rows = store.take_ended(100, LATER).await.expect("an answer");
     rows.iter().map(|row| row.id).collect()
@@ -114,7 +114,7 @@ pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store
     store.renew_held(None, "w", &ids[..1], Duration::ZERO).await.expect("an answer");
     assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 1, "the second has begun");
     assert_eq!(ended(&*store).await, [ids[0]]);
-    // A beginning does not make it one that is known by name.
+    // Starting a command does not turn its lease into one of a published worker.
     store.renew_held(None, "w", &ids[2..], Duration::ZERO).await.expect("an answer");
     write(&*store, stories[2].then(vec![began(ids[2], "w")])).await;
     assert_eq!(ended(&*store).await, [ids[2]]);
@@ -159,7 +159,7 @@ pub async fn a_claim_may_say_that_its_holder_names_what_it_holds(store: Arc<dyn 
         claimed(inserted, "w"),
         claimed(lasting, "w"),
     ];
-    // A tool's limit of a second and a half bounds none of them.
+    // The tool's timeout of 1.5 s limits none of these leases.
     let leases = vec![(moved, Duration::ZERO), (inserted, Duration::ZERO), (lasting, LATER)];
     write(&*store, Append { leases, ..story.then(facts) }).await;
     let held = store.held(&[lasting]).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! Cases about rows from elsewhere.
+//! Cases about imported rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{
     Store,
 };
 
-/// Every further column a row can have.
+/// Returns every additional column that a row can have.
 fn more() -> Value {
     json!({
         "node_id": "n", "catalog_id": 41, "parent_event_id": 5, "prev_event_id": -6,
@@ -49,7 +49,7 @@ async fn import(store: &dyn Store, rows: Vec<Import>) -> Vec<ImportOutcome> {
 
 pub async fn rows_from_elsewhere_are_read_back_as_they_came(store: Arc<dyn Store>) {
     use ImportOutcome::Kept;
-    // A start of a log whose ids say nothing about its order.
+    // A log whose IDs do not follow its order.
     let rows = vec![whole(10, 900), row(10, 7, "x"), whole(11, 900)];
     assert_eq!(import(&*store, rows.clone()).await, [Kept, Kept, Kept]);
     let log = store.read(ExecutionId::new(10), Seq::START, 9).await.expect("a log");
@@ -188,7 +188,7 @@ pub async fn many_imports_at_once_keep_every_row_once(store: Arc<dyn Store>) {
     for turn in 0..8 {
         let store = store.clone();
         tasks.spawn(async move {
-            // The executions come in another order every time, and half the rows twice.
+            // The order of the executions alternates, and two tasks import each row.
             let rows = (0..40).map(|at| {
                 let execution = 10 + if turn % 2 == 0 { at % 4 } else { 3 - at % 4 };
                 row(execution, (turn / 2) * 100 + at / 4, "x")

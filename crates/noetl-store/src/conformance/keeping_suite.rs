@@ -1,7 +1,7 @@
-//! The cases about what is kept beside the executions.
+//! List of the cases about auxiliary data.
 
-/// The part of [`conformance_suite!`](crate::conformance_suite) about secrets, tokens, variables,
-/// results, log lines, objects and content.
+/// Part of [`conformance_suite!`](crate::conformance_suite) about secrets, tokens, variables,
+/// results, step logs, objects, and blobs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_of_keeping {

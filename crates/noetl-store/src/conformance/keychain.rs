@@ -1,4 +1,5 @@
-//! Cases about the keychain. Long ago and far ahead stand for expired and not.
+//! Cases about the keychain. Expired entries have times in the distant past, others in the distant
+//! future.
 
 use std::sync::Arc;
 

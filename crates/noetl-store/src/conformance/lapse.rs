@@ -1,4 +1,4 @@
-//! Cases about time going by, for stores whose clock a test can move.
+//! Cases about the passage of time, for stores whose clock a test can move.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub async fn a_failed_row_of_the_outbox_waits_for_its_delay(
 ) {
     write(&*store, Story::new(10).start()).await;
     let claimed = store.claim(1).await.expect("a claim");
-    // Longer than a claim, which must not bring it back.
+    // The delay is longer than a claim, whose expiration must not make the row available early.
     let delay = outbox_on().lease * 2;
     assert!(store.mark_failed(claimed[0].id, "no", delay).await.expect("an answer"));
     clock.pass(delay - INSTANT);
@@ -148,7 +148,7 @@ pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clo
     clock.pass(TTL - INSTANT);
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, TTL).await, known);
     assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 0);
-    // A repeat does not prolong it.
+    // A repeat does not extend the reservation.
     clock.pass(INSTANT);
     assert_eq!(reserve(&*store, &tenant, 1, "k", 12, TTL).await, Reserved::New);
     clock.pass(TTL);
@@ -160,7 +160,7 @@ pub async fn a_subscription_knows_when_it_moved(store: Arc<dyn Store>, clock: &H
     let one = new(1, "sub/a");
     let row = store.register_subscription(&tenant, one.clone()).await.expect("a row");
     assert_eq!((row.created_at, row.updated_at), (one.stamp.at, one.stamp.at));
-    // The store's clock has no say in it: the row and its event have one time.
+    // The store's clock does not affect it: the row and its event have the stamp's time.
     clock.pass(TTL);
     let (from, action, later) =
         (SubscriptionState::Registered, SubscriptionAction::Activate, stamp());
@@ -187,7 +187,7 @@ pub async fn every_table_is_purged_by_its_own_window(store: Arc<dyn Store>, cloc
     write(&*store, story.start()).await;
     let row = store.claim(1).await.expect("a claim");
     store.mark_published(&[row[0].id]).await.expect("a count");
-    // Only the worker pool goes.
+    // Only the worker pool is purged.
     let kinds = [RuntimeKind::WorkerPool, RuntimeKind::ServerApi, RuntimeKind::Broker];
     for (id, kind) in (1..).zip(kinds) {
         store.register_runtime(&tenant, runtime(id, kind, "a")).await.expect("a runtime");
@@ -238,7 +238,7 @@ pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, cl
     write(&*store, story.then(vec![done()])).await;
     let policy = Policy { executions: shortest(), ..Policy::KEEP };
     let purged = async || store.purge(&policy, false).await.expect("a report").removed.executions;
-    // Its last event is an instant later than the clock stood.
+    // The last event is one instant later than the clock.
     clock.pass(shortest().length().expect("a window"));
     assert_eq!(purged().await, 0);
     clock.pass(INSTANT);
@@ -254,7 +254,7 @@ pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
     let id = story.command_at(4);
     write(&*store, story.then(vec![unlimited("b"), claimed(id, "w")])).await;
     clock.pass(START_WITHIN - INSTANT);
-    // A sign of life is none of a beginning.
+    // A heartbeat does not renew the lease of a command that has not started.
     assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 0);
     assert_eq!(ended(&*store).await, []);
     write(&*store, story.then(vec![began(id, "w")])).await;
@@ -283,7 +283,7 @@ pub async fn a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {
-    // The tool of the first has a limit of 1.5 s.
+    // The tool of the first command has a timeout of 1.5 s.
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let ids = [story.command_at(3), story.command_at(4), story.command_at(5)];
@@ -333,7 +333,7 @@ pub async fn a_lower_limit_ends_leases_of_workers_that_do_not_name_commands(
     assert_eq!(of(&held, lowered).and_then(|held| held.at_most), Some(limited[0].at_most));
     assert_eq!(of(&held, named).map(|held| held.at_most), Some(None));
     assert!(of(&held, other).and_then(|held| held.at_most) > Some(limited[0].at_most));
-    // A second call a moment later moves no limit: the first one counts.
+    // A second call a moment later changes no limit: the first one counts.
     clock.pass(INSTANT);
     assert_eq!(limit(None, worker).await, []);
     let all = limit(None, HeldBy::Commands(&[short, lowered, named, other])).await;

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::{Lease, Store};
 
-/// Long enough for every case to end first.
+/// Duration that outlasts every case.
 pub(super) const LONG: Duration = Duration::from_secs(24 * 3600);
 
 pub async fn a_free_name_is_taken_and_read_back(store: Arc<dyn Store>) {
@@ -37,7 +37,7 @@ pub async fn a_lease_that_is_over_is_free_and_begins_an_epoch(store: Arc<dyn Sto
     assert_eq!(store.live("").await.expect("a list"), []);
     let next = take(&*store, "tailer", "b", Duration::ZERO).await;
     assert_eq!((over.epoch, next.epoch), (1, 2));
-    // Its last holder begins one too: in between it was free.
+    // The previous holder starts a new epoch too, because the name was free in between.
     assert_eq!(take(&*store, "tailer", "b", LONG).await.epoch, 3);
 }
 
@@ -144,7 +144,7 @@ pub async fn concurrent_acquires_have_one_winner(store: Arc<dyn Store>) {
     assert_eq!(won, 1);
 }
 
-/// Takes a lease that has to be free.
+/// Acquires a lease that must be free.
 pub(super) async fn take(store: &dyn Store, name: &str, holder: &str, ttl: Duration) -> Lease {
     let taken = store.acquire(name, holder, ttl).await.expect("an answer");
     taken.expect("a free name")

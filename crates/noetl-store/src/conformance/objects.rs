@@ -1,4 +1,4 @@
-//! Cases about objects and modules.
+//! Cases about objects and plugin modules.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Cases about the outbox, for stores that were opened with it on.
+//! Cases about the outbox, for stores that were opened with it enabled.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -94,7 +94,8 @@ pub async fn a_claim_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store
     for row in &small {
         store.mark_failed(row.id, "again", Duration::ZERO).await.expect("an answer");
     }
-    // So much that several databases may share it, and a row of more bytes and fewer characters.
+    // A limit that several databases can share, and a row with more bytes but fewer characters than
+    // it.
     let bytes = 100 * small.iter().map(|row| row.payload.len()).sum::<usize>();
     write(&*store, story.then(vec![said(&"\u{1F980}".repeat(bytes / 4 + 1))])).await;
     let within = async |bytes| store.claim_within(1000, bytes).await.expect("a claim");
@@ -110,7 +111,7 @@ pub async fn a_published_row_is_published_once_and_for_ever(store: Arc<dyn Store
     let rows = ids(&claim(&*store, 2).await);
     let (published, failed) = (rows[0], rows[1]);
     assert!(store.mark_failed(failed, "no", Duration::ZERO).await.expect("an answer"));
-    // From any other state: claimed, failed, and never claimed.
+    // Rows in every other state: claimed, failed, and never claimed.
     let named = [published, published, failed, failed + 1, 999_999];
     for expected in [3, 0] {
         assert_eq!(store.mark_published(&named).await.expect("a count"), expected);

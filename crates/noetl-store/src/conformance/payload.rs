@@ -1,4 +1,4 @@
-//! Cases about what a row can hold.
+//! Cases about the values that a row can contain.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use serde_json::json;
 use super::story::{Story, called, claimed, entered, log, said, write};
 use crate::{NewEntry, Store};
 
-/// What databases trip over: quotes, wide and combining characters, controls, nothing.
+/// Texts that are difficult for databases: quotes, wide and combining characters, control
+/// characters, and the empty text.
 const TEXTS: [&str; 5] = [
     "it's \"quoted\" -- ; drop table event",
     "žluťoučký 日本語 \u{1F680} e\u{301}",
@@ -18,7 +19,7 @@ const TEXTS: [&str; 5] = [
     "",
 ];
 
-/// The years 1 and 9999: as far as every database and every reader of a time goes.
+/// The years 1 and 9999: the range that every database and every parser of times supports.
 const FIRST_MICROS: i64 = -62_135_596_800_000_000;
 const LAST_MICROS: i64 = 253_402_300_799_999_999;
 
@@ -75,7 +76,7 @@ async fn catalog_text(store: &dyn Store, tenant: &Tenant, id: i64, text: &str) {
     assert_eq!(listed.expect("a list"), [entry]);
 }
 
-/// In values, that is: names and messages cannot hold one in every database.
+/// Checks values only: names and messages cannot contain NUL in every database.
 pub async fn a_nul_in_a_value_survives(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;

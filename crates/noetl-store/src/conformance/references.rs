@@ -1,4 +1,4 @@
-//! Cases about references to content, and content in the same store.
+//! Cases about blob references, with blobs in the same store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +64,8 @@ pub async fn content_is_free_when_its_last_reference_is_dropped(store: Arc<dyn S
     assert_eq!(store.unreferenced(&[]).await.expect("an answer"), []);
 }
 
-/// A collection found the content free; a reference that is committed after that look and before
-/// the removal keeps it, where both are in one database.
+/// Checks that a reference committed between a collection's listing and its removal retains the
+/// blob, if both are in one database.
 pub async fn content_referred_to_after_the_look_stays(store: Arc<dyn Store>) {
     let blob = store.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
     let seen = store.blobs(None, 1).await.expect("a page").blobs[0].written_at;

@@ -1,4 +1,4 @@
-//! Cases about results. Long ago and far ahead stand for expired and not.
+//! Cases about results. Expired ones have times in the distant past, others in the distant future.
 
 use std::sync::Arc;
 

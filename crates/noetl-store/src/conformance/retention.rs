@@ -1,5 +1,5 @@
-//! Cases about retention. Stories happen in 2024, which every clock a store goes by is well past;
-//! far ahead stands for what is recent.
+//! Cases about retention. Stories happen in 2024, which is in the past for every store's clock;
+//! times in the distant future represent recent rows.
 
 use std::sync::Arc;
 
@@ -49,14 +49,14 @@ pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Sto
     assert_eq!(store.tenant_of(gone.id()).await.expect("a read"), None);
     assert_eq!(store.command(gone.command_at(3)).await.expect("a read"), None);
     assert_eq!(read_all(&*store, &gone).await, nothing());
-    // What others may use stays, and so does all of the execution that has not ended.
+    // Shared entries stay, and so does all data of the execution that has not ended.
     let shared = store.keychain_entry(&gone.tenant, "10/shared").await.expect("a read");
     assert!(shared.is_some());
     assert_eq!(read_all(&*store, &stays).await, before);
     assert_eq!(log(&*store, stays.id()).await.len(), 4);
     assert!(store.command(stays.command_at(3)).await.expect("a read").is_some());
     assert_eq!(listed(&*store, &gone.tenant).await, 1);
-    // There is nothing left to do.
+    // A second purge removes nothing.
     assert_eq!(purge(&*store, &days_of_executions()).await.removed, Removed::default());
 }
 
@@ -71,7 +71,7 @@ pub async fn an_unfinished_execution_stays_whatever_its_age(store: Arc<dyn Store
     assert_eq!(reasons(&report), ["1 execution is unfinished"]);
     assert!(report.kept[0].partition.starts_with("event_"), "{}", report.kept[0].partition);
     assert_eq!(log(&*store, story.id()).await.len(), 5);
-    // It goes on.
+    // The execution continues.
     write(&*store, story.then(vec![done()])).await;
 }
 
@@ -79,7 +79,7 @@ pub async fn an_execution_with_a_recent_event_stays(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;
-    // A report that comes long after the end is of use to somebody.
+    // A late report starts the window again.
     story.row.updated_at = FAR_AHEAD;
     write(&*store, story.then(vec![said("late")])).await;
     let report = purge(&*store, &days_of_executions()).await;
@@ -140,7 +140,7 @@ pub async fn a_dry_run_changes_nothing_and_says_the_same(store: Arc<dyn Store>) 
     }
     let (story, command) = (Story::new(10), Story::new(10).command_at(3));
     let before = read_all(&*store, &story).await;
-    // Both by their own age and with their execution: what goes is counted once.
+    // Rows that are removed by their own age and with their execution are counted once.
     let policy = Policy { commands: shortest(), expired: true, ..days_of_executions() };
     let said = store.purge(&policy, true).await.expect("a report");
     assert_eq!(said.removed.executions, 2);
@@ -214,7 +214,7 @@ pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store
     assert_eq!(log(&*store, of).await, []);
     let again = purge(&*store, &days_of_executions()).await;
     assert_eq!((again.removed, again.dropped), (Removed::default(), Vec::new()));
-    // The row stays; what comes later has a place of its own.
+    // The row of the subscription stays, and its sequence numbers continue.
     let action = SubscriptionAction::Activate;
     store.transition(&tenant, id, from, action, stamp()).await.expect("an answer").expect("back");
     assert_eq!(log(&*store, of).await[0].seq, Seq(4));
@@ -247,7 +247,7 @@ pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc
     assert_eq!(store.newest_id().await.expect("a read"), newest, "it never goes back");
     let late = commit(&*store, story.then(vec![said("late")])).await;
     assert_eq!(late, Committed::Conflict { found: Seq::START });
-    // The id is free, as if there had never been such an execution.
+    // The ID can be used again, as if the execution had never existed.
     let mut again = Story::new(10);
     write(&*store, again.then(vec![started()])).await;
     assert_eq!(log(&*store, again.id()).await.len(), 1);
@@ -264,7 +264,7 @@ pub async fn events_of_what_is_gone_still_go_out(store: Arc<dyn Store>) {
 }
 
 pub async fn many_executions_and_long_logs_go_in_one_purge(store: Arc<dyn Store>) {
-    // More than one page of executions and one portion of rows hold.
+    // More executions than one page and more rows than one batch contain.
     let mut long = Story::new(1);
     write(&*store, long.start()).await;
     for _ in 0..5 {
@@ -286,8 +286,7 @@ pub async fn many_executions_and_long_logs_go_in_one_purge(store: Arc<dyn Store>
     assert_eq!(listed(&*store, &last.tenant).await, 1);
 }
 
-/// Executions go after a day; nothing else goes.
-/// Removes every execution that ended, whenever that was.
+/// Removes every execution that has ended, whenever it ended.
 pub(super) async fn purge_everything_finished(store: &dyn Store) {
     let report = purge(store, &days_of_executions()).await;
     assert!(report.removed.executions > 0);
@@ -297,7 +296,7 @@ pub(super) fn days_of_executions() -> Policy {
     Policy { executions: Window::days("days", 1).expect("in range"), ..Policy::KEEP }
 }
 
-/// The shortest window there is.
+/// Returns the shortest possible window.
 pub(super) fn shortest() -> Window {
     Window::minutes("minutes", 1).expect("in range")
 }
@@ -315,7 +314,7 @@ fn reasons(report: &Report) -> Vec<&str> {
     report.kept.iter().map(|kept| kept.reason.as_str()).collect()
 }
 
-/// Starts an execution and gives it a row in every table that has rows of executions.
+/// Starts an execution and adds a row to every table with rows of executions.
 async fn furnish(store: &dyn Store, story: &mut Story) {
     let (tenant, id) = (story.tenant.clone(), story.id());
     write(store, Append { blobs: digests().to_vec(), ..story.start() }).await;
@@ -324,7 +323,7 @@ async fn furnish(store: &dyn Store, story: &mut Story) {
     for (of, aggregate) in snapshots(id) {
         store.save(&tenant, of, &aggregate, snapshot()).await.expect("kept");
     }
-    // Of another execution, whose id begins with the same digits.
+    // Snapshot of another execution, whose ID starts with the same digits.
     store
         .save(&tenant, "replay_state", &format!("execution/{id}0/a"), snapshot())
         .await
@@ -342,7 +341,8 @@ fn snapshots(id: ExecutionId) -> [(&'static str, String); 2] {
     [("engine_state", id.to_string()), ("replay_state", format!("execution/{id}/summary"))]
 }
 
-/// How many rows an execution has: snapshots, references, variables, results, secrets of its own.
+/// Returns the numbers of an execution's rows: snapshots, references, variables, results, and its
+/// own secrets.
 async fn read_all(store: &dyn Store, story: &Story) -> [usize; 5] {
     let (tenant, id) = (&story.tenant, story.id());
     let mut kept = 0;

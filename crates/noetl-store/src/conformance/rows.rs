@@ -1,4 +1,4 @@
-//! A log in the order of its event ids.
+//! Cases about reading an event log in order of event IDs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Append, Import, Store, Until};
 
 const NONE: [i64; 0] = [];
 
-/// Gives the events of an append these ids.
+/// Assigns these IDs to the events of an append.
 fn with_ids(mut append: Append, ids: &[i64]) -> Append {
     for (event, id) in append.events.iter_mut().zip(ids) {
         *event = Arc::new(Event { id: EventId::new(*id), ..Event::clone(event) });
@@ -21,7 +21,8 @@ fn with_ids(mut append: Append, ids: &[i64]) -> Append {
     append
 }
 
-/// A log whose ids go down, up and below zero: 10 000 001 to 10 000 003, 7, 20 000 000 and -5.
+/// Creates a log whose IDs go down, up, and below zero: 10,000,001 to 10,000,003, 7, 20,000,000,
+/// and -5.
 async fn out_of_order(store: &dyn Store) -> Story {
     let mut story = Story::new(10);
     write(store, story.start()).await;
@@ -75,8 +76,8 @@ pub async fn large_rows_come_in_pages_of_bytes(store: Arc<dyn Store>) {
         store.import(vec![large(event)]).await.expect("an answer");
     }
     let store = &*store;
-    // The first that fills the page is its last. Four are a little more
-    // than that, with what is around their texts.
+    // The first row that fills the page is its last. Four rows are a little more than a page, with
+    // the JSON around their texts.
     assert_eq!(ids(store, None, Until::End, 100).await, [1, 2, 3, 4]);
     assert_eq!(ids(store, Some(4), Until::End, 2).await, [5, 6]);
     assert_eq!(ids(store, Some(4), Until::End, 100).await, [5, 6, 7, 8]);
@@ -102,7 +103,7 @@ pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<
     for round in 0..60_i64 {
         let count = usize::try_from(round % 4 + 1).expect("a few");
         let append = story.then(vec![said("again"); count]);
-        // Every seventh comes with ids between those of rows long before it.
+        // Every seventh append has IDs between those of much earlier rows.
         let first = if round % 7 == 6 { 1100 + round * 5 } else { 2000 + round * 100 };
         let ids: Vec<i64> = (first..).step_by(7).take(count).collect();
         let after = places.last().map(|(id, _)| EventId::new(*id));
@@ -146,7 +147,7 @@ pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store
     assert_eq!(ids(store, None, until(10_000_001), 100).await, [-5, 7, 10_000_001]);
     assert_eq!(ids(store, Some(7), until(10_000_000), 100).await, NONE);
     assert_eq!(ids(store, Some(7), until(3), 100).await, NONE);
-    // Each event is a microsecond after the one that was recorded before it.
+    // Each event is one microsecond after the one recorded before it.
     let at = |place| Until::Time(Timestamp::from_micros(story.row.started_at.as_micros() + place));
     assert_eq!(ids(store, None, at(4), 100).await, [7, 10_000_001, 10_000_002, 10_000_003]);
     assert_eq!(ids(store, Some(7), at(4), 2).await, [10_000_001, 10_000_002]);
@@ -163,7 +164,7 @@ pub async fn bounds_at_the_ends_of_all_ids_and_times_are_no_trouble(store: Arc<d
     assert_eq!(ids(store, None, until(i64::MAX), usize::MAX).await.len(), 6);
     let at = |micros| Until::Time(Timestamp::from_micros(micros));
     assert_eq!(ids(store, None, at(i64::MIN), 100).await, NONE);
-    // The last moment a time has a text for.
+    // The last instant that has a text form.
     assert_eq!(ids(store, None, at(253_402_300_799_999_999), 100).await.len(), 6);
 }
 

@@ -129,7 +129,7 @@ pub async fn concurrent_registrations_of_a_runtime_make_one(store: Arc<dyn Store
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 }
 
-/// A runtime that says little.
+/// Returns a runtime with few properties.
 pub(super) fn runtime(id: i64, kind: RuntimeKind, name: &str) -> NewRuntime {
     NewRuntime {
         id: RuntimeId::new(id),

@@ -164,7 +164,7 @@ pub async fn concurrent_runners_agree_on_a_run(store: Arc<dyn Store>) {
     assert_eq!(answers.iter().filter(|(_, moved)| *moved).count(), 1);
 }
 
-/// A schedule that runs at this time.
+/// Returns a schedule that runs at this time.
 pub(super) fn schedule(id: i64, next: Option<i64>) -> NewSchedule {
     NewSchedule {
         id: ScheduleId::new(id),

@@ -1,4 +1,4 @@
-//! Cases about everything that is encrypted.
+//! Cases about the walk over encrypted texts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Cases about the audit of secrets.
+//! Cases about the audit log of secret uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub async fn uses_are_linked_in_the_order_they_were_recorded(store: Arc<dyn Stor
     assert_eq!(start, AuditChain { head: AuditHead::START, outside: 0 });
     let mut head = start.head;
     let mut expected = Vec::new();
-    // Later ones may have happened before, and texts may hold anything.
+    // Uses may be recorded out of order, and texts may contain anything.
     let odd =
         SecretUse {
             credential: "a:b\n\u{2028}ü".into(), notes: Some(String::new()), ..used(5, 7)
@@ -142,7 +142,7 @@ pub async fn a_purged_use_leaves_its_link(store: Arc<dyn Store>) {
     for (after, before) in after.iter().zip(&before).take(2) {
         assert_eq!((after.is_as_recorded(), &after.hash), (None, &before.hash));
     }
-    // The same id again is another use.
+    // The same ID is a new use after a purge.
     store.audit_secret(&tenant, used(1, 9)).await.expect("added");
     let links = store.audit_links(0, 10).await.expect("links");
     assert_eq!(

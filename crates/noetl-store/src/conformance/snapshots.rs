@@ -10,7 +10,7 @@ use crate::{Snapshot, Store};
 pub async fn a_snapshot_is_read_back_to_the_byte(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     assert_eq!(read(&*store, &tenant, "1").await, None);
-    // Neither the order of keys nor blanks nor the form of a number may change.
+    // Neither the order of keys nor whitespace nor the form of a number may change.
     let body = "{ \"b\": 1.50, \"a\" : [1e2, \"ä\\u0001\"] }";
     let meta = json!({"applied_count": 3, "routing_meta": null});
     let snapshot = Snapshot::new(-7, body.into(), meta);

@@ -1,4 +1,4 @@
-//! Executions that tests tell: a [`Story`] knows its log's place and makes the next append.
+//! Executions for tests: a [`Story`] tracks the end of its event log and creates the next append.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use serde_json::json;
 
 use crate::{Append, Committed, ExecutionRow, ExecutionStatus, Start, Store};
 
-/// Room for the events of one story between its execution id and the next.
+/// Number of event IDs reserved between the execution ID of one story and the next.
 const EVENTS_MAX: i64 = 1_000_000;
 
-/// One execution as its only writer sees it.
+/// An execution as its only writer sees it.
 #[derive(Debug, Clone)]
 pub struct Story {
     pub tenant: Tenant,
     pub key: u64,
-    /// Its row after the last append.
+    /// Execution row after the last append.
     pub row: ExecutionRow,
 }
 
 impl Story {
-    /// An execution that has not begun.
+    /// Creates an execution without events.
     pub fn new(id: i64) -> Self {
         let started_at = Timestamp::from_micros(1_704_067_200_000_000 + id);
         Self {
             tenant: Tenant::default(),
-            // The largest keys have no signed form, which a store must not trip over.
+            // The largest keys have no signed form, which a store must handle.
             key: u64::MAX - id.unsigned_abs(),
             row: ExecutionRow {
                 id: ExecutionId::new(id),
@@ -52,7 +52,7 @@ impl Story {
         }
     }
 
-    /// The same for another tenant.
+    /// Sets the tenant of the execution.
     #[must_use]
     pub fn of(mut self, tenant: &str) -> Self {
         self.tenant = Tenant::new(tenant);
@@ -63,18 +63,19 @@ impl Story {
         self.row.id
     }
 
-    /// The id its event at this place has.
+    /// Returns the ID of the event with this sequence number.
     pub fn event_at(&self, place: u64) -> EventId {
         let place = i64::try_from(place).expect("a short story");
         EventId::new(self.row.id.get() * EVENTS_MAX + place)
     }
 
-    /// The command its event at this place issues.
+    /// Returns the command that the event with this sequence number issues.
     pub fn command_at(&self, place: u64) -> CommandId {
         self.event_at(place).into()
     }
 
-    /// The first append: started, a step entered, its command issued at place 3.
+    /// Returns the first append: the start, a step entry, and its command, issued at sequence
+    /// number 3.
     pub fn start(&mut self) -> Append {
         self.row.current_step = Some(Arc::from("a"));
         self.row.steps_entered += 1;
@@ -82,7 +83,7 @@ impl Story {
         self.then(vec![started(), entered("a"), issued("a")])
     }
 
-    /// The append that adds these facts, and ends the execution when one of them does.
+    /// Returns the append that adds these facts. Ends the execution if one of them does.
     pub fn then(&mut self, facts: Vec<Fact>) -> Append {
         let expected = self.row.version;
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
@@ -131,19 +132,19 @@ impl Story {
     }
 }
 
-/// Commits one append and returns what became of it.
+/// Commits one append and returns its outcome.
 pub async fn commit(store: &dyn Store, append: Append) -> Committed {
     let outcomes = store.commit(vec![append]).await.expect("a commit");
     assert_eq!(outcomes.len(), 1, "one outcome for one item");
     outcomes[0]
 }
 
-/// Commits one append that has to be written.
+/// Commits one append that must succeed.
 pub async fn write(store: &dyn Store, append: Append) {
     assert_eq!(commit(store, append).await, Committed::Appended);
 }
 
-/// The whole log of an execution.
+/// Returns the whole event log of an execution.
 pub async fn log(store: &dyn Store, id: ExecutionId) -> Vec<Event> {
     let log = store.read(id, Seq::START, usize::MAX).await;
     log.expect("a readable log")
@@ -170,7 +171,7 @@ pub fn started() -> Fact {
     }))
 }
 
-/// A step was entered.
+/// Returns the fact that a step was entered.
 pub fn entered(step: &str) -> Fact {
     Fact::StepEntered {
         step: Arc::from(step),
@@ -181,17 +182,17 @@ pub fn entered(step: &str) -> Fact {
     }
 }
 
-/// A command was issued.
+/// Returns the fact that a command was issued.
 pub fn issued(step: &str) -> Fact {
     issued_for(step, None)
 }
 
-/// A command was issued for a pool.
+/// Returns the fact that a command was issued for a pool.
 pub fn issued_for(step: &str, pool: Option<&str>) -> Fact {
     Fact::CommandIssued(Arc::new(Issued { pool: pool.map(Arc::from), ..work(step) }))
 }
 
-/// A command was issued whose tool has no limit.
+/// Returns the fact that a command was issued whose tool has no timeout.
 pub fn unlimited(step: &str) -> Fact {
     Fact::CommandIssued(Arc::new(Issued { timeout_ms: None, ..work(step) }))
 }
@@ -213,7 +214,7 @@ fn work(step: &str) -> Issued {
     }
 }
 
-/// A worker took a command.
+/// Returns the fact that a worker claimed a command.
 pub fn claimed(command: CommandId, worker: &str) -> Fact {
     Fact::CommandClaimed { command, step: Arc::from("a"), worker: Arc::from(worker) }
 }
@@ -226,27 +227,27 @@ pub fn called(command: CommandId, data: Value) -> Fact {
     Fact::CallDone { command, step: Arc::from("a"), data, reference: None, run: None }
 }
 
-/// A command ended well.
+/// Returns the fact that a command succeeded.
 pub fn completed(command: CommandId) -> Fact {
     Fact::CommandCompleted { command, step: Arc::from("a"), item: None }
 }
 
-/// A command ended badly.
+/// Returns the fact that a command failed.
 pub fn failed(command: CommandId) -> Fact {
     Fact::CommandFailed { command, step: Arc::from("a"), failure: failure(), item: None }
 }
 
-/// A command's lease ended.
+/// Returns the fact that a command's lease expired.
 pub fn expired(command: CommandId) -> Fact {
     Fact::CommandExpired { command, step: Arc::from("a"), reason: "the worker went away".into() }
 }
 
-/// A command was stopped.
+/// Returns the fact that a command was cancelled.
 pub fn stopped(command: CommandId) -> Fact {
     Fact::CommandCancelled { command, step: Arc::from("a") }
 }
 
-/// A worker said something.
+/// Returns a report of a worker.
 pub fn said(text: &str) -> Fact {
     Fact::Reported(Box::new(Reported {
         event_type: "progress".into(),
@@ -260,7 +261,7 @@ pub fn said(text: &str) -> Fact {
     }))
 }
 
-/// A worker said something under an id that the server replaced.
+/// Returns a report of a worker whose ID the server replaced.
 pub fn said_as(key: i64) -> Fact {
     match said("under another id") {
         Fact::Reported(reported) => {
@@ -270,7 +271,7 @@ pub fn said_as(key: i64) -> Fact {
     }
 }
 
-/// A report with every column that a report can have.
+/// Returns a report with every column that a report can have.
 pub fn said_with_columns() -> Fact {
     match said("with columns") {
         Fact::Reported(mut reported) => {
@@ -293,7 +294,7 @@ pub fn said_with_columns() -> Fact {
     }
 }
 
-/// A row that came from elsewhere, with everything such a row can have.
+/// Returns an imported row with every column that such a row can have.
 pub fn imported() -> Fact {
     Fact::Imported(Box::new(Imported {
         event_type: Some("action_completed".into()),
@@ -313,17 +314,17 @@ pub fn imported() -> Fact {
     }))
 }
 
-/// The execution ended well.
+/// Returns the fact that the execution succeeded.
 pub fn done() -> Fact {
     Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None }
 }
 
-/// A failure with everything a failure can have.
+/// Returns a failure with every field that a failure can have.
 pub fn failure() -> Failure {
     Failure::new(FailureKind::Timeout, "took longer than 5 s").with_details(json!({"pid": 7}))
 }
 
-/// One of each fact that ends nothing, for a command that was issued before.
+/// Returns one of each fact that does not end the execution, for a command issued before.
 pub fn every_fact(command: CommandId) -> Vec<Fact> {
     let step: Arc<str> = Arc::from("a");
     vec![
@@ -366,7 +367,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
     ]
 }
 
-/// One of each fact that ends an execution.
+/// Returns one of each fact that ends an execution.
 pub fn every_end() -> Vec<Fact> {
     vec![
         done(),

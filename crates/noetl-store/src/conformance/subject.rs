@@ -1,23 +1,23 @@
-//! What a case runs on.
+//! The store that a case runs on.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use crate::{OutboxOptions, Store};
 
-/// The store a case runs on, with what has to outlive it.
+/// The store that a case runs on, with a value that must outlive it.
 pub struct Subject {
     store: Arc<dyn Store>,
     _kept: Box<dyn Any + Send>,
 }
 
 impl Subject {
-    /// A store that needs nothing else.
+    /// Wraps a store that needs nothing else.
     pub fn new(store: impl Store + 'static) -> Self {
         Self::keeping(store, ())
     }
 
-    /// A store and what it lives in, a temporary directory say.
+    /// Wraps a store and a value that must outlive it, such as a temporary directory.
     pub fn keeping(store: impl Store + 'static, kept: impl Any + Send) -> Self {
         Self { store: Arc::new(store), _kept: Box::new(kept) }
     }
@@ -27,7 +27,7 @@ impl Subject {
     }
 }
 
-/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
+/// Returns the outbox options that the cases expect: enabled, with claims that outlast every case.
 pub fn outbox_on() -> OutboxOptions {
     OutboxOptions { is_on: true, ..OutboxOptions::default() }
 }

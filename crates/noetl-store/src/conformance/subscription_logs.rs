@@ -17,7 +17,7 @@ pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>)
     let tenant = Tenant::new("acme");
     let first = new(1, "sub/a");
     register(&*store, &tenant, first.clone()).await;
-    // Neither a second registration nor a move that is not made says anything.
+    // Neither a second registration nor a rejected transition adds an event.
     register(&*store, &tenant, new(2, "sub/a")).await;
     assert_eq!(act(&*store, &tenant, 1, Active, Pause).await, None);
     assert_eq!(act(&*store, &tenant, 1, Registered, Pause).await, None);
@@ -44,7 +44,7 @@ pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>)
     let found = store.find_event(ExecutionId::new(1), told[2].id).await.expect("a look");
     assert_eq!(found, Some(Seq(3)));
     assert!(store.newest_id().await.expect("a read") >= Some(told[4].id));
-    // It is no execution.
+    // A subscription is not an execution.
     assert_eq!(store.execution(&tenant, ExecutionId::new(1)).await.expect("a read"), None);
     let filter = ExecutionFilter { limit: 10, ..ExecutionFilter::default() };
     assert_eq!(store.executions(&tenant, &filter).await.expect("a list"), []);

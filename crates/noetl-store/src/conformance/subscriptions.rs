@@ -130,7 +130,7 @@ pub async fn a_replaced_subscription_stays_deactivated(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     register(&*store, &tenant, new(1, "sub/a")).await;
     act(&*store, &tenant, 1, Registered, Deactivate).await.expect("deactivated");
-    // Alone, it may come back.
+    // Without a rival, a deactivated subscription can be activated again.
     act(&*store, &tenant, 1, Deactivated, Activate).await.expect("active");
     act(&*store, &tenant, 1, Active, Deactivate).await.expect("deactivated");
     register(&*store, &tenant, new(2, "sub/a")).await;
@@ -210,10 +210,10 @@ pub async fn concurrent_reservations_have_one_winner(store: Arc<dyn Store>) {
     assert!(answers.iter().all(|(_, winner)| *winner == answers[0].1), "{answers:?}");
 }
 
-/// When subscriptions of cases do what they do: in 2024, as stories.
+/// Time of the subscriptions' events: in 2024, like that of stories.
 const AT: Timestamp = Timestamp::from_millis(1_704_067_200_000);
 
-/// A stamp nobody else has.
+/// Returns a unique stamp.
 pub(crate) fn stamp() -> Stamp {
     static LAST: AtomicI64 = AtomicI64::new(1_000_000);
     let number = LAST.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! The smaller suites: places for content alone, and time going by.
+//! Smaller suites: blob stores alone, and the passage of time.
 
-/// The cases about places for content alone.
+/// Cases about blob stores alone.
 ///
-/// `blobs_suite!(name, make)` makes one test of every case in a module of this name; `make` answers
-/// with a fresh place and what has to outlive it. `blobs_suite!(together name, start)` makes one
-/// test of all cases, for a place behind a service that is dear to start: `start` answers with what
-/// makes fresh places by `fresh`, or with nothing when the test is to be left out.
+/// `blobs_suite!(name, make)` creates one test of every case in a module of this name; `make`
+/// returns a fresh blob store and a value that must outlive it. `blobs_suite!(together name,
+/// start)` creates one test of all cases, for a blob store behind a service that is expensive to
+/// start: `start` returns a value whose `fresh` creates blob stores, or `None` to skip the test.
 #[macro_export]
 macro_rules! blobs_suite {
     (@list $($how:tt)*) => {
@@ -59,8 +59,8 @@ macro_rules! blobs_suite {
     };
 }
 
-/// Makes one test of every case about time going by, in a module of this name, each with a
-/// [`Subject`](crate::conformance::Subject) made for a clock of its own.
+/// Creates one test of every case about the passage of time, in a module of this name, each with a
+/// [`Subject`](crate::conformance::Subject) that has its own clock.
 #[macro_export]
 macro_rules! lapse_suite {
     ($name:ident, $make:expr) => {
@@ -93,7 +93,7 @@ macro_rules! lapse_suite {
     };
 }
 
-/// The list behind [`lapse_suite!`].
+/// List of cases behind [`lapse_suite!`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! lapse_cases {

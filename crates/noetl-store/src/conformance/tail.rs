@@ -1,4 +1,4 @@
-//! Cases about the order of commits.
+//! Cases about commit order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ pub async fn positions_go_on_after_a_purge(store: Arc<dyn Store>) {
     assert!(rows[0].position > before.newest);
 }
 
-/// The one lane that something is in.
+/// Returns the only lane that contains rows.
 async fn used(store: &dyn Store) -> Lane {
     let lanes = store.lanes().await.expect("lanes");
     let used: Vec<Lane> = lanes.into_iter().filter(|lane| lane.newest > 0).collect();
@@ -161,7 +161,7 @@ async fn used(store: &dyn Store) -> Lane {
     used[0]
 }
 
-/// A whole lane, in pages of this many rows.
+/// Reads a whole lane in pages of `limit` rows.
 async fn follow(store: &dyn Store, lane: Lane, limit: usize) -> Vec<TailRow> {
     let mut rows: Vec<TailRow> = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Cases about tokens.
+//! Cases about access tokens.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Cases about variables. Long ago and far ahead stand for expired and not.
+//! Cases about variables. Expired ones have times in the distant past, others in the distant
+//! future.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! One random history for two stores, and every read of both compared.
+//! Applies one random history to two stores and compares every read of both.
 //!
-//! The history is a function of its seed. It holds what journals do (starts, claims, ends, late
-//! reports) and what goes wrong around them (conflicts, repeats, taken ids, several items for one
-//! execution in a batch), in batches of random size. Between batches go random calls of everything
-//! else a store does.
+//! The history is a function of its seed. It contains the operations of journals (starts, claims,
+//! completions, late reports) and their failures (conflicts, repeats, IDs in use, several items for
+//! one execution in a batch), in batches of random size. Between batches, it makes random calls to
+//! all other parts of a store.
 
 mod registry;
 mod traffic;
@@ -25,7 +25,7 @@ use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store, Until};
 const TENANTS: [&str; 3] = ["default", "acme", "Default"];
 const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
 
-/// Feeds the history of `seed` to both stores and fails, naming the seed, where they differ.
+/// Applies the history of `seed` to both stores. Panics with the seed if they differ.
 pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc<dyn Store>) {
     let mut history = History { random: Random(seed), stories: Vec::new(), entries: 0 };
     let mut traffic = Traffic::default();
@@ -103,7 +103,7 @@ impl History {
         let story = &mut self.stories[index];
         match chance {
             0 => {
-                // Decided on a log that somebody else moved.
+                // The append was decided on a log to which another process has appended.
                 let mut late = story.clone();
                 late.row.version = Seq(late.row.version.0.saturating_sub(1).max(1));
                 late.then(facts)
@@ -130,7 +130,7 @@ impl History {
         append
     }
 
-    /// One to three facts about any command of the story, issued or not.
+    /// Returns one to three facts about any command of the story, issued or not.
     fn facts(&mut self, index: usize) -> Vec<Fact> {
         let count = 1 + self.random.below(3);
         let version = self.stories[index].row.version.0;
@@ -250,8 +250,8 @@ impl History {
     }
 }
 
-/// Rows of a story after its first. An adopted database writes their JSON in a way of its own, so
-/// that is compared as what it says.
+/// Returns the rows of a story after its first. An adopted database formats their JSON differently,
+/// so the JSON is compared by value.
 async fn rows(
     store: &dyn Store,
     story: &Story,

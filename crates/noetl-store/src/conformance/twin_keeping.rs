@@ -1,10 +1,9 @@
-//! One random history of secrets, variables, results, objects and content for two stores that
-//! share a clock, every answer and every read compared.
+//! Applies one random history of secrets, variables, results, objects, and blobs to two stores that
+//! share a clock, and compares every result and every read.
 //!
-//! The history is a function of its seed. It falls into chapters that stay with a few names of one
-//! kind of thing, so that calls meet each other; the clock moves by small steps or not at all, so
-//! that what expires does so right before, at and after a call. Reads are compared after each
-//! chapter.
+//! The history is a function of its seed. It consists of chapters that use a few names of one kind
+//! of object, so that calls affect one another. The clock moves by small steps or not at all, so
+//! that objects expire right before, at, and after a call. Reads are compared after each chapter.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,15 +27,15 @@ const TENANTS: [&str; 3] = ["default", "acme", "Default"];
 const NAMES: [&str; 6] = ["a", "A", "a/b", "ä", "a_%", ""];
 const EXECUTIONS: [i64; 3] = [10, 11, 12];
 
-/// Long enough for several calls about the same thing, short enough that a difference is read
-/// before something covers it.
+/// Number of calls in a chapter: enough for several calls about one object, and few enough that a
+/// later call does not hide a difference before it is read.
 const CHAPTER_STEPS: usize = 25;
 
-/// What a chapter can be about, as calls that [`History::step`] makes.
+/// Subjects of a chapter, as ranges of the calls that [`History::step`] makes.
 const SUBJECTS: [[usize; 2]; 7] = [[0, 0], [1, 2], [3, 3], [4, 5], [6, 7], [8, 8], [9, 9]];
 
-/// Feeds the history of `seed` to both stores, whose clock is `clock`, and fails, naming the seed,
-/// where they differ.
+/// Applies the history of `seed` to both stores, whose clock is `clock`. Panics with the seed if
+/// they differ.
 pub async fn compare(
     seed: u64,
     chapters: usize,
@@ -64,8 +63,8 @@ struct Twins {
     right: Arc<dyn Store>,
 }
 
-/// The answers of both to one call, which have to be the same. Errors differ in what their driver
-/// says, so only that both failed is compared.
+/// Calls both stores and compares the results. Error messages depend on the driver, so only the
+/// fact that both failed is compared.
 macro_rules! both {
     ($twins:expr, $place:expr, $store:ident => $call:expr) => {{
         let $store = &$twins.left;
@@ -87,7 +86,7 @@ struct History {
     chapter: Chapter,
 }
 
-/// What the next calls are about.
+/// Subject of the next calls.
 #[derive(Default)]
 struct Chapter {
     subject: [usize; 2],
@@ -142,7 +141,7 @@ impl History {
                 0 => drop(both!(twins, place, s => s.delete_variable(&tenant, execution, name))),
                 1 => drop(both!(twins, place, s => s.delete_variables(&tenant, execution))),
                 2 => {
-                    // Which ones a small limit takes is not said, and not seen either.
+                    // With a small limit, the contract does not define which variables are purged.
                     let _ = both!(twins, place, s => s.purge_variables(100));
                 }
                 _ => drop(both!(twins, place, s => s.read_variable(&tenant, execution, name))),

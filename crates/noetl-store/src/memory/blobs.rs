@@ -1,4 +1,4 @@
-//! Content in memory, and the references to it.
+//! [`Blobs`] and [`BlobRefs`] of the in-memory store.
 
 use std::ops::Bound;
 
@@ -56,8 +56,8 @@ impl Blobs for MemoryStore {
     }
 }
 
-/// The time of a writing after one at `known`: a clock that stands still or goes back must not
-/// make the two look the same.
+/// Returns the time of a write after one at `known`. Always later than `known`, even if the clock
+/// stands still or goes back, so that the two writes differ.
 fn later(now: Timestamp, known: Option<Timestamp>) -> Timestamp {
     let next = known.map(|known| Timestamp::from_micros(known.as_micros().saturating_add(1)));
     next.map_or(now, |next| next.max(now))

@@ -1,4 +1,4 @@
-//! The catalog in memory.
+//! [`Catalog`] of the in-memory store.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Credentials in memory.
+//! [`Credentials`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};

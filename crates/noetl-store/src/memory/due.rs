@@ -1,4 +1,4 @@
-//! Due rows in memory.
+//! [`Due`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
 use super::MemoryStore;
 use crate::{Due, DueRow, NewDue, StoreError};
 
-/// Every row that waits.
+/// Undelivered timers, by ID.
 #[derive(Debug, Default)]
 pub(super) struct DueTable(BTreeMap<DueId, Waiting>);
 
@@ -29,12 +29,12 @@ impl DueTable {
         });
     }
 
-    /// Whether a row this execution sent still waits.
+    /// Returns `true` if a timer that this execution sent is undelivered.
     pub(super) fn has_of(&self, execution: ExecutionId) -> bool {
         self.0.values().any(|waiting| waiting.row.execution == execution)
     }
 
-    /// Removes rows; how many there were.
+    /// Removes timers and returns the number removed.
     pub(super) fn remove(&mut self, ids: &[DueId]) -> usize {
         ids.iter().filter(|id| self.0.remove(id).is_some()).count()
     }

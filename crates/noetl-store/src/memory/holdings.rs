@@ -1,4 +1,4 @@
-//! Leases of commands that workers elsewhere hold.
+//! [`Holdings`] of the in-memory store.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::holdings::{HeldBy, HeldCommand, HeldLimit, Holding, SILENCE_MAX};
 use crate::{CommandRow, Holdings, StoreError};
 
 impl State {
-    /// Whether an execution is of this tenant, or any is meant.
+    /// Returns `true` if an execution belongs to this tenant, or if `tenant` is `None`.
     pub(super) fn is_of(&self, execution: ExecutionId, tenant: Option<&Tenant>) -> bool {
         let of = || self.executions.get(&execution).map(|known| &known.tenant);
         tenant.is_none_or(|tenant| of() == Some(tenant))
     }
 
-    /// The commands with a lease that a worker has, and whether it has begun with each.
+    /// Returns the commands that a worker holds under a lease, and whether it has started each.
     fn held_by(&self, scope: Option<&Tenant>, worker: &str) -> Vec<(CommandId, bool)> {
         let rows = self.holdings.keys().filter_map(|id| self.commands.get(id));
         let held = rows.filter(|row| {

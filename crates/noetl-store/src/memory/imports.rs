@@ -1,4 +1,4 @@
-//! Rows from elsewhere.
+//! [`Imports`] of the in-memory store.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What the memory store keeps beside the executions.
+//! Auxiliary data of the in-memory store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{
     SecretUse, Token, Variable,
 };
 
-/// Everything there is, by the keys the traits name.
+/// Tables of auxiliary data, by the keys that the traits use.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) credentials: BTreeMap<(Tenant, String), Credential>,
@@ -17,7 +17,7 @@ pub(super) struct Kept {
     /// Secrets of the installation, by name.
     pub(super) settings: BTreeMap<String, Sealed>,
     pub(super) audit: BTreeMap<AuditId, (Tenant, SecretUse)>,
-    /// Links of uses, in their order; they outlive what they are of.
+    /// Links of the audit chain, in order; they outlive their uses.
     pub(super) links: Vec<(AuditLink, AuditId)>,
     pub(super) tokens: BTreeMap<String, Token>,
     pub(super) grants: BTreeMap<String, Grant>,
@@ -29,12 +29,13 @@ pub(super) struct Kept {
     pub(super) references: BTreeSet<(ExecutionId, Digest)>,
 }
 
-/// Whether something that expires then has expired now.
+/// Returns `true` if an expiration time is at or before `now`.
 pub(super) fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|at| at <= now)
 }
 
-/// Removes up to `limit` entries that `goes` gives a rank to, lowest rank first, and counts them.
+/// Removes up to `limit` entries for which `goes` returns a rank, lowest rank first, and returns
+/// their number.
 pub(super) fn purge<K: Ord + Clone, V>(
     entries: &mut BTreeMap<K, V>,
     limit: usize,

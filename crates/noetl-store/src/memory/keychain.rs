@@ -1,4 +1,4 @@
-//! The keychain in memory.
+//! [`Keychain`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;

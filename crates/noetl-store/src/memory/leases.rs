@@ -1,4 +1,4 @@
-//! Leases and cursors in memory.
+//! [`Leases`] and [`Cursors`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::MemoryStore;
 use crate::leases::number_to_take;
 use crate::{Advanced, Cursors, Lease, Leases, StoreError};
 
-/// Every lease there ever was, live or over, and every cursor.
+/// All leases, live or expired, and all cursors.
 #[derive(Debug, Default)]
 pub(super) struct LeaseTable {
     leases: BTreeMap<String, Lease>,
@@ -38,7 +38,7 @@ impl LeaseTable {
         Some(lease)
     }
 
-    /// The present row of a holding that is live.
+    /// Returns the row of a lease if it is live and in the same epoch.
     fn held(&mut self, lease: &Lease, now: Timestamp) -> Option<&mut Lease> {
         let known = self.leases.get_mut(&lease.name)?;
         (known.is_live(now) && known.is_same(lease)).then_some(known)

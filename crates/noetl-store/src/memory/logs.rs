@@ -1,4 +1,4 @@
-//! Lines in memory.
+//! [`Logs`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::logs::{
     EXECUTION_BYTES_MAX, KeptLines, LogGap, LogLine, LogQuery, Logs, NewLine, PassedOver,
 };
 
-/// The lines of one execution.
+/// The step logs of one execution.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     last: u64,

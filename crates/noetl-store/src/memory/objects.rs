@@ -1,4 +1,4 @@
-//! Objects and modules in memory.
+//! [`Objects`] and [`Plugins`] of the in-memory store.
 
 use async_trait::async_trait;
 

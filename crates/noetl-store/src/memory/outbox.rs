@@ -1,4 +1,4 @@
-//! The outbox in memory.
+//! [`Outbox`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::MemoryStore;
 use crate::outbox::{CODEC, Envelope, cut, subject};
 use crate::{Outbox, OutboxOptions, OutboxRow, StoreError};
 
-/// Every row that was not purged.
+/// All rows that were not purged.
 #[derive(Debug, Default)]
 pub(super) struct OutboxTable {
     pub(super) options: OutboxOptions,
     rows: BTreeMap<i64, Outgoing>,
-    /// The largest id ever given; ids are not used again.
+    /// Largest ID assigned so far; IDs are not reused.
     last: i64,
     events: HashSet<(ExecutionId, EventId)>,
 }
@@ -29,7 +29,7 @@ struct Outgoing {
 
 #[derive(Debug)]
 enum Status {
-    /// Waits, or failed, until this time.
+    /// Pending, or failed, until this time.
     Waits(Timestamp),
     /// Claimed at this time.
     InFlight(Timestamp),
@@ -48,7 +48,7 @@ impl Outgoing {
 }
 
 impl OutboxTable {
-    /// Adds the events of one append. An event that is in the log twice goes out once.
+    /// Adds the events of one append. An event that is in the log twice is published once.
     pub(super) fn add(
         &mut self,
         (tenant, catalog): (&Tenant, CatalogId),
@@ -84,7 +84,8 @@ impl OutboxTable {
         }
     }
 
-    /// Removes what was published at `until` or earlier. How many; a dry run only counts.
+    /// Removes rows that were published at or before `until` and returns their number. A dry run
+    /// only counts them.
     pub(super) fn purge(&mut self, until: Timestamp, dry_run: bool) -> usize {
         let mut goes = 0;
         let events = &mut self.events;

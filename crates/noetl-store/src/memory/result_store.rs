@@ -1,4 +1,4 @@
-//! Results in memory.
+//! [`ResultStore`] of the in-memory store.
 
 use std::collections::btree_map::Entry;
 

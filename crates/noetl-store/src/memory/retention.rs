@@ -1,4 +1,4 @@
-//! Retention in memory.
+//! [`Retention`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -32,7 +32,7 @@ impl Retention for MemoryStore {
 }
 
 impl State {
-    /// The executions that go.
+    /// Returns the executions to purge.
     fn going(&self, since: Timestamp, tally: &mut Tally) -> HashSet<ExecutionId> {
         let mut going = HashSet::new();
         for (&id, execution) in &self.executions {
@@ -117,7 +117,7 @@ impl State {
 }
 
 impl Execution {
-    /// Whether something can still move it.
+    /// Returns `true` if the engine can still advance the execution.
     fn is_live(&self) -> bool {
         let is_imported = self.imported.is_some()
             || self.log.first().is_some_and(|row| row.origin == Origin::Imported);
@@ -125,13 +125,14 @@ impl Execution {
     }
 }
 
-/// Whether an entry is of no use to anybody else.
+/// Returns `true` if an entry is local to one of the purged executions.
 fn is_of(entry: &KeychainEntry, gone: &HashSet<ExecutionId>) -> bool {
     let of = entry.kept.execution.filter(|_| entry.kept.scope == KeychainScope::Local);
     of.is_some_and(|of| gone.contains(&of))
 }
 
-/// Removes what `goes`, and counts it; a dry run only counts.
+/// Removes the entries for which `goes` returns `true` and returns their number. A dry run only
+/// counts them.
 fn take<K: Ord, V>(
     entries: &mut BTreeMap<K, V>,
     dry_run: bool,

@@ -1,4 +1,4 @@
-//! Runtimes in memory.
+//! [`Runtimes`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

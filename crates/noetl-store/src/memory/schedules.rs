@@ -1,4 +1,4 @@
-//! Schedules in memory.
+//! [`Schedules`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 use super::MemoryStore;
 use crate::{NewSchedule, ScheduleRow, Schedules, StoreError};
 
-/// Every schedule.
+/// All schedules, by ID.
 #[derive(Debug, Default)]
 pub(super) struct ScheduleTable(BTreeMap<ScheduleId, ScheduleRow>);
 
 impl ScheduleTable {
-    /// The schedule when it is this tenant's and its next run is due at `due`.
+    /// Returns the schedule if it belongs to this tenant and its next run is due at `due`.
     fn due_at(
         &mut self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! What is encrypted, in memory.
+//! [`SealedRows`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;

@@ -1,4 +1,4 @@
-//! The audit of secrets in memory.
+//! [`SecretAudit`] of the in-memory store.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -35,7 +35,7 @@ impl SecretAudit for MemoryStore {
         let kept = &state.kept;
         let links = kept.links.iter().filter(|(link, _)| link.seq > after).take(limit);
         let with_use = links.map(|(link, id)| {
-            // A use that was purged may have come again, with a link of its own.
+            // A use that was purged may have been recorded again, with a link of its own.
             let newest = kept.links.iter().rfind(|(_, of)| of == id).map(|(link, _)| link.seq);
             let used = kept.audit.get(id).filter(|_| newest == Some(link.seq));
             AuditLink { used: used.cloned(), ..link.clone() }

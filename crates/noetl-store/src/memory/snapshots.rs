@@ -1,4 +1,4 @@
-//! Snapshots in memory.
+//! [`Snapshots`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use noetl_model::Tenant;
 use super::MemoryStore;
 use crate::{Snapshot, Snapshots, StoreError};
 
-/// Snapshots by tenant, type and id.
+/// Snapshots by tenant, aggregate type, and aggregate ID.
 pub(super) type SnapshotTable = BTreeMap<(Tenant, String, String), Snapshot>;
 
 fn key(tenant: &Tenant, of: &str, id: &str) -> (Tenant, String, String) {

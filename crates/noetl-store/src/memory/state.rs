@@ -1,4 +1,4 @@
-//! What the memory store keeps, and how an append changes it.
+//! State of the in-memory store, and its change by an append.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::{
     ImportedExecution, Malformed, NewEntry, Start, StoreError,
 };
 
-/// Everything there is.
+/// All tables of the store.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
@@ -42,20 +42,20 @@ pub(super) struct State {
     pub(super) lines: BTreeMap<ExecutionId, Lines>,
 }
 
-/// One execution and its log.
+/// An execution and its event log.
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) tenant: Tenant,
     pub(super) row: ExecutionRow,
     pub(super) log: Vec<EventRow>,
-    /// Given when it was not started here: the event it ended with.
+    /// Set if the execution was imported: the event that ended it, if any.
     pub(super) imported: Option<Option<EventId>>,
-    /// Where in its log an event is.
+    /// Index in `log` of each event.
     ids: BTreeMap<EventId, usize>,
     start_key: u64,
 }
 
-/// What a later item of a batch has to know of the earlier ones.
+/// Effects of earlier items of a batch on later ones.
 #[derive(Default)]
 struct Planned<'a> {
     heads: HashMap<ExecutionId, (Seq, EventId)>,
@@ -66,8 +66,8 @@ struct Planned<'a> {
 }
 
 impl State {
-    /// Says what becomes of each append, and changes nothing: a batch that is refused in the
-    /// middle has then left no trace.
+    /// Returns the outcome of each append without changing anything, so that a batch that fails in
+    /// the middle has no effect.
     pub(super) fn plan(&self, batch: &[Append]) -> Result<Vec<Committed>, StoreError> {
         for append in batch {
             append.check()?;
@@ -89,7 +89,7 @@ impl State {
         let known = self.executions.get(&id);
         let stored = known.and_then(Execution::head);
         if known.is_some_and(|known| known.imported.is_some()) {
-            // It is nobody's to drive.
+            // The engine does not drive an imported execution.
             let found = stored.map_or(Seq::START, |head| head.0);
             return match append.start {
                 Some(_) => Committed::Taken,
@@ -144,13 +144,13 @@ impl State {
         Ok(())
     }
 
-    /// The log of an execution, or of a subscription; empty when there is neither.
+    /// Returns the log of an execution or of a subscription; empty if neither exists.
     pub(super) fn log(&self, id: ExecutionId) -> &[EventRow] {
         let execution = self.executions.get(&id).map(|known| &*known.log);
         execution.or_else(|| self.subscriptions.log(id)).unwrap_or_default()
     }
 
-    /// Makes the changes of an append that [`State::plan`] let through.
+    /// Applies an append that [`State::plan`] accepted.
     pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
         let Append { start, events, row, leases, due, delivered, blobs, .. } = append;
         let execution = row.id;
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Gives a command the lease of the state it came into.
+    /// Sets the lease that a command has in its new state.
     fn hold(&mut self, row: &CommandRow, named: &[(CommandId, Duration)], now: Timestamp) {
         let before = self.holdings.remove(&row.id);
         if let Some(begun) = lease_of(named, row.id, row.state, row.worker.as_deref()) {
@@ -259,14 +259,14 @@ impl State {
         mine.map(|(_, entry)| entry)
     }
 
-    /// Those that are not deleted.
+    /// Returns the entries of a tenant that are not deleted.
     pub(super) fn live_entries_of(&self, tenant: &Tenant) -> impl Iterator<Item = &CatalogEntry> {
         self.entries_of(tenant).filter(|entry| entry.deleted_at.is_none())
     }
 }
 
 impl Execution {
-    /// One that was not started here, without any event.
+    /// Creates an imported execution without events.
     pub(super) fn of_elsewhere(import: &Import) -> Self {
         Self {
             tenant: import.tenant.clone(),
@@ -278,18 +278,18 @@ impl Execution {
         }
     }
 
-    /// Whether its log has this event.
+    /// Returns `true` if the log contains this event.
     pub(super) fn has(&self, event: EventId) -> bool {
         self.ids.contains_key(&event)
     }
 
-    /// Adds a row at the end of its log.
+    /// Adds a row at the end of the log.
     pub(super) fn add(&mut self, row: EventRow) {
         self.ids.insert(row.event_id, self.log.len());
         self.log.push(row);
     }
 
-    /// Its rows from one id to another, in the order of ids.
+    /// Returns the rows from one ID to another, in order of IDs.
     pub(super) fn rows_by_id(
         &self,
         first: EventId,
@@ -298,12 +298,12 @@ impl Execution {
         self.ids.range(first..=last).filter_map(|(_, place)| self.log.get(*place))
     }
 
-    /// The last place of its log, and the event there.
+    /// Returns the sequence number and ID of the last event.
     fn head(&self) -> Option<(Seq, EventId)> {
         self.log.last().map(|row| (row.seq, row.event_id))
     }
 
-    /// Takes over what changes in the life of an execution. What it was started with stays.
+    /// Replaces the fields that change during an execution. Fields set at its start are unchanged.
     fn update(&mut self, row: ExecutionRow) {
         self.row = ExecutionRow {
             catalog: self.row.catalog,

@@ -1,4 +1,4 @@
-//! Subscriptions in memory.
+//! [`Subscriptions`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{
     SubscriptionRow, SubscriptionState, Subscriptions,
 };
 
-/// Every subscription there ever was with its log, and the messages they have seen.
+/// All subscriptions with their logs, and the messages they have seen.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionTable {
     rows: BTreeMap<SubscriptionId, (Tenant, SubscriptionRow)>,
@@ -25,7 +25,8 @@ pub(super) struct SubscriptionTable {
     pub(super) seen: BTreeMap<(Tenant, SubscriptionId, String), (ExecutionId, Timestamp)>,
 }
 
-/// A subscription's log. Rows may be gone from its front, so it counts for itself.
+/// The log of a subscription. Rows may be purged from its front, so it counts sequence numbers
+/// itself.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     version: Seq,
@@ -33,23 +34,24 @@ pub(super) struct Log {
 }
 
 impl SubscriptionTable {
-    /// The log under this id, if it is a subscription's.
+    /// Returns the log with this ID if it belongs to a subscription.
     pub(super) fn log(&self, id: ExecutionId) -> Option<&[EventRow]> {
         self.logs.get(&SubscriptionId::new(id.get())).map(|log| &*log.rows)
     }
 
-    /// Whose subscription this is, and by which document.
+    /// Returns the tenant and catalog entry of a subscription.
     pub(super) fn owner(&self, id: ExecutionId) -> Option<(&Tenant, CatalogId)> {
         let (tenant, row) = self.rows.get(&SubscriptionId::new(id.get()))?;
         Some((tenant, row.catalog))
     }
 
-    /// Every subscription of every tenant.
+    /// Returns all subscriptions of all tenants.
     pub(super) fn every(&self) -> impl Iterator<Item = &SubscriptionRow> {
         self.rows.values().map(|(_, row)| row)
     }
 
-    /// Removes logs of subscriptions that are over, and counts their events; a dry run only counts.
+    /// Removes the logs of subscriptions that have ended and returns the number of their events. A
+    /// dry run only counts them.
     pub(super) fn purge_logs(&mut self, since: Timestamp, tally: &mut Tally, dry_run: bool) -> u64 {
         let mut events = 0;
         for (id, log) in &mut self.logs {
@@ -73,7 +75,7 @@ impl SubscriptionTable {
         mine.map(|(_, row)| row)
     }
 
-    /// The one subscription of this path that is not deactivated.
+    /// Returns the subscription of this path that is not deactivated. There is at most one.
     fn live_at(&self, tenant: &Tenant, path: &str) -> Option<&SubscriptionRow> {
         let is_live = |row: &&SubscriptionRow| row.state != SubscriptionState::Deactivated;
         self.of(tenant).filter(is_live).find(|row| row.path == path)
@@ -81,7 +83,7 @@ impl SubscriptionTable {
 }
 
 impl State {
-    /// Adds an event to a subscription's log, and to what goes out.
+    /// Adds an event to a subscription's log and to the outbox.
     fn tell(
         &mut self,
         tenant: &Tenant,

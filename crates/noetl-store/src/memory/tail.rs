@@ -1,4 +1,4 @@
-//! The order of commits in memory.
+//! [`Tail`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::state::{Execution, State};
 use crate::StoreError;
 use crate::tail::{Lane, PAGE_BYTES, Tail, TailRow};
 
-/// Where the row at every position is. What is purged stays here and is found nowhere.
+/// Location of the row at every position. Entries of purged rows remain and lead nowhere.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     rows: BTreeMap<i64, (ExecutionId, Seq)>,
@@ -18,7 +18,7 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// Gives the next position.
+    /// Assigns the next position.
     pub(super) fn give(&mut self, execution: ExecutionId, seq: Seq) {
         self.newest += 1;
         self.rows.insert(self.newest, (execution, seq));
@@ -43,7 +43,7 @@ impl State {
     }
 }
 
-/// Bytes of a row that count for the size of a page.
+/// Returns the number of bytes of a row that count toward the size of a page.
 fn size(found: &TailRow) -> usize {
     let texts = [&found.row.context, &found.row.result, &found.row.meta];
     texts.iter().map(|text| text.as_ref().map_or(0, String::len)).sum()

@@ -1,4 +1,4 @@
-//! Tokens in memory.
+//! [`Tokens`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;

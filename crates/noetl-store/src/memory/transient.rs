@@ -1,4 +1,4 @@
-//! Variables in memory.
+//! [`Transient`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant};

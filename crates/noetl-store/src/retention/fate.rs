@@ -1,5 +1,5 @@
-//! Which executions a purge takes, and how the parts of the log stand after it. Every store asks
-//! these functions.
+//! Decides which executions a purge removes, and summarizes the partitions after it. Every store
+//! calls these functions.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use noetl_model::{ExecutionId, Snowflakes, Timestamp};
 use super::Kept;
 use crate::SubscriptionState;
 
-/// What decides on an execution.
+/// Properties of an execution that decide whether it is purged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age {
-    /// Whether something can still move it: it has not ended, and was started here.
+    /// Whether the engine can still advance the execution: it has not ended and was started here.
     pub is_live: bool,
-    /// Whether something it sent still waits for its delivery.
+    /// Whether a timer or message that the execution sent is undelivered.
     pub is_awaited: bool,
-    /// The time of its newest event.
+    /// Time of the newest event.
     pub updated_at: Timestamp,
 }
 
 impl Age {
-    /// What becomes of it when executions last of use at `since` or earlier go.
+    /// Returns the decision for an execution if those last in use at or before `since` are purged.
     pub fn fate(&self, since: Timestamp) -> Fate {
         if self.is_live {
             Fate::Unfinished
@@ -34,22 +34,24 @@ impl Age {
     }
 }
 
-/// What becomes of an execution.
+/// Purge decision for an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Goes,
-    /// It stays: it can still move.
+    /// Retained: the engine can still advance the execution.
     Unfinished,
-    /// It stays: its newest event is within the window.
+    /// Retained: the newest event is within the window.
     Recent,
-    /// It stays: something it sent is not delivered yet.
+    /// Retained: a timer or message that the execution sent is undelivered.
     Awaited,
-    /// It stays: it is the log of a subscription that is not deactivated, or was a short time ago.
+    /// Retained: the log of a subscription that is not deactivated, or was deactivated within the
+    /// window.
     Subscribed,
 }
 
 impl Fate {
-    /// What becomes of the log of a subscription in this state since `updated_at`.
+    /// Returns the decision for the log of a subscription that has been in this state since
+    /// `updated_at`.
     pub fn of_subscription(
         state: SubscriptionState,
         updated_at: Timestamp,
@@ -63,7 +65,7 @@ impl Fate {
     }
 }
 
-/// The part of the log an execution is in: the calendar quarter its id was minted in.
+/// Returns the name of an execution's partition: the calendar quarter in which its ID was minted.
 pub fn partition_of(execution: ExecutionId) -> String {
     name(Snowflakes::time_of(execution.get()).quarter())
 }
@@ -71,19 +73,19 @@ pub fn partition_of(execution: ExecutionId) -> String {
 fn name(quarter: Option<(i16, i8)>) -> String {
     match quarter {
         Some((year, quarter)) => format!("event_{year}_q{quarter}"),
-        // Of an id that no clock of ours minted.
+        // The ID was not minted by a clock of this system.
         None => "event_default".to_owned(),
     }
 }
 
-/// A partition of a stored log: the executions whose ids are in a range.
+/// A partition of a stored log: the executions whose IDs are in a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// Name of the table.
     pub name: String,
-    /// First id, or `None` if there is no bound.
+    /// First ID, or `None` if there is no bound.
     pub first: Option<i64>,
-    /// First id after the last one, or `None` if there is no bound.
+    /// First ID after the last one, or `None` if there is no bound.
     pub end: Option<i64>,
 }
 
@@ -93,22 +95,22 @@ impl Partition {
     }
 }
 
-/// Counts fates by part of the log: by calendar quarter, or by partition in a store that has them.
+/// Counts decisions by partition, or by calendar quarter in a store without partitions.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// In the order of time. Empty in a store without partitions.
+    /// Partitions in chronological order. Empty in a store without partitions.
     partitions: Vec<Partition>,
     parts: BTreeMap<Part, Counts>,
 }
 
-/// A part of the log, in the order of time.
+/// A partition or quarter, ordered chronologically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// A calendar quarter, or no time of ours.
+    /// A calendar quarter, or `None` for an ID without a valid time.
     Quarter(Option<(i16, i8)>),
     /// Index of a partition.
     Partition(usize),
-    /// No partition, so the default one.
+    /// The default partition, for IDs outside all others.
     Default,
 }
 
@@ -122,12 +124,12 @@ struct Counts {
 }
 
 impl Tally {
-    /// Makes a tally of these partitions, which are in the order of time.
+    /// Creates a tally of these partitions, which must be in chronological order.
     pub fn by_partition(partitions: Vec<Partition>) -> Self {
         Self { partitions, parts: BTreeMap::new() }
     }
 
-    /// Notes the fate of an execution.
+    /// Counts the decision for an execution.
     pub fn note(&mut self, execution: ExecutionId, fate: Fate) {
         let counts = self.parts.entry(self.part(execution.get())).or_default();
         let count = match fate {
@@ -148,9 +150,9 @@ impl Tally {
         found.map_or(Part::Default, Part::Partition)
     }
 
-    /// Returns the quarters that are over at `since` and of which nothing is left, in the order of
-    /// time. That is what a store without partitions reports as dropped, because a store with
-    /// partitions drops none that may still get executions.
+    /// Returns the quarters that ended before `since` and that are empty after the purge, in
+    /// chronological order. A store without partitions reports them as dropped, because a store
+    /// with partitions never drops one that may still receive executions.
     pub fn dropped(&self, since: Timestamp) -> Vec<String> {
         let is_dropped = |part: &Part, counts: &Counts| match part {
             Part::Quarter(Some(quarter)) => {
@@ -162,7 +164,7 @@ impl Tally {
         dropped.map(|(part, _)| self.name(*part)).collect()
     }
 
-    /// Returns the parts that hold executions still, in the order of time.
+    /// Returns the partitions that still contain executions, in chronological order.
     pub fn kept(&self) -> Vec<Kept> {
         let kept = self.parts.iter().filter_map(|(part, counts)| {
             Some(Kept { partition: self.name(*part), reason: counts.reason()? })

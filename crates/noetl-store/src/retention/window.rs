@@ -1,35 +1,35 @@
-//! How long something is kept.
+//! Retention windows.
 
 use std::time::Duration;
 
 use noetl_model::Timestamp;
 
-/// The longest window in days: longer than any rule asks to keep anything, and short enough that
-/// its beginning is always a date after 1970.
+/// Maximum window in days: longer than any retention rule requires, and short enough that its start
+/// is always after 1970.
 pub const DAYS_MAX: i64 = 10_000;
 
 const MINUTES_PER_DAY: i64 = 24 * 60;
 const SECONDS_PER_MINUTE: u64 = 60;
 
-/// How long something is kept: for good, or for a time that is within bounds.
+/// A retention window: unlimited, or a bounded duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window(Option<Duration>);
 
-/// A number that is no window.
+/// A number outside the range of a window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} is a number up to {most}, not {found}")]
 pub struct OutOfRange {
     pub setting: &'static str,
-    /// The largest number it takes.
+    /// Largest number that is accepted.
     pub most: i64,
     pub found: i64,
 }
 
 impl Window {
-    /// For good.
+    /// Unlimited window: rows stay forever.
     pub const KEEP: Self = Self(None);
 
-    /// This many days; for good when that is zero or less.
+    /// Creates a window of this many days; unlimited if zero or less.
     pub fn days(setting: &'static str, days: i64) -> Result<Self, OutOfRange> {
         let most = DAYS_MAX;
         if days > most {
@@ -38,7 +38,7 @@ impl Window {
         Ok(Self::of_days(days.max(0)))
     }
 
-    /// This many minutes; for good when that is zero or less.
+    /// Creates a window of this many minutes; unlimited if zero or less.
     pub fn minutes(setting: &'static str, minutes: i64) -> Result<Self, OutOfRange> {
         let most = DAYS_MAX * MINUTES_PER_DAY;
         if minutes > most {
@@ -56,13 +56,13 @@ impl Window {
         Self(minutes.map(|minutes| Duration::from_secs(minutes * SECONDS_PER_MINUTE)))
     }
 
-    /// Its beginning, seen from `now`: what was last of use then or earlier goes. None when
-    /// everything stays.
+    /// Returns the start of the window, seen from `now`: rows last in use at or before it are
+    /// removed. Returns `None` if the window is unlimited.
     pub fn since(self, now: Timestamp) -> Option<Timestamp> {
         self.0.map(|window| now.minus(window))
     }
 
-    /// Its length; none when everything stays.
+    /// Returns the length of the window, or `None` if it is unlimited.
     pub fn length(self) -> Option<Duration> {
         self.0
     }

@@ -1,4 +1,5 @@
-//! What is about no execution, or has to be found before it is known which: the cluster store's.
+//! Data of the cluster store: data that belongs to no execution, or that must be found before its
+//! execution is known.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,7 +22,7 @@ use crate::{
     SubscriptionState, Subscriptions, Token, Tokens,
 };
 
-/// Makes a trait of one that passes every call on to the cluster store.
+/// Implements a trait by forwarding every call to the cluster store.
 macro_rules! in_cluster {
     ($name:ident { $(fn $call:ident($($given:ident: $kind:ty),* $(,)?) -> $answer:ty;)* }) => {
         #[async_trait]

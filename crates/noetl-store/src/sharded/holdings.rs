@@ -1,4 +1,4 @@
-//! Leases of commands, in the shard of their execution; and the database below all of them.
+//! Leases of commands, in the shard of their execution, and operator access to the database.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Holdings for Sharded {
     }
 }
 
-/// The cluster store's: that is where an operator's statement about all of them belongs.
+/// Operator access to the cluster store, where statements about the whole deployment belong.
 #[async_trait]
 impl Database for Sharded {
     async fn run_sql(&self, sql: &Sql) -> Result<Vec<Map>, SqlError> {

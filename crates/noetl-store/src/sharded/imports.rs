@@ -1,4 +1,4 @@
-//! Rows from elsewhere, in the shards of their executions.
+//! Imports, in the shards of their executions.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use noetl_model::ExecutionId;
 use super::{Part, Sharded};
 use crate::{Import, ImportOutcome, Imports, StoreError};
 
-/// What became of one shard's rows: an outcome for each that it answered about.
+/// Outcomes of the rows that one shard processed, by index in the batch.
 struct Answer {
     outcomes: Vec<(usize, ImportOutcome)>,
     failed: Option<StoreError>,
@@ -17,12 +17,12 @@ struct Answer {
 
 #[async_trait]
 impl Imports for Sharded {
-    /// All shards at once. When one fails, what the others kept stays: the error is then
-    /// [`StoreError::Unknown`], and a repeat finds the rest.
+    /// Imports in all shards concurrently. If one fails, the rows imported in others stay: the
+    /// error is then [`StoreError::Unknown`], and a retry completes the rest.
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
         let ids: HashSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
         let ids: Vec<ExecutionId> = ids.into_iter().collect();
-        // They are in the cluster store, where no shard sees them.
+        // Subscriptions are in the cluster store, where no shard sees them.
         let cluster = &self.cluster;
         let taken = cluster.named(cluster.store.logs_of_subscriptions(&ids).await)?;
         let mut outcomes = vec![None; rows.len()];
@@ -68,8 +68,8 @@ impl Imports for Sharded {
     }
 }
 
-/// Adds rows in one shard. Rows that it refuses are found by halving: what others kept cannot be
-/// undone, so the whole cannot be refused.
+/// Imports rows in one shard. Bisects to find rows that the shard rejects: rows imported in other
+/// shards cannot be undone, so the whole batch cannot be rejected.
 async fn import_in(shard: &Part, rows: Vec<(usize, Import)>) -> Answer {
     let mut answer = Answer { outcomes: Vec::with_capacity(rows.len()), failed: None };
     let mut waiting = vec![rows];

@@ -1,5 +1,5 @@
-//! What is kept beside an execution, in its shard; content, in the cluster store; and the
-//! references between the two.
+//! Auxiliary data of an execution, in its shard; blobs, in the cluster store; and the references
+//! between the two.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -162,7 +162,8 @@ impl BlobRefs for Sharded {
         shard.named(shard.store.references(execution).await)
     }
 
-    /// Only what no shard refers to. One that does not answer may, so it is an error.
+    /// Returns only digests that no shard refers to. Fails if a shard is unavailable, because it
+    /// may refer to them.
     async fn unreferenced(&self, among: &[Digest]) -> Result<Vec<Digest>, StoreError> {
         let free = self.all(|store| store.unreferenced(among)).await?;
         let free: Vec<HashSet<Digest>> =
@@ -204,8 +205,8 @@ impl Blobs for Sharded {
         self.cluster.named(self.cluster.store.blob(blob).await)
     }
 
-    /// The cluster store knows the references in itself only, so the shards are asked first. A
-    /// reference that comes between the two is one whose writer let the grace go by.
+    /// Checks the shards first, because the cluster store knows only its own references. A
+    /// reference committed between check and removal is one whose writer exceeded the grace period.
     async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
         if self.unreferenced(&[digest]).await?.is_empty() {
             return Ok(false);

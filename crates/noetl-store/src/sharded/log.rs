@@ -1,4 +1,4 @@
-//! The log of every execution, in its shard.
+//! Event logs, each in the shard of its execution.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
 use super::{Part, Sharded};
 use crate::{Append, Committed, EventLog, Held, StoreError, Until};
 
-/// What one shard gets of a batch.
+/// Part of a batch for one shard.
 #[derive(Default)]
 struct Portion {
-    /// The items' places in the batch.
+    /// Indexes of the items in the batch.
     places: Vec<usize>,
     items: Vec<Append>,
 }
 
-/// What became of a batch: an answer for every item of the shards that answered.
+/// Outcomes of a batch: one per item of the shards that succeeded, and the errors of the others.
 struct Answers {
     outcomes: Vec<Option<Committed>>,
     failed: Vec<StoreError>,
@@ -30,8 +30,8 @@ impl Answers {
         self.outcomes[place] == Some(Committed::Appended)
     }
 
-    /// The one answer. Nobody may take an error for "nothing was kept" when a part of the batch is
-    /// durable in another shard: then it is not known what became of the batch.
+    /// Combines the outcomes into one result. If part of the batch is durable in another shard, the
+    /// error is [`StoreError::Unknown`], so that no caller concludes that nothing was written.
     fn into_result(self) -> Result<Vec<Committed>, StoreError> {
         let is_open = |error: &StoreError| matches!(error.failure(), StoreError::Unknown(_));
         let is_kept = self.outcomes.contains(&Some(Committed::Appended));
@@ -47,7 +47,7 @@ impl Answers {
 }
 
 impl Sharded {
-    /// Commits a batch, each item in its shard, all shards at once.
+    /// Commits a batch, each item in its shard, all shards concurrently.
     async fn commit_apart(&self, batch: Vec<Append>) -> Answers {
         let mut outcomes = vec![None; batch.len()];
         let mut portions: Vec<Portion> = Vec::new();
@@ -79,8 +79,9 @@ impl Sharded {
         Answers { outcomes, failed }
     }
 
-    /// Whether a log that this shard has nothing of after `after` may be in the cluster store, as
-    /// those of subscriptions are. One that the shard knows is not looked for anywhere else.
+    /// Returns `true` if a log without events after `after` in this shard may be in the cluster
+    /// store, like the logs of subscriptions. A log that the shard contains is not looked up in
+    /// another store.
     async fn is_elsewhere(
         &self,
         shard: &Part,
@@ -96,11 +97,12 @@ impl Sharded {
         Ok(shard.named(shard.store.read(log, Seq::START, 1).await)?.is_empty())
     }
 
-    /// Removes what kept appends answered from the shards of its senders. A row that cannot be
-    /// removed is delivered again, which whoever acts on it bears; so the commit stands.
+    /// Deletes the timers that committed appends handled from the shards of their senders. A timer
+    /// that cannot be deleted is delivered again, which its handler tolerates; so the commit
+    /// stands.
     async fn remove_delivered(&self, delivered: &[(usize, Vec<DueId>)]) {
         let removals = self.shards.iter().enumerate().map(|(number, shard)| async move {
-            // The shard of the append removed them in its transaction.
+            // The append's own shard deleted them in its transaction.
             let elsewhere = delivered.iter().filter(|(from, _)| *from != number);
             let ids: Vec<DueId> = elsewhere.flat_map(|(_, ids)| ids).copied().collect();
             if ids.is_empty() {
@@ -108,7 +110,7 @@ impl Sharded {
             }
             if let Err(error) = shard.store.done(&ids).await {
                 let name = &*shard.name;
-                tracing::warn!(name, %error, "delivered rows stay, and are delivered again");
+                tracing::warn!(name, %error, "failed to delete delivered timers");
             }
         });
         join_all(removals).await;
@@ -121,7 +123,7 @@ impl EventLog for Sharded {
         if let [only] = &*self.shards {
             return only.named(only.store.commit(batch).await);
         }
-        // Before any shard writes: what none could take leaves no trace in another.
+        // Check before any shard writes, so that a malformed item has no effect in another shard.
         for append in &batch {
             append.check()?;
         }
@@ -236,7 +238,7 @@ impl EventLog for Sharded {
     }
 }
 
-/// An execution that is held in its shard.
+/// An execution that is locked in its shard.
 struct HeldThere<'a> {
     sharded: &'a Sharded,
     number: usize,

@@ -1,4 +1,4 @@
-//! Rows of executions and commands: one shard, or all of them put together.
+//! Rows of executions and commands: from one shard, or merged from all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Executions for Sharded {
         tenant: &Tenant,
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        // What is passed over may all be in one shard, so each is asked from its beginning.
+        // All skipped rows may be in one shard, so query each from its start.
         let limit = filter.offset.saturating_add(filter.limit);
         let from_the_first = &ExecutionFilter { offset: 0, limit, ..filter.clone() };
         let rows = self.all(|store| store.executions(tenant, from_the_first)).await?;
@@ -98,8 +98,8 @@ impl Executions for Sharded {
 
 #[async_trait]
 impl Commands for Sharded {
-    /// A command's id does not say whose it is, so all shards are asked. What one of them has is
-    /// the answer, and nobody waits for the others: one may be long in finding that it is down.
+    /// Queries all shards, because a command's ID does not identify its execution. Returns the
+    /// first row found without waiting for the others: a shard that is down may take long to fail.
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
         let ask = async |shard: &Part| shard.named(shard.store.command(id).await);
         let mut asked: FuturesUnordered<_> = self.shards.iter().map(ask).collect();

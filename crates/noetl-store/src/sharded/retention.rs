@@ -10,12 +10,12 @@ use crate::retention::{Kept, Policy, Report, Retention};
 
 #[async_trait]
 impl Retention for Sharded {
-    /// A part of the log is dropped when no shard has any of it left. Secrets that belong to an
-    /// execution are in the cluster store and go when they expire, not with it.
+    /// Reports a partition as dropped only if no shard retains any of it. Keychain entries of an
+    /// execution are in the cluster store and are removed when they expire, not with the execution.
     async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
         let mut reports = self.all(|store| store.purge(policy, dry_run)).await?;
         let mut parts: Vec<&Part> = self.shards.iter().collect();
-        // The cluster store may be one of the shards, which has purged already.
+        // If the cluster store is one of the shards, it has already purged.
         if self.has_cluster_apart() {
             reports.push(self.cluster.named(self.cluster.store.purge(policy, dry_run).await)?);
             parts.push(&self.cluster);

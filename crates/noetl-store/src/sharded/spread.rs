@@ -1,4 +1,4 @@
-//! A limit that is shared out: no more than it asks for is taken from all shards together.
+//! Distributes a limit over all shards, so that together they return no more than the limit.
 
 use std::sync::atomic::Ordering;
 
@@ -7,16 +7,16 @@ use futures::future::join_all;
 use super::{Part, Sharded};
 use crate::{Store, StoreError};
 
-/// What the shards gave.
+/// Results of the shards.
 pub(super) struct Spread<T> {
-    /// By number of the shard, in the order of asking. A shard may be there more than once.
+    /// Results by shard number, in the order of the calls. A shard may occur more than once.
     pub(super) answers: Vec<(usize, T)>,
-    /// Shards that did not answer. Each was asked once.
+    /// Errors of the shards that failed. Each was called once.
     pub(super) failed: Vec<StoreError>,
 }
 
 impl<T> Spread<T> {
-    /// Everything, or the error of a shard. For calls that can be repeated.
+    /// Returns all results, or the error of a shard. For calls that can be repeated.
     pub(super) fn complete(self) -> Result<Vec<(usize, T)>, StoreError> {
         match self.failed.into_iter().next() {
             None => Ok(self.answers),
@@ -26,23 +26,23 @@ impl<T> Spread<T> {
 }
 
 impl<T> Spread<Vec<T>> {
-    /// The work there is. A shard that does not answer keeps nobody from the work of the others;
-    /// only when there is none is it an error.
+    /// Returns the available work. A shard that failed does not block the work of the others; it is
+    /// an error only if there is no work.
     pub(super) fn work(self) -> Result<Vec<(usize, Vec<T>)>, StoreError> {
         if self.answers.iter().all(|(_, rows)| rows.is_empty()) {
             return self.complete();
         }
         for error in &self.failed {
             let name = error.shard();
-            tracing::warn!(name, %error, "work of one database is left where it is");
+            tracing::warn!(name, %error, "failed to get work from database");
         }
         Ok(self.answers)
     }
 }
 
 impl Sharded {
-    /// Asks every shard for its part of `limit`, and those that had that much for more, until the
-    /// limit is reached or no shard has more. `size` says how much an answer is.
+    /// Requests each shard's share of `limit`, then more from those that returned their full share,
+    /// until the limit is reached or no shard has more. `size` returns the size of a result.
     pub(super) async fn spread<'a, T, F, A>(
         &'a self,
         limit: usize,
@@ -56,7 +56,7 @@ impl Sharded {
         self.spread_over(&self.shards.iter().collect::<Vec<_>>(), limit, size, ask).await
     }
 
-    /// The same over these stores, numbered by their place.
+    /// Like [`spread`](Self::spread), over these stores, numbered by index.
     pub(super) async fn spread_over<'a, T, F, A>(
         &'a self,
         parts: &[&'a Part],
@@ -75,7 +75,7 @@ impl Sharded {
         let mut left = limit;
         while left > 0 && !open.is_empty() {
             let shares: Vec<(usize, usize)> = shares(left, &open).collect();
-            // Who gets nothing this time is the first to be asked the next.
+            // A shard without a share in this round is called first in the next.
             open = open.split_off(shares.len());
             let asked = shares.iter().map(|&(number, share)| ask(&*parts[number].store, share));
             for ((number, share), answer) in shares.iter().zip(join_all(asked).await) {
@@ -96,7 +96,7 @@ impl Sharded {
     }
 }
 
-/// How much each of the first shards is asked for: all of `left`, evenly, and no share of nothing.
+/// Returns the share of each of the first shards: `left` divided evenly, without empty shares.
 fn shares(left: usize, open: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     let (each, more) = (left / open.len(), left % open.len());
     let share = move |(place, &number): (usize, &usize)| (number, each + usize::from(place < more));

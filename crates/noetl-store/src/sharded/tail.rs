@@ -1,5 +1,5 @@
-//! The orders of commits of all shards, side by side. Whoever follows them one by one asks the
-//! databases themselves.
+//! Commit lanes of all shards, combined. A consumer that follows each database separately reads the
+//! shards themselves.
 
 use async_trait::async_trait;
 
@@ -7,7 +7,7 @@ use super::Sharded;
 use crate::StoreError;
 use crate::tail::{Lane, Tail, TailRow};
 
-/// The numbers of lanes a shard has for itself; no database has as many.
+/// Number of lane numbers reserved per shard; no database has as many lanes.
 const LANES_EACH: u16 = 32;
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl Tail for Sharded {
 
     async fn tail_adopted(&self, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError> {
         let by_shard = self.all(|store| store.tail_adopted(after, limit)).await?;
-        // Where a shard may have more, nothing beyond its last row is known to be next.
+        // If a shard may have more rows, the order beyond its last row is unknown.
         let full = by_shard.iter().filter(|rows| rows.len() >= limit);
         let end = full.filter_map(|rows| rows.last()).map(|row| row.position).min();
         let mut rows: Vec<TailRow> = by_shard.into_iter().flatten().collect();

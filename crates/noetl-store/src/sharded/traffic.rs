@@ -1,4 +1,4 @@
-//! Due rows, the outbox and snapshots: what follows from the log of a shard.
+//! Timers, the outbox, and snapshots, which follow from the event log of a shard.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,11 +11,12 @@ use super::{Part, Sharded};
 use crate::snapshots::execution_of;
 use crate::{Due, DueRow, Outbox, OutboxRow, Snapshot, Snapshots, StoreError};
 
-/// Bits of an outbox id that are the row's own in its shard; the shard's number is above them. So
-/// the ids of one shard keep their order, and with up to 32 shards they are exact in any JSON.
+/// Number of low bits in an outbox ID that are the row's ID in its shard; the shard number is above
+/// them. IDs of one shard thus retain their order, and with up to 32 shards they are exact in any
+/// JSON parser.
 const ROW_BITS: u32 = 48;
 
-/// The id of a shard's row among all.
+/// Returns the global ID of a shard's row.
 fn outward(number: usize, id: i64) -> Result<i64, StoreError> {
     let number = i64::try_from(number).expect("there are at most SHARDS_MAX");
     match id >> ROW_BITS {
@@ -27,7 +28,7 @@ fn outward(number: usize, id: i64) -> Result<i64, StoreError> {
     }
 }
 
-/// The shard a row of this id would be in, and its id there.
+/// Returns the shard number and the ID in that shard for a global ID.
 fn inward(id: i64) -> Option<(usize, i64)> {
     let number = usize::try_from(id >> ROW_BITS).ok()?;
     Some((number, id & ((1 << ROW_BITS) - 1)))
@@ -35,8 +36,8 @@ fn inward(id: i64) -> Option<(usize, i64)> {
 
 #[async_trait]
 impl Due for Sharded {
-    /// As one shard does; between shards it is only fair: each gives its share, those of a shard
-    /// in their order.
+    /// Claims timers from all shards. Each shard contributes its share, in its own order; there is
+    /// no order between shards.
     async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
         let taken = self.spread(limit, Vec::len, |store, share| store.take_due(share, lease_for));
         let taken = taken.await.work()?;
@@ -74,8 +75,8 @@ impl Due for Sharded {
 
 #[async_trait]
 impl Outbox for Sharded {
-    /// As one shard does; the bytes are shared out too, so a claim may have a row too many of every
-    /// shard whose first row is larger than its share.
+    /// Claims rows from all shards. The byte limit is divided as well, so a claim may exceed it by
+    /// one row of each shard whose first row is larger than its share.
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let senders = self.senders();
         let taken = AtomicUsize::new(0);
@@ -138,14 +139,15 @@ impl Outbox for Sharded {
 }
 
 impl Sharded {
-    /// The stores that have an outbox, by the number in their rows' ids: the shards, and after them
+    /// Returns the stores that have an outbox, by the number in their rows' IDs: the shards, then
     /// the cluster store with the logs of subscriptions, unless it is a shard.
     fn senders(&self) -> Vec<&Part> {
         let apart = self.has_cluster_apart().then_some(&self.cluster);
         self.shards.iter().chain(apart).collect()
     }
 
-    /// Where snapshots of this aggregate are: with the execution its id names, whatever its type.
+    /// Returns the store with the snapshots of this aggregate: that of the execution its ID names,
+    /// whatever its type, or else the cluster store.
     fn of_aggregate(&self, id: &str) -> &Part {
         execution_of(id).map_or(&self.cluster, |id| self.of_execution(id))
     }

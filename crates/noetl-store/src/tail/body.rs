@@ -1,4 +1,5 @@
-//! A row as the event stream has it: every column of the published schema, and ours.
+//! Payload of a row on the event stream: every column of the published schema, and this server's
+//! own.
 
 use indexmap::IndexMap;
 use noetl_model::row::{EventRow, PLAYBOOK_NODE, types};
@@ -9,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::TailRow;
 
-/// Columns that are published beside the row's own, null unless the row says otherwise.
+/// Columns published in addition to the row's own; null unless the row has a value.
 const FURTHER: [&str; 20] = [
     "stage_id",
     "frame_id",
@@ -33,15 +34,15 @@ const FURTHER: [&str; 20] = [
     "parent_event_id",
 ];
 
-/// Columns that hold JSON, and go out by reference first, largest first.
+/// JSON columns. They are replaced by references first, the largest first.
 const JSON: [&str; 3] = ["context", "result", "meta"];
 
-/// Characters that are left of a text that is too long.
+/// Number of characters to which an oversized text is truncated.
 const TEXT_CHARS_MAX: usize = 2000;
 
-/// A message's id, by which a repeat is known. The ids of events that are decided here differ from
-/// each other. Those that were handed to us need only differ within their execution, and must not
-/// pass for another's.
+/// Returns the message ID, which deduplicates repeats. IDs of events decided here are globally
+/// unique. IDs of reported and imported events are unique only within their execution, so the
+/// execution ID is added to prevent collisions.
 pub fn message_id(row: &EventRow) -> String {
     match row.origin {
         Origin::Decided => row.event_id.to_string(),
@@ -50,8 +51,8 @@ pub fn message_id(row: &EventRow) -> String {
 }
 
 impl TailRow {
-    /// The payload: compact JSON text with every column, absent ones as null. JSON columns go in as
-    /// they are.
+    /// Returns the payload: compact JSON text with every column, absent ones as null. JSON columns
+    /// are included unchanged.
     pub fn payload(&self) -> Result<String, serde_json::Error> {
         let row = &self.row;
         let mut body = Body::default();
@@ -99,8 +100,8 @@ fn node_id(row: &EventRow) -> Option<&str> {
     }
 }
 
-/// A time as the database writes a `timestamp` into JSON: without a zone, and without the zeros its
-/// fraction ends with.
+/// Formats a time like Postgres formats a `timestamp` in JSON: without a zone and without trailing
+/// zeros in the fraction.
 fn local(at: Timestamp) -> String {
     let text = at.to_string();
     let text = text.strip_suffix('Z').unwrap_or(&text);
@@ -110,12 +111,12 @@ fn local(at: Timestamp) -> String {
     }
 }
 
-/// The same for a `timestamptz`.
+/// Formats a time like Postgres formats a `timestamptz` in JSON.
 fn zoned(at: Timestamp) -> String {
     format!("{}+00:00", local(at))
 }
 
-/// Columns in the order they were put; one that is put again keeps its place.
+/// Columns in insertion order; replacing one preserves its position.
 #[derive(Default)]
 struct Body(IndexMap<String, Box<RawValue>>);
 
@@ -125,8 +126,8 @@ impl Body {
         Ok(())
     }
 
-    /// Lays the columns a row came with over what would stand there: those that are columns of the
-    /// stream, say something, and are not what makes it this row.
+    /// Overrides columns with those that the row brought along, if they are columns of the stream,
+    /// are not null, and do not identify the row.
     fn lay_over(&mut self, more: IndexMap<String, Box<RawValue>>) {
         for (name, value) in more {
             let is_own = ["execution_id", "event_id", "tenant_id"].contains(&name.as_str());
@@ -146,23 +147,23 @@ impl Body {
     }
 }
 
-/// What stands for a column that is too large to be published.
+/// Replacement of a column that is too large to publish.
 #[derive(Serialize)]
 struct Reference<'a> {
     execution_id: &'a RawValue,
     event_id: &'a RawValue,
     column: &'a str,
-    /// Bytes of the column's JSON text.
+    /// Size of the column's JSON text, in bytes.
     bytes: usize,
     sha256: String,
-    /// Where a server of ours has it.
+    /// URL path of the event on this server.
     href: String,
 }
 
-/// A payload of at most `limit` bytes in place of one that is larger: columns that are too large are
-/// replaced, the largest first, by what names them. `context` and `meta` become `{"reference": …}`;
-/// a `result` keeps its status beside that, as its shape asks for; texts are cut. None when even that
-/// is too large, or when the payload is not an object.
+/// Returns a payload of at most `limit` bytes instead of a larger one. Replaces oversized columns
+/// by references, the largest first: `context` and `meta` become `{"reference": …}`; `result` also
+/// retains its status, as its schema requires; texts are truncated. Returns `None` if the result is
+/// still too large, or if the payload is not an object.
 pub fn by_reference(payload: &str, limit: usize) -> Option<String> {
     let columns: IndexMap<String, Box<RawValue>> = serde_json::from_str(payload).ok()?;
     let mut body = Body(columns);
@@ -199,12 +200,13 @@ fn reference(body: &Body, column: &str) -> Option<Box<RawValue>> {
     }
     let text = body.0.get(column)?.get();
     let execution_id = &**body.0.get("execution_id")?;
-    // The log is read by place: the events after the one before it begin with it.
+    // The API reads the log by sequence number: the page after the previous event starts with this
+    // one.
     let seq = body.0.get("seq").and_then(|seq| seq.get().parse::<u64>().ok());
     let stretch = seq.map(|seq| format!("?after={}&limit=1", seq.saturating_sub(1)));
     let id = execution_id.get().trim_matches('"');
     let href = format!("/api/executions/{id}/events{}", stretch.unwrap_or_default());
-    // Only a result has a shape that others check.
+    // Only `result` has a schema that consumers validate.
     let fields: Option<IndexMap<String, &RawValue>> =
         (column == "result").then(|| serde_json::from_str(text).ok()).flatten();
     let reference = Reference {
@@ -219,7 +221,7 @@ fn reference(body: &Body, column: &str) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&Marker { status, reference }).ok()
 }
 
-/// A text that is cut. What is no text stays as it is.
+/// Truncates a text. Returns other values unchanged.
 fn cut(value: &RawValue) -> Option<Box<RawValue>> {
     let Ok(text) = serde_json::from_str::<String>(value.get()) else {
         return Some(value.to_owned());

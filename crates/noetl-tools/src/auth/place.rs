@@ -1,4 +1,4 @@
-//! Where the fields of each type of credential go.
+//! Mapping of credential fields to settings, by type of credential.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use noetl_model::{Failure, Map, Value};
 use crate::Credential;
 use crate::config::{plain, wrong};
 
-/// Fields that stored credentials carry under several names, by the setting they become.
+/// Settings, with the names that their fields have in stored credentials.
 const POSTGRES: [(&str, &[&str]); 6] = [
     ("host", &["host", "db_host", "hostname"]),
     ("port", &["port", "db_port"]),
@@ -20,7 +20,8 @@ const POSTGRES: [(&str, &[&str]); 6] = [
 const CONNECTION: [&str; 6] = ["connection", "connection_string", "dsn", "url", "uri", "db_url"];
 
 pub(super) fn postgres(config: &mut Map, credential: &Credential) {
-    // A whole address of the step's own may not be changed by parts of another.
+    // Parts of the credential must not change a complete address of the step. Only the user and
+    // password are added, as defaults.
     let has_own = given(config, "connection");
     for (setting, fields) in POSTGRES {
         if has_own && !matches!(setting, "user" | "password") {
@@ -121,7 +122,7 @@ pub(super) fn api_key(config: &mut Map, credential: &Credential) -> Result<(), F
     }
 }
 
-/// Adds a header unless the step has one of that name, in whatever case.
+/// Adds a header unless the step sets one of that name, ignoring case.
 fn header(config: &mut Map, name: &str, text: String) -> Result<(), Failure> {
     match config.entry("headers").or_insert(Value::Null) {
         headers @ Value::Null => {

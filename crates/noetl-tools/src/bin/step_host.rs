@@ -1,4 +1,4 @@
-//! The host of sandboxed steps as a program of its own: what the tests of this crate start.
+//! Host of sandboxed steps as a separate program, for the tests of this crate.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Runs a step's statements on one connection.
+//! Execution of a step's statements on one connection.
 
 use duckdb::Statement;
 use noetl_model::{Failure, FailureKind, Value};
@@ -71,8 +71,8 @@ fn statement(
     Ok(())
 }
 
-/// Whether a statement's result is rows. One that changes rows answers with their count, in a
-/// column that DuckDB calls `Count`.
+/// Returns `true` if the result of a statement is rows. A statement that changes rows returns their
+/// count in a column that DuckDB names `Count`.
 fn returns_rows(verb: &str, columns: &[String]) -> bool {
     let asks = matches!(
         verb,
@@ -93,7 +93,7 @@ fn returns_rows(verb: &str, columns: &[String]) -> bool {
     !columns.is_empty() && (asks || columns != ["Count"])
 }
 
-/// Gives a statement's parameters their values; `names` are those of its numbers.
+/// Binds the parameters of a statement. `names` lists the names of numbered parameters, in order.
 pub(crate) fn bind(
     statement: &mut Statement<'_>,
     params: &Params<'_>,
@@ -121,7 +121,8 @@ pub(crate) fn bind(
     Ok(())
 }
 
-/// The failure an error stands for; DuckDB says its kind in the first words of its message.
+/// Converts a DuckDB error to a failure. DuckDB states the kind of error in the first words of its
+/// message.
 pub(crate) fn failed(error: &duckdb::Error, place: Option<usize>) -> Failure {
     let message = match error {
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),

@@ -1,4 +1,4 @@
-//! Opens a database, and interrupts what is done with it.
+//! Opens a database, and interrupts its statements on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::config;
 use crate::own::FileGuard;
 use crate::sql::{File, Stop};
 
-/// How often it is looked whether to stop.
+/// Interval of checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a database may take of the worker's memory when the step does not say: much for one step,
-/// little enough for several side by side. Beyond it DuckDB uses files.
+/// Default memory limit of a database: enough for one step, and low enough for several in parallel.
+/// Beyond it DuckDB uses temporary files.
 const MEMORY_DEFAULT: &str = "1GB";
 
-/// Where a database is, and how it is to be opened.
+/// Location of a database, and options for opening it.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     file: File,
@@ -38,7 +38,7 @@ impl Location {
     }
 }
 
-/// An open database. What it does is interrupted when its `stop` is raised.
+/// An open database. Raising its `stop` interrupts the running statement.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     is_over: Arc<AtomicBool>,
@@ -50,7 +50,7 @@ impl Drop for Opened {
     }
 }
 
-/// Opens the database. Called on a thread of the runtime that may block.
+/// Opens the database. Must be called on a thread of the runtime that may block.
 pub(crate) fn open(location: &Location, guard: &FileGuard, stop: &Stop) -> Result<Opened, Failure> {
     let file = &location.file;
     if let Some(path) = &file.path {
@@ -75,7 +75,7 @@ pub(crate) fn open(location: &Location, guard: &FileGuard, stop: &Stop) -> Resul
     tokio::runtime::Handle::current().spawn(async move {
         while !over.load(Ordering::Relaxed) {
             if stop.is_raised() {
-                // Again and again: between two statements there is nothing to interrupt.
+                // Repeated, because an interrupt between two statements has no effect.
                 interrupt.interrupt();
             }
             tokio::time::sleep(LOOK).await;

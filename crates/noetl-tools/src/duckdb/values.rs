@@ -1,4 +1,4 @@
-//! Values on their way to DuckDB and back.
+//! Conversion of values to and from DuckDB.
 
 use duckdb::types::{TimeUnit, Value as Stored};
 use noetl_model::{Map, Value};
@@ -7,11 +7,11 @@ use crate::config::plain;
 use crate::postgres::temporal;
 use crate::sql::Cell;
 
-/// Days and microseconds from 1970-01-01, where DuckDB counts from, to 2000-01-01.
+/// Days and microseconds from 1970-01-01, the epoch of DuckDB, to 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// The values of a row.
+/// Returns the values of a row.
 pub(crate) fn cells(row: &duckdb::Row<'_>, columns: usize) -> duckdb::Result<Vec<Cell>> {
     (0..columns).map(|place| Ok(cell(row.get_ref(place)?.to_owned()))).collect()
 }
@@ -30,7 +30,8 @@ fn cell(value: Stored) -> Cell {
         Stored::USmallInt(number) => number.into(),
         Stored::UInt(number) => number.into(),
         Stored::UBigInt(number) => number.into(),
-        // The shortest digits of the small float, not the long ones of the large.
+        // Parses the shortest decimal form, which avoids the extra digits of a direct conversion to
+        // `f64`.
         Stored::Float(number) => {
             Cell::float(number.to_string().parse().unwrap_or_else(|_| f64::from(number)))
         }
@@ -66,7 +67,7 @@ fn cell(value: Stored) -> Cell {
             Value::Object(map).into()
         }
         Stored::Union(value) => cell(*value),
-        // A kind of value that a later DuckDB has.
+        // A type that a later version of DuckDB adds.
         other => format!("{other:?}").into(),
     }
 }
@@ -75,7 +76,7 @@ fn micros(unit: TimeUnit, count: i64) -> i64 {
     unit.to_micros(count)
 }
 
-/// A value as DuckDB takes it: lists and maps as JSON text.
+/// Converts a value for DuckDB. Lists and maps become JSON text.
 pub(super) fn stored(value: &Value) -> Stored {
     match value {
         Value::Null => Stored::Null,
@@ -91,7 +92,7 @@ pub(super) fn stored(value: &Value) -> Stored {
     }
 }
 
-/// A cell of another database as DuckDB takes it.
+/// Converts a cell of another database for DuckDB.
 pub(crate) fn stored_cell(cell: &Cell) -> Stored {
     match cell {
         Cell::Value(value) => stored(value),

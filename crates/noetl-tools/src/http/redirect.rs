@@ -1,8 +1,8 @@
-//! Follows redirects without carrying secrets to another origin.
+//! Follows redirects without sending secrets to another origin.
 //!
-//! Headers may hold credentials, under any name, so a request to another origin keeps only those
-//! that say how its response should look. A body that would be sent again to another origin is not:
-//! the call fails. No request names the address that it was redirected from.
+//! Headers of any name may contain credentials, so a request to another origin includes only
+//! headers that describe the wanted response. If a body would have to be sent to another origin,
+//! the call fails instead. No request names the address it was redirected from.
 
 use noetl_fence::Fence;
 use noetl_model::trace::{TRACEPARENT, TRACESTATE};
@@ -15,10 +15,10 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 
 use super::{fenced, not_answered};
 
-/// Redirects that are followed, roughly as many as browsers and other clients do.
+/// Maximum redirects, about as many as browsers and other clients follow.
 const REDIRECTS_MAX: usize = 10;
 
-/// Headers that are sent on to another origin: they identify neither caller nor credential.
+/// Headers that are sent to another origin: they identify neither the caller nor a credential.
 const HARMLESS: [HeaderName; 7] = [
     ACCEPT,
     ACCEPT_ENCODING,
@@ -29,11 +29,11 @@ const HARMLESS: [HeaderName; 7] = [
     HeaderName::from_static(TRACESTATE),
 ];
 
-/// Headers of a body, which go with it.
+/// Headers that describe a body, and are removed with it.
 const OF_BODY: [HeaderName; 5] =
     [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_LANGUAGE, TRANSFER_ENCODING];
 
-/// Sends a request with a client that follows nothing, and follows redirects.
+/// Sends a request and follows redirects. `client` itself must not follow any.
 pub(super) async fn send(
     client: &Client,
     fence: &Fence,
@@ -42,7 +42,7 @@ pub(super) async fn send(
     let host = |request: &Request| request.url().host_str().unwrap_or_default().to_owned();
     let first = host(&request);
     for _ in 0..=REDIRECTS_MAX {
-        // Bodies are texts, which can be sent as often as needed.
+        // Bodies are texts, which can be sent repeatedly.
         let Some(copy) = request.try_clone() else {
             return Err(Failure::new(FailureKind::Config, "the body can be sent only once"));
         };
@@ -56,7 +56,7 @@ pub(super) async fn send(
     Err(Failure::new(FailureKind::ClientError, message))
 }
 
-/// Returns the request that a response asks for, or `None` if the response is the answer.
+/// Returns the request that a response redirects to, or `None` if the response is final.
 fn redirected(request: Request, response: &Response) -> Result<Option<Request>, Failure> {
     let status = response.status();
     let Some(url) = target(request.url(), status, response.headers()) else { return Ok(None) };
@@ -87,7 +87,7 @@ fn redirected(request: Request, response: &Response) -> Result<Option<Request>, 
     Ok(Some(next))
 }
 
-/// Returns the address that a response redirects to, if it is one that can be asked.
+/// Returns the URL that a response redirects to, if it is an HTTP URL.
 fn target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;

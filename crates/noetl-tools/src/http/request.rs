@@ -1,4 +1,4 @@
-//! Builds the request a call describes.
+//! Builds the request of a call.
 
 use noetl_model::trace::{TRACEPARENT, TRACESTATE};
 use noetl_model::{Failure, Map, TraceContext, Value};
@@ -8,12 +8,12 @@ use reqwest::{Body, Method, Request, Url};
 use crate::Call;
 use crate::config::{self, plain, type_name, wrong};
 
-/// The settings a body may be given under; the first that is there counts.
+/// Settings that may contain the body. The first one that is present applies.
 const BODY_KEYS: [&str; 5] = ["json", "payload", "data", "body", "form"];
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Whether the client is to follow redirects; it is unless told otherwise.
+/// Returns `true` if redirects are to be followed, which is the default.
 pub(super) fn follows_redirects(config: &Map) -> Result<bool, Failure> {
     match config.get("follow_redirects") {
         None | Some(Value::Null) => Ok(true),
@@ -25,7 +25,7 @@ pub(super) fn follows_redirects(config: &Map) -> Result<bool, Failure> {
     }
 }
 
-/// The request of a call: its address, headers, query and body.
+/// Builds the request of a call: address, headers, query, and body.
 pub(super) fn build(call: &Call) -> Result<Request, Failure> {
     let config = &call.config;
     let method = method(config)?;
@@ -82,7 +82,7 @@ fn url(config: &Map) -> Result<Url, Failure> {
     }
 }
 
-/// Appends `params` to the query: a map of values or lists of values, or a ready-made text.
+/// Appends `params` to the query: a map of values or lists of values, or an encoded text.
 fn add_query(url: &mut Url, key: &str, params: &Value) -> Result<(), Failure> {
     match params {
         Value::Null => {}
@@ -108,7 +108,7 @@ fn add_query(url: &mut Url, key: &str, params: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The name-value pairs of a map; lists repeat their name, nulls are left out.
+/// Iterates over the name-value pairs of a map. Lists repeat their name, and nulls are omitted.
 fn pairs(map: &Map) -> impl Iterator<Item = (&str, String)> {
     map.iter().flat_map(|(name, value)| {
         let values = match value {
@@ -123,7 +123,7 @@ fn pairs(map: &Map) -> impl Iterator<Item = (&str, String)> {
 fn headers(config: &Map) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     for (name, text) in config::map(config, "headers")?.into_iter().flat_map(pairs) {
-        // The value stays out of the message: it may be a token.
+        // The message omits the value, which may be a token.
         let header = HeaderName::try_from(name)
             .map_err(|_| wrong(format!("`headers`: '{name}' is not a header name")))?;
         let mut value = HeaderValue::try_from(text).map_err(|_| {
@@ -135,8 +135,8 @@ fn headers(config: &Map) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// Names the trace to the other side, unless the step names one itself. Baggage stays here: it was
-/// given to us, not to whomever a step calls.
+/// Adds the trace headers, unless the step sets `traceparent` itself. Baggage is not forwarded to
+/// the endpoints that steps call.
 fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     let (parent, state) =
         (HeaderName::from_static(TRACEPARENT), HeaderName::from_static(TRACESTATE));
@@ -145,7 +145,7 @@ fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     }
     if let Ok(value) = HeaderValue::try_from(trace.parent()) {
         headers.insert(parent, value);
-        // Without the parent it belongs to, a state means nothing.
+        // A `tracestate` has no meaning without its `traceparent`.
         let given = trace.trace.state.as_deref().map(HeaderValue::try_from);
         match given {
             Some(Ok(value)) => headers.insert(state, value),
@@ -154,7 +154,7 @@ fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     }
 }
 
-/// The body's text and the content type it has unless the headers name one.
+/// Returns the text of the body and its default content type.
 fn body(key: &str, value: &Value, headers: &HeaderMap) -> Result<(String, &'static str), Failure> {
     let form_asked = headers
         .get(CONTENT_TYPE)
@@ -184,7 +184,7 @@ fn json_body(value: &Value) -> (String, &'static str) {
 }
 
 fn form_body(map: &Map) -> String {
-    // A URL's query has the same encoding as a form.
+    // The query of a URL has the same encoding as a form.
     let mut url = Url::parse("http://form").expect("this text is a URL");
     url.query_pairs_mut().extend_pairs(pairs(map));
     url.query().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! Reads an answer in bounded memory and decodes its body.
+//! Reads a response in bounded memory and decodes its body.
 
 use base64::Engine as _;
 use encoding_rs::{Encoding, UTF_8};
@@ -10,18 +10,18 @@ use serde_json::json;
 
 use crate::config::{self, wrong};
 
-/// How much of a failed answer's body is kept. Failures live in the log for good, and the body of
-/// an error page is rarely worth more.
+/// Maximum bytes of the body of a failed response. Failures are stored in the event log, and an
+/// error page is rarely worth more.
 const FAILED_BODY_MAX: usize = 256 * 1024;
 
-/// How the body is to be decoded.
+/// Decoding of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
-    /// By its content type and looks.
+    /// By content type and first character.
     Auto,
-    /// As JSON, or the step fails.
+    /// As JSON. The step fails if the body is not JSON.
     Json,
-    /// As text, whatever it looks like.
+    /// As text, regardless of the content type.
     Text,
 }
 
@@ -38,15 +38,16 @@ impl Want {
     }
 }
 
-/// Why an answer is no result.
+/// Errors of reading a response.
 pub(super) enum ReadError {
-    /// It came, and is a failure.
+    /// The response is complete, and is a failure.
     Refused(Failure),
-    /// It stopped half way.
+    /// The response was interrupted.
     Broken(reqwest::Error),
 }
 
-/// Reads the whole answer: the step's result, or the failure its status stands for.
+/// Reads the whole response. Returns the step's result, or the failure that corresponds to the
+/// status.
 pub(super) async fn read(
     mut response: Response,
     want: Want,
@@ -72,7 +73,7 @@ pub(super) async fn read(
         )));
     }
     let headers = response.headers();
-    // A failure's body is described, never judged: that the server failed is what matters.
+    // A failed response that is not JSON must not hide the failure of the server.
     let want = if failed && want == Want::Json { Want::Auto } else { want };
     let body = decode(bytes, headers, want).map_err(ReadError::Refused)?;
     if failed {
@@ -82,7 +83,7 @@ pub(super) async fn read(
     }
 }
 
-/// A decoded body, and how it is encoded when it is not text.
+/// A decoded body, and its encoding if it is not text.
 struct Decoded {
     value: Value,
     encoding: Option<&'static str>,
@@ -128,7 +129,8 @@ fn is_json(content_type: &str) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
 }
 
-/// The bytes as text in the charset they claim, UTF-8 otherwise; the bytes again if they are none.
+/// Decodes bytes in the stated charset, by default UTF-8. Returns the bytes as the error if they
+/// aren't text.
 fn text(bytes: Vec<u8>, content_type: &str) -> Result<String, Vec<u8>> {
     let claimed = content_type
         .split(';')
@@ -159,8 +161,8 @@ fn answer(status: StatusCode, headers: &HeaderMap, body: Decoded) -> Value {
     answer
 }
 
-/// The failure an answer stands for. Its details are the answer as a success has it, so that
-/// templates read both alike, and `http`, which policies read.
+/// Creates the failure of a response. The details have the fields of a result, so that templates
+/// read both in the same way, and `http` for policies.
 fn failure(status: StatusCode, headers: &HeaderMap, body: Decoded, truncated: bool) -> Failure {
     let kind = match status.as_u16() {
         401 | 403 => FailureKind::Auth,
@@ -180,7 +182,8 @@ fn failure(status: StatusCode, headers: &HeaderMap, body: Decoded, truncated: bo
     Failure::new(kind, format!("the server answered {status}")).with_details(details)
 }
 
-/// The headers by lower-case name; repeated ones are joined, as HTTP defines them to be equal.
+/// Returns the headers by lower-case name. Repeated headers are joined with commas, which HTTP
+/// defines as equivalent.
 fn header_map(headers: &HeaderMap) -> Value {
     let mut map = Map::new();
     for name in headers.keys() {
@@ -191,9 +194,9 @@ fn header_map(headers: &HeaderMap) -> Value {
     Value::Object(map)
 }
 
-/// The seconds a server asks to wait, given as such or as a date.
+/// Returns the value of `Retry-After` in seconds, stated as such or as a date.
 ///
-/// A date is compared with the answer's own, so the worker's clock need not agree.
+/// A date is compared with the response's own `Date`, so the worker's clock doesn't matter.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

@@ -1,29 +1,29 @@
-//! Isolation levels, and what each of them does not stop.
+//! Isolation levels, and the limits of each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A level of isolation. Each includes those below it.
+/// Isolation level. Each level includes those below it.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(into = "u8", try_from = "u8")]
 pub enum Level {
-    /// 0: programs run as processes of the worker, file tools within it.
+    /// 0: programs run as child processes of the worker, file tools in its process.
     #[default]
     None,
-    /// 1: Landlock, and a subreaper that ends every process of a step.
+    /// 1: Landlock, and a subreaper that ends all processes of a step.
     Landlock,
-    /// 2: namespaces for users, mounts, and processes.
+    /// 2: user, mount, and process namespaces.
     Namespaces,
-    /// 3: namespaces, and users that are not the worker's.
+    /// 3: namespaces, and users other than the worker's.
     User,
 }
 
 impl Level {
-    /// Every level, weakest first.
+    /// All levels, weakest first.
     pub const ALL: [Self; 4] = [Self::None, Self::Landlock, Self::Namespaces, Self::User];
 
     /// Returns the level as a number from 0 to 3.
@@ -36,7 +36,7 @@ impl Level {
         }
     }
 
-    /// Returns what the level is made of.
+    /// Returns the mechanisms of the level.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -46,7 +46,7 @@ impl Level {
         }
     }
 
-    /// Returns what steps can still do, for operators.
+    /// Returns the actions that the level does not prevent, for operators.
     pub const fn does_not_stop(self) -> &'static str {
         match self {
             Self::None => {

@@ -1,4 +1,4 @@
-//! Settings that differ by tenant: users, directories, and kinds of tools.
+//! Per-tenant settings: users, directories, and kinds of tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -11,7 +11,7 @@ use noetl_model::Tenant;
 use super::User;
 use crate::Root;
 
-/// A list for every tenant, and lists for some by name: `a,b; acme: c`.
+/// List for all tenants, with separate lists for some of them: `a,b; acme: c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantRules<T> {
     everybody: Option<Vec<T>>,
@@ -25,13 +25,13 @@ impl<T> Default for TenantRules<T> {
 }
 
 impl<T> TenantRules<T> {
-    /// Returns a tenant's list, or `None` when nothing is said for it.
+    /// Returns a tenant's list, or `None` if there is neither a list for it nor a general one.
     pub fn of(&self, tenant: &Tenant) -> Option<&[T]> {
         let named = self.named.get(tenant.as_str()).or(self.everybody.as_ref());
         named.map(Vec::as_slice)
     }
 
-    /// Reads `a,b; acme: c` with `read` for each entry.
+    /// Parses `a,b; acme: c`, with `read` for each entry.
     fn parse(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Self, String> {
         let mut rules = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -82,12 +82,12 @@ impl FromStr for TenantRules<Root> {
     }
 }
 
-/// Numbers of users that tenants are given, one each.
+/// Range of user IDs, one per tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserRange {
     /// Lowest user ID of the range. Never 0.
     pub first: u32,
-    /// Number of user IDs, and so of tenants that the worker can serve.
+    /// Number of user IDs, which limits the number of tenants the worker can serve.
     pub count: u32,
 }
 
@@ -100,7 +100,7 @@ impl FromStr for UserRange {
         let (first, last) = text.trim().split_once('-').ok_or_else(refused)?;
         let read = |number: &str| number.trim().parse::<u32>().map_err(|_| refused());
         let (first, last) = (read(first)?, read(last)?);
-        // The last number of all means no user.
+        // The highest number is reserved for "no user".
         if first == 0 || last < first || last == u32::MAX {
             return Err(refused());
         }
@@ -113,10 +113,10 @@ impl FromStr for UserRange {
 pub(crate) struct TenantUsers(Mutex<HashMap<u32, Tenant>>);
 
 impl TenantUsers {
-    /// Returns the tenant's user, or `None` when every user of the range is another tenant's.
+    /// Returns the tenant's user, or `None` if other tenants use the whole range.
     ///
-    /// The number follows from the tenant's name, so that it is the same on every start unless two
-    /// names meet at one number: then the later one moves on to the next that is free.
+    /// The user ID is derived from a hash of the tenant's name, so it is the same after a restart
+    /// unless two names collide. The tenant that comes later then gets the next free ID.
     pub(crate) fn user(&self, range: UserRange, tenant: &Tenant) -> Option<User> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(tenant.as_str());

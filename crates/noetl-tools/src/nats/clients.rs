@@ -1,4 +1,4 @@
-//! Connections by their settings, kept for a while.
+//! Cache of NATS clients, by settings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,17 +9,16 @@ use tokio::time::Instant;
 
 use crate::config::{self, type_name, wrong};
 
-/// How long an unused client is kept.
+/// Time after which an unused client is closed.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// How many clients are kept. More servers than this in one worker's playbooks only means that
-/// some connect anew.
+/// Maximum cached clients. If a worker's playbooks use more servers, some calls reconnect.
 const KEPT_MAX: usize = 16;
 
-/// How long a connection may take to open.
+/// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server and who asks.
+/// Server addresses and credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Settings {
     urls: Vec<String>,
@@ -78,13 +77,14 @@ impl Settings {
     }
 
     async fn connect(&self) -> Result<Client, Failure> {
-        // Fails only when another part of the program chose a provider before, which is as good.
+        // Fails only if another part of the program installed a provider before, which works as
+        // well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut options = ConnectOptions::new()
             .name("noetl")
             .connection_timeout(CONNECT_TIMEOUT)
             .require_tls(self.tls)
-            // The call's own limit is the one that counts.
+            // The timeout of the call applies instead.
             .request_timeout(None);
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
             options = options.user_and_password(user.clone(), password.clone());
@@ -97,7 +97,7 @@ impl Settings {
         }
         if let Some(creds) = &self.creds {
             let read = options.credentials(creds);
-            // The driver's error may quote what it could not read.
+            // The driver's error may quote the secret text.
             options =
                 read.map_err(|_| wrong("`creds` is not the text of a NATS credentials file"))?;
         }
@@ -117,7 +117,7 @@ impl Settings {
     }
 }
 
-/// Clients by their settings. Cloning is one reference count.
+/// Cached clients. A clone only increments a reference count.
 #[derive(Clone, Default)]
 pub(super) struct Clients(Arc<Mutex<Vec<Kept>>>);
 
@@ -135,11 +135,12 @@ impl std::fmt::Debug for Clients {
 
 impl Clients {
     fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
-        // Every change is one call of the list's own, so a panic elsewhere leaves it whole.
+        // Every change is a single operation of `Vec`, so the list is consistent even if the lock
+        // is poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connected client for these settings.
+    /// Returns a connected client for these settings.
     pub(super) async fn get(&self, settings: &Settings) -> Result<Client, Failure> {
         let now = Instant::now();
         if let Some(kept) = self.lock().iter_mut().find(|kept| kept.settings == *settings) {
@@ -157,12 +158,12 @@ impl Clients {
         Ok(client)
     }
 
-    /// Lets the next call with these settings connect anew.
+    /// Removes a client, so that the next call with these settings reconnects.
     pub(super) fn forget(&self, settings: &Settings) {
         self.lock().retain(|kept| kept.settings != *settings);
     }
 
-    /// Closes unused clients, for as long as there are any.
+    /// Spawns a task that closes unused clients, until none is left.
     fn expire_later(&self) {
         let clients = Arc::downgrade(&self.0);
         tokio::spawn(async move {

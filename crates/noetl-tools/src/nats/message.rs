@@ -1,4 +1,4 @@
-//! Messages: publishing them, and asking with them.
+//! Publishing of messages, and requests with replies.
 
 use std::str::FromStr;
 
@@ -16,10 +16,11 @@ use serde_json::json;
 use crate::Call;
 use crate::config::{self, plain, type_name, wrong};
 
-/// Where a payload may stand; the first that is there counts.
+/// Keys that may contain the payload. The first one that is present applies.
 const PAYLOAD_KEYS: [&str; 5] = ["data", "payload", "message", "value", "body"];
 
-/// Publishes one message, and waits until it is safe.
+/// Publishes a message, and waits until the stream has acknowledged it or the server has received
+/// it.
 pub(super) async fn publish(client: &Client, call: &Call) -> Result<Value, Failure> {
     let subject = subject(call)?;
     let payload = payload(call)?;
@@ -32,7 +33,7 @@ pub(super) async fn publish(client: &Client, call: &Call) -> Result<Value, Failu
             Ok(stream) => Some(stream),
             Err(error) => match error.kind() {
                 GetStreamByNameErrorKind::InvalidSubject => return Err(not_a_subject(subject)),
-                // A server without JetStream does not answer questions about streams.
+                // A server without JetStream doesn't respond to stream lookups.
                 _ if wanted.is_none() => None,
                 _ => {
                     let message = format!("no stream listens to '{subject}': {}", cause(&error));
@@ -75,10 +76,10 @@ pub(super) async fn publish(client: &Client, call: &Call) -> Result<Value, Failu
     }))
 }
 
-/// Waits until the server has taken all that was sent before.
+/// Waits until the server has received all messages sent before.
 ///
-/// Plain messages are never acknowledged. But a server answers a question to a subject that nobody
-/// listens to by itself, and after what came before it on the same connection.
+/// Plain messages are never acknowledged. But the server itself replies to a request on a subject
+/// without subscribers, after it has processed earlier messages of the same connection.
 async fn confirm(client: &Client) -> Result<(), Failure> {
     match client.request(client.new_inbox(), Bytes::new()).await {
         Ok(_) => Ok(()),
@@ -90,7 +91,7 @@ async fn confirm(client: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Asks, and answers with the reply.
+/// Sends a request and returns the reply.
 pub(super) async fn request(
     client: &Client,
     call: &Call,
@@ -140,7 +141,8 @@ fn wants_stream(config: &Map) -> Result<Option<bool>, Failure> {
     }
 }
 
-/// The bytes a call sends: text as it is, everything else as JSON, base64 decoded when asked to.
+/// Returns the payload of a call: text unchanged, base64 decoded if `encoding` says so, and other
+/// values as JSON.
 pub(super) fn payload(call: &Call) -> Result<Bytes, Failure> {
     let found = config::first(&call.config, &PAYLOAD_KEYS);
     let Some((key, value)) = found.or_else(|| config::first(&call.input, &PAYLOAD_KEYS)) else {
@@ -168,7 +170,7 @@ fn headers(config: &Map) -> Result<HeaderMap, Failure> {
         if value.is_null() {
             continue;
         }
-        // The value stays out of the message: it may be a token.
+        // The message omits the value, which may be a token.
         let header = HeaderName::from_str(name)
             .map_err(|_| wrong(format!("`headers`: '{name}' is not a header name")))?;
         let value = HeaderValue::from_str(&plain(value)).map_err(|_| {
@@ -188,9 +190,9 @@ fn header_map(headers: Option<&HeaderMap>) -> Value {
     Value::Object(map)
 }
 
-/// Puts a payload under `key`: maps and lists decoded, other text as it is, bytes as base64.
+/// Sets `key` to a payload: maps and lists decoded, other text unchanged, and bytes as base64.
 ///
-/// A bare number stays a text, because nobody can tell whether it was meant as one.
+/// A bare number stays text, because its intended type is unknown.
 pub(super) fn put_payload(answer: &mut Value, key: &str, payload: &[u8]) {
     let first = payload.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, Some(b'{' | b'['))
@@ -218,7 +220,7 @@ pub(super) fn within(size: usize, max: usize) -> Result<(), Failure> {
     }
 }
 
-/// The innermost cause, which is the one that says what happened.
+/// Returns the innermost source of an error, which is the specific one.
 pub(super) fn cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -14,7 +14,7 @@ use super::message::{cause, payload, put_payload, within};
 use crate::Call;
 use crate::config::{self, type_name, wrong};
 
-/// The value of a key. That there is none is an answer, not a failure.
+/// Reads a key. A missing key is a result, not a failure.
 pub(super) async fn kv_get(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let store = bucket_of(client, call).await?;
@@ -32,8 +32,8 @@ pub(super) async fn kv_get(client: &Client, call: &Call, max: usize) -> Result<V
     }
 }
 
-/// Sets a key: whatever it was, only if it was not there (`create`), or only if nobody has changed
-/// it since (`revision`).
+/// Sets a key: unconditionally, only if it doesn't exist (`create`), or only if it is unchanged
+/// since `revision`.
 pub(super) async fn kv_put(client: &Client, call: &Call) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let value = payload(call)?;
@@ -62,7 +62,7 @@ pub(super) async fn kv_put(client: &Client, call: &Call) -> Result<Value, Failur
     Ok(json!({"bucket": bucket, "key": key, "revision": revision}))
 }
 
-/// Removes a key; one that is not there is removed already.
+/// Deletes a key. A missing key is not an error.
 pub(super) async fn kv_delete(client: &Client, call: &Call) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let store = bucket_of(client, call).await?;
@@ -70,7 +70,7 @@ pub(super) async fn kv_delete(client: &Client, call: &Call) -> Result<Value, Fai
     Ok(json!({"bucket": bucket, "key": key, "deleted": true}))
 }
 
-/// The keys of a bucket, in alphabetical order.
+/// Lists the keys of a bucket, in alphabetical order.
 pub(super) async fn kv_keys(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
     let bucket = required(call, "bucket")?;
     let prefix = config::text(&call.config, "prefix")?.unwrap_or_default();
@@ -90,7 +90,7 @@ pub(super) async fn kv_keys(client: &Client, call: &Call, max: usize) -> Result<
     Ok(json!({"bucket": bucket, "count": keys.len(), "keys": keys}))
 }
 
-/// The content of an object.
+/// Reads an object. A missing one is a `not_found` failure.
 pub(super) async fn object_get(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let store = store_of(client, call).await?;
@@ -101,7 +101,7 @@ pub(super) async fn object_get(client: &Client, call: &Call, max: usize) -> Resu
     within(object.info().size, max)?;
     let mut answer = json!({"bucket": bucket, "name": name, "size": object.info().size});
     let mut content = Vec::new();
-    // One byte more than is allowed tells a lying size from a true one.
+    // Reading one byte beyond the limit detects an object that is larger than its stated size.
     let mut bounded = object.take(max as u64 + 1);
     bounded.read_to_end(&mut content).await.map_err(|error| refused("be read", name, &error))?;
     within(content.len(), max)?;
@@ -109,7 +109,7 @@ pub(super) async fn object_get(client: &Client, call: &Call, max: usize) -> Resu
     Ok(answer)
 }
 
-/// Writes an object, in place of an earlier one of its name.
+/// Writes an object, replacing an earlier one of the same name.
 pub(super) async fn object_put(client: &Client, call: &Call) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let content = payload(call)?;
@@ -119,7 +119,7 @@ pub(super) async fn object_put(client: &Client, call: &Call) -> Result<Value, Fa
     Ok(json!({"bucket": bucket, "name": name, "size": info.size, "digest": info.digest}))
 }
 
-/// Removes an object.
+/// Deletes an object. A missing one is a `not_found` failure.
 pub(super) async fn object_delete(client: &Client, call: &Call) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let store = store_of(client, call).await?;
@@ -130,7 +130,7 @@ pub(super) async fn object_delete(client: &Client, call: &Call) -> Result<Value,
     Ok(json!({"bucket": bucket, "name": name, "deleted": true}))
 }
 
-/// The names and sizes of a store's objects.
+/// Lists the names and sizes of a store's objects.
 pub(super) async fn object_list(
     client: &Client,
     call: &Call,

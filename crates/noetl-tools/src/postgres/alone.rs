@@ -1,4 +1,4 @@
-//! Connections to Postgres outside of any pool, for whoever stays connected.
+//! Connections to Postgres outside of the pool, for long-lived clients.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::failure::failed;
 use super::settings::Settings;
 use super::tls::Tls;
 
-/// What becomes of notifications that come over a connection.
+/// Handling of notifications (`NOTIFY`) that a connection receives.
 #[derive(Debug, Clone)]
 pub enum Notices {
     Ignored,
-    /// Somebody is woken by each.
+    /// Each notification wakes one waiting task.
     Wake(Arc<Notify>),
-    /// Each is handed on. While there is no room, nothing is read from the connection: the server
-    /// keeps them.
+    /// Each notification is sent to a channel. While the channel is full, nothing is read from the
+    /// connection, and the server queues notifications.
     All(mpsc::Sender<Notification>),
 }
 
-/// A connection that lasts as long as its client, with the settings of a `postgres` step.
+/// Connects with the settings of a `postgres` step. The connection lasts as long as its client.
 ///
 /// # Errors
 ///
-/// A `config` failure when the settings cannot be used, otherwise what the server or the network
-/// said.
+/// Returns a `config` failure if the settings are invalid, and otherwise the failure of the server
+/// or the network.
 pub async fn connect_postgres(settings: &Map, notices: Notices) -> Result<Client, Failure> {
     let settings = Settings::read(settings)?;
     let tls = Tls::new(settings.verify, settings.root_cert.as_deref())?;
@@ -35,7 +35,7 @@ pub async fn connect_postgres(settings: &Map, notices: Notices) -> Result<Client
     let (client, mut connection) =
         connecting.await.map_err(|error| failed(&error, &settings.address(), None))?;
     tokio::spawn(async move {
-        // Ends when the client is dropped. An error is also the error of what the client asked.
+        // Ends when the client is dropped. The client's pending requests also report the error.
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             let AsyncMessage::Notification(notification) = message else { continue };
             match &notices {

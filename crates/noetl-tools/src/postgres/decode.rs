@@ -1,4 +1,4 @@
-//! Values on their way from Postgres: the protocol's binary forms, by the type the server names.
+//! Decodes values from Postgres: the protocol's binary formats, by the type the server reports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use super::temporal;
 use crate::config::wrong;
 use crate::sql::Cell;
 
-/// A value's bytes as they came.
+/// Undecoded bytes of a value.
 struct Raw<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -27,7 +27,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// The values of a row, in the order of its columns.
+/// Returns the values of a row, in column order.
 pub(crate) fn decode_row(row: &Row) -> Result<Vec<Cell>, Failure> {
     let mut cells = Vec::with_capacity(row.len());
     for (place, column) in row.columns().iter().enumerate() {
@@ -44,7 +44,7 @@ pub(crate) fn decode_row(row: &Row) -> Result<Vec<Cell>, Failure> {
     Ok(cells)
 }
 
-/// One value; `None` when its type is not known or its bytes are not of that type.
+/// Decodes a value. Returns `None` if the type is unknown or the bytes don't match it.
 fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
     let mut reader = Reader(raw);
     match ty.kind() {
@@ -66,7 +66,7 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
         }
         Kind::Range(bound) => return range(bound, raw).map(Cell::from),
         Kind::Multirange(bound) => {
-            // The driver names the range's own type here.
+            // The driver reports the type of the range itself here.
             let bound = match bound.kind() {
                 Kind::Range(bound) => bound,
                 _ => bound,
@@ -88,7 +88,8 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
             reader.u32()?.into()
         }
         Type::FLOAT4 => {
-            // The shortest digits of the small float, not the long ones of the large.
+            // Parses the shortest decimal form, which avoids the extra digits of a direct
+            // conversion to `f64`.
             let float = f32::from_be_bytes(reader.take()?);
             Cell::float(float.to_string().parse().ok()?)
         }
@@ -142,7 +143,7 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
     })
 }
 
-/// Takes bytes off the front; `None` when there are too few.
+/// Reads bytes from the front. Methods return `None` if too few are left.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -176,7 +177,7 @@ impl<'a> Reader<'a> {
         self.take().map(i64::from_be_bytes)
     }
 
-    /// A field with its length before it; the inner `None` is null.
+    /// Reads a length-prefixed field. The inner `None` is null.
     #[expect(clippy::option_option, reason = "too few bytes and null are two things")]
     fn field(&mut self) -> Option<Option<&'a [u8]>> {
         match self.i32()? {
@@ -187,11 +188,11 @@ impl<'a> Reader<'a> {
 }
 
 fn text(raw: &[u8]) -> Option<Cell> {
-    // A server whose encoding is SQL_ASCII may send anything.
+    // A server whose encoding is `SQL_ASCII` may send any bytes.
     Some(String::from_utf8_lossy(raw).into_owned().into())
 }
 
-/// A document as it is; one that JSON readers refuse for its depth or numbers as its text.
+/// Decodes a JSON document. If its depth or numbers exceed the parser's limits, returns its text.
 fn document(raw: &[u8]) -> Option<Cell> {
     match serde_json::from_slice::<Value>(raw) {
         Ok(value) => Some(value.into()),
@@ -207,7 +208,7 @@ fn uuid(bytes: [u8; 16]) -> String {
     parts.join("-")
 }
 
-/// A number in groups of four decimal digits, with as many decimals as the column has.
+/// Decodes a number from groups of four decimal digits, with the number of decimals of the column.
 fn numeric(reader: &mut Reader<'_>) -> Option<Cell> {
     const NEGATIVE: u16 = 0x4000;
     let groups = reader.i16()?;
@@ -247,7 +248,7 @@ fn numeric(reader: &mut Reader<'_>) -> Option<Cell> {
         let mut fraction = String::new();
         let mut place = i32::from(weight) + 1;
         while fraction.len() < decimals {
-            // Groups between the point and the first one that was sent are zeros.
+            // Groups between the decimal point and the first transmitted one are zeros.
             fraction.push_str(&format!("{:04}", group(place)));
             place += 1;
         }
@@ -259,7 +260,7 @@ fn numeric(reader: &mut Reader<'_>) -> Option<Cell> {
 }
 
 fn array(element: &Type, raw: &[u8]) -> Option<Cell> {
-    /// As many dimensions as the server allows.
+    /// Maximum dimensions that the server supports.
     const DIMENSIONS_MAX: usize = 6;
     let mut reader = Reader(raw);
     let dimensions = usize::try_from(reader.i32()?).ok()?;
@@ -295,7 +296,7 @@ fn dimension(element: &Type, lengths: &[usize], reader: &mut Reader<'_>) -> Opti
     Some(Value::Array(items))
 }
 
-/// A range as the server writes it, such as `[1,5)`.
+/// Formats a range in the server's notation, such as `[1,5)`.
 fn range(bound: &Type, raw: &[u8]) -> Option<String> {
     const EMPTY: u8 = 0x01;
     const LOWER_IN: u8 = 0x02;

@@ -1,7 +1,7 @@
-//! Values on their way to Postgres, in the text form the server reads its own types from.
+//! Encodes values for Postgres, in the text format of each type.
 //!
-//! The server says what type each parameter has; a value is written the way that type is, so that
-//! `"2024-01-01"` can be a date and `[1, 2]` an array or a document.
+//! The server reports the type of each parameter. A value is written in the format of that type, so
+//! that `"2024-01-01"` can be a date and `[1, 2]` an array or a document.
 
 use std::error::Error;
 
@@ -41,7 +41,7 @@ impl ToSql for Param<'_> {
     to_sql_checked!();
 }
 
-/// A cell of another database as a parameter's value.
+/// A cell of another database as a parameter.
 #[derive(Debug)]
 pub(crate) struct CellParam<'a>(pub(crate) &'a Cell);
 
@@ -67,7 +67,7 @@ impl ToSql for CellParam<'_> {
     to_sql_checked!();
 }
 
-/// Bytes in the form of their column: base64 where it holds text.
+/// Encodes bytes for a column: base64 for text columns, hex for `bytea`.
 fn bytes_text(bytes: &[u8], ty: &Type) -> String {
     match *ty == Type::BYTEA {
         true => hex(bytes),
@@ -75,7 +75,7 @@ fn bytes_text(bytes: &[u8], ty: &Type) -> String {
     }
 }
 
-/// A value as the server would print it; `None` is null.
+/// Formats a value in the server's text format. `None` is null.
 fn text_of(value: &Value, ty: &Type) -> Result<Option<String>, Refused> {
     if let Kind::Domain(inner) = ty.kind() {
         return text_of(value, inner);
@@ -89,7 +89,7 @@ fn text_of(value: &Value, ty: &Type) -> Result<Option<String>, Refused> {
     }))
 }
 
-/// A JSON document: a text that is one is taken at its word.
+/// Formats a JSON document. A text that is valid JSON is used unchanged.
 fn document(value: &Value) -> String {
     match value {
         Value::String(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {

@@ -1,4 +1,4 @@
-//! Runs a step's statements on one connection.
+//! Execution of a step's statements on one connection.
 
 use std::pin::pin;
 
@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::config::wrong;
 use crate::sql::{Answer, Dialect, Params, Part, Script, column_names, number_names};
 
-/// Runs all statements, and gives the connection back when it is still good.
+/// Runs all statements, and returns the connection to the pool if it is still usable.
 pub(super) async fn run(
     pool: &Pool,
     settings: &Settings,
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let session = pool.session(settings, opening).await?;
     stopper.watch(&session);
     let done = perform(&session, script, answer).await;
-    // A statement is over when it has given all its rows or the server has refused it.
+    // The statement is over if it returned all rows or the server rejected it.
     let is_over = done.as_ref().map_or_else(is_refusal, |()| true);
     match is_over {
         true => session.release(),
@@ -80,14 +80,14 @@ async fn statement(session: &Session, part: &Part<'_>, answer: &mut Answer) -> R
         let row = row.map_err(|error| explain(session.failed(&error, Some(place)), part))?;
         answer.row(decode_row(&row)?)?;
     }
-    // The tag of a query counts rows that were given, not changed.
+    // The command tag of a query counts returned rows, not changed ones.
     let counted = rows.rows_affected().unwrap_or(0);
     let is_query = returns_rows && !part.statement.changes_rows();
     answer.end(if is_query { 0 } else { counted });
     Ok(())
 }
 
-/// The statement as the server gets it, and the values of its parameters.
+/// Returns the statement in the server's syntax, and the values of its parameters.
 pub(crate) fn bound<'a>(part: &'a Part<'_>) -> Result<(String, Vec<&'a Value>), Failure> {
     let text = part.statement.text;
     match part.params {
@@ -104,7 +104,8 @@ pub(crate) fn bound<'a>(part: &'a Part<'_>) -> Result<(String, Vec<&'a Value>), 
     }
 }
 
-/// The values a statement takes: a list is shared by all statements, each taking what it counts.
+/// Returns the values for a statement. All statements share one list, and each uses its first
+/// values.
 fn fitting<'a>(
     mut values: Vec<&'a Value>,
     part: &Part<'_>,
@@ -128,7 +129,7 @@ fn fitting<'a>(
     Ok(values)
 }
 
-/// Adds what would help where the database's own words do not say it.
+/// Adds a hint where the server's message doesn't name the solution.
 fn explain(mut failure: Failure, part: &Part<'_>) -> Failure {
     let state = failure.details.as_ref().and_then(|details| details["pg"]["code"].as_str());
     if state == Some("25001") && part.statement.control == crate::sql::Control::None {

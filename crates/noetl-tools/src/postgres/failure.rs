@@ -1,4 +1,4 @@
-//! What a driver's error means to a policy.
+//! Conversion of driver errors to failures that policies match on.
 
 use std::error::Error as _;
 
@@ -6,7 +6,7 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use serde_json::json;
 use tokio_postgres::error::{DbError, ErrorPosition};
 
-/// The failure an error stands for; `place` counts the step's statements from 0.
+/// Converts an error to a failure. `place` is the index of the statement in the step, from 0.
 pub(crate) fn failed(
     error: &tokio_postgres::Error,
     address: &str,
@@ -26,7 +26,7 @@ pub(crate) fn failed(
         let message = format!("{statement}{address} closed the connection");
         return Failure::new(FailureKind::Connection, message);
     }
-    // The driver tells its kinds apart by text only; a source of I/O or TLS is the connection's.
+    // The driver exposes the kind of error only as text. An I/O or TLS source means the connection.
     let is_connection = error.source().is_some_and(is_io);
     let text = error.to_string();
     if is_connection || text.contains("connecting") || text.contains("TLS") {
@@ -56,7 +56,7 @@ fn root_cause(error: &tokio_postgres::Error) -> String {
     cause.to_string()
 }
 
-/// The class of a state, by the five characters SQL gives it.
+/// Returns the kind of failure for an SQLSTATE code.
 fn kind_of(state: &str) -> FailureKind {
     match state {
         "40001" | "40P01" | "55P03" => FailureKind::DbDeadlock,

@@ -1,5 +1,5 @@
-//! Connections that outlive a call for a while, so that a loop over thousands of items does not
-//! open thousands of them.
+//! Connection pool. Connections outlive a call for a while, so that a loop over thousands of items
+//! doesn't open thousands of them.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,28 +14,28 @@ use super::failure::failed;
 use super::settings::Settings;
 use super::tls::Tls;
 
-/// How long an unused connection is kept: longer than the pause between two items of a loop, short
-/// enough not to take a server's places from others.
+/// Time after which an unused connection is closed: longer than the pause between two items of a
+/// loop, and short enough not to exhaust the server's connections.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// How many unused connections are kept in all. A worker runs about this many steps at a time.
+/// Maximum unused connections. A worker runs about this many steps at a time.
 const KEPT_MAX: usize = 32;
 
-/// How long a server may take to stop a statement before the connection is given up.
+/// Time that the server has to cancel a statement before the connection is closed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a server may take to forget what a call left in its session.
+/// Time that the server has to reset a session.
 const RESET_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Unused connections.
+/// Unused connections, by settings.
 #[derive(Clone, Default)]
 pub(crate) struct Pool(Arc<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
-    /// The oldest first.
+    /// Unused connections, oldest first.
     idle: VecDeque<Idle>,
-    /// Whether a task closes the old ones.
+    /// Whether a task that closes expired connections is running.
     is_attended: bool,
 }
 
@@ -54,14 +54,15 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Every change is one call of the queue's own, so a panic elsewhere leaves it whole.
+        // Every change is a single operation of the queue, so it is consistent even if the lock is
+        // poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that answers, and has run `opening`.
+    /// Returns a working connection that has run `opening`.
     ///
-    /// One from the pool may have died unnoticed; a call that has done nothing yet is safe to go
-    /// on with another.
+    /// A pooled connection may have failed unnoticed. The call has done no work yet, so it can
+    /// safely continue with another one.
     pub(crate) async fn session(
         &self,
         settings: &Settings,
@@ -78,7 +79,7 @@ impl Pool {
         Ok(session)
     }
 
-    /// A connection of these settings that was used before, if one is left.
+    /// Removes an unused connection with these settings from the pool.
     fn take(&self, settings: &Settings) -> Option<Session> {
         let mut kept = self.lock();
         let fits = |idle: &Idle| idle.settings == *settings && !idle.client.is_closed();
@@ -87,13 +88,13 @@ impl Pool {
         Some(Session::new(self, kept.settings, kept.client, kept.tls))
     }
 
-    /// A connection of its own for these settings.
+    /// Opens a connection with these settings.
     async fn connect(&self, settings: &Settings) -> Result<Session, Failure> {
         let tls = Tls::new(settings.verify, settings.root_cert.as_deref())?;
         let connecting = settings.config.connect(tls.clone());
         let (client, connection) =
             connecting.await.map_err(|error| failed(&error, &settings.address(), None))?;
-        // Ends when the client is dropped. Its error is also the error of what the client asked.
+        // Ends when the client is dropped. The client's pending requests also report the error.
         tokio::spawn(connection);
         let _ = client.batch_execute(NOTICE_ABSENCE).await;
         Ok(Session::new(self, settings.clone(), client, tls))
@@ -111,7 +112,7 @@ impl Pool {
     }
 }
 
-/// Closes connections that nobody has asked for in a while, until there are none.
+/// Closes connections that are unused for [`IDLE_MAX`], until none is left.
 async fn attend(pool: Weak<Mutex<Kept>>) {
     loop {
         let next = {
@@ -130,8 +131,8 @@ async fn attend(pool: Weak<Mutex<Kept>>) {
     }
 }
 
-/// Makes a session as good as new. `discard all` would do, but it also takes the statements that
-/// the driver has prepared for itself and goes on to use.
+/// Resets a session. `discard all` would also remove the statements that the driver itself has
+/// prepared and continues to use.
 const FORGET: &str = "close all; set session authorization default; reset all; unlisten *; \
     do $$ declare own text; begin \
       perform pg_advisory_unlock_all(); \
@@ -141,13 +142,13 @@ const FORGET: &str = "close all; set session authorization default; reset all; u
     end $$; \
     discard sequences; discard temp";
 
-/// Lets a server notice a worker that died and stop its statement. Servers before version 14 do
-/// not know it and are left as they are.
+/// Makes the server detect a dead worker and cancel its statement. Servers before version 14 don't
+/// support the setting and stay unchanged.
 const NOTICE_ABSENCE: &str = "set client_connection_check_interval = '5s'";
 
-/// A connection in the hands of one call.
+/// A connection in use by one call.
 ///
-/// Dropped while a statement runs, it cancels the statement.
+/// Dropping it while a statement runs cancels the statement.
 pub(crate) struct Session {
     pool: Pool,
     settings: Settings,
@@ -171,15 +172,15 @@ impl Session {
         self.settings.address()
     }
 
-    /// The failure an error of this session stands for.
+    /// Converts an error of this session to a failure.
     pub(crate) fn failed(&self, error: &tokio_postgres::Error, place: Option<usize>) -> Failure {
         failed(error, &self.address(), place)
     }
 
-    /// Gives the connection back once nothing of the call is left in it.
+    /// Resets the connection in the background and returns it to the pool.
     ///
-    /// Whatever is open is rolled back, and settings, temporary tables and locks go, so that the
-    /// next call finds a connection as good as new.
+    /// The reset rolls back an open transaction and removes settings, temporary tables, and locks,
+    /// so that the next call gets a clean session.
     pub(crate) fn release(mut self) {
         self.is_busy = false;
         let (Some(client), Some(tls)) = (self.client.take(), self.tls.take()) else { return };
@@ -198,7 +199,7 @@ impl Session {
         });
     }
 
-    /// Stops what runs and gives the connection up.
+    /// Cancels the running statement and closes the connection.
     pub(crate) async fn abandon(mut self) {
         self.is_busy = false;
         if let (Some(client), Some(tls)) = (&self.client, self.tls.take()) {
@@ -222,12 +223,12 @@ impl Drop for Session {
     }
 }
 
-/// A way to stop whatever a call's sessions are doing, from outside the work itself.
+/// Handle that cancels the statements of all sessions of a call.
 #[derive(Clone, Default)]
 pub(crate) struct Stopper(Arc<Mutex<Vec<(CancelToken, Tls)>>>);
 
 impl Stopper {
-    /// Notes a session that is to be stopped with the rest.
+    /// Registers a session for cancellation.
     pub(crate) fn watch(&self, session: &Session) {
         if let (Some(client), Some(tls)) = (&session.client, &session.tls) {
             let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,8 +236,7 @@ impl Stopper {
         }
     }
 
-    /// Cancels the running statements and waits until `work` has come to its end, or until it is
-    /// clear that the server does not answer.
+    /// Cancels the running statements and waits until `work` ends, for at most [`STOP_PATIENCE`].
     pub(crate) async fn stop<T>(&self, mut work: Pin<Box<impl Future<Output = T>>>) {
         let stopping = async {
             if self.cancel().await {
@@ -246,7 +246,7 @@ impl Stopper {
         let _ = tokio::time::timeout(STOP_PATIENCE, stopping).await;
     }
 
-    /// Cancels the running statements; whether there were connections to run any.
+    /// Cancels the running statements. Returns `true` if any session was registered.
     pub(crate) async fn cancel(&self) -> bool {
         let watched = {
             let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);

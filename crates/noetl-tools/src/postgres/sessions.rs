@@ -1,4 +1,4 @@
-//! Sessions in the tables that the login playbook of a gateway fills.
+//! Sessions in the tables of a gateway's login playbook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio_postgres::Client;
 use super::alone::{Notices, connect_postgres};
 use crate::{Credential, auth};
 
-/// Longest wait for the database, including the time to connect.
+/// Timeout of a lookup, including the time to connect.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The valid session with one token: times and roles are compared with the clock of the database.
+/// Selects the valid session of a token. Expiration times are compared with the database's clock.
 const FIND: &str = "select u.user_id::int4, u.email::text, coalesce(u.display_name, u.email)::text,
        (extract(epoch from s.expires_at::timestamptz) * 1000000)::int8,
        array(select r.role_name::text
@@ -27,19 +27,17 @@ const FIND: &str = "select u.user_id::int4, u.email::text, coalesce(u.display_na
 /// A valid session of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewaySession {
-    /// ID of the user.
     pub user_id: i32,
-    /// Email address of the user.
     pub email: String,
-    /// Name of the user, or the email address.
+    /// Name of the user. Equal to the email address if the user has none.
     pub display_name: String,
-    /// Roles of the user in these tables.
+    /// Roles of the user in the gateway's tables.
     pub roles: Vec<String>,
     /// Time at which the session expires.
     pub expires_at: Timestamp,
 }
 
-/// Finds sessions over one connection, which lasts between calls.
+/// Looks up sessions over one connection, which stays open between calls.
 #[derive(Default)]
 pub struct GatewaySessions {
     connection: Mutex<Option<(Map, Arc<Client>)>>,
@@ -51,8 +49,8 @@ impl GatewaySessions {
     ///
     /// # Errors
     ///
-    /// A `config` failure if the credential describes no Postgres database, otherwise the reason why
-    /// the database could not be asked.
+    /// Returns a `config` failure if the credential doesn't describe a Postgres database, and
+    /// otherwise the failure of the lookup.
     pub async fn find(
         &self,
         credential: &Credential,

@@ -1,4 +1,4 @@
-//! Reads where a Postgres server is out of a step's settings.
+//! Parses the connection settings of a `postgres` step.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio_postgres::config::{Host, SslMode};
 use super::tls::Verify;
 use crate::config::{plain, type_name, wrong};
 
-/// How long a connection may take to open. Three lost SYN packets take seven seconds.
+/// Connect timeout. Three lost SYN packets take 7 seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server, a database, and who asks. Equal settings share connections.
+/// Server, database, and user. Calls with equal settings share connections.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(super) config: Config,
     pub(super) verify: Verify,
-    /// A file with the certificates of those to trust, in place of the system's.
+    /// File with trusted CA certificates, instead of the system's.
     pub(super) root_cert: Option<String>,
 }
 
-/// Says whom it would ask, and no password.
+/// Shows only the address, and no password.
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.address())
@@ -78,7 +78,7 @@ impl Settings {
         Ok(Self { config, verify, root_cert })
     }
 
-    /// The server's name, for messages.
+    /// Returns the address of the server, for messages.
     pub(super) fn address(&self) -> String {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(host)) => host.clone(),
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// Reads a connection text, taking out what the driver leaves to us.
+/// Parses a connection string, and extracts the parameters that the driver doesn't handle.
 fn parse(
     url: &str,
     mode: &mut Option<String>,
@@ -103,7 +103,7 @@ fn parse(
         Some((base, query)) if url.contains("://") => (base, query),
         _ => (url, ""),
     };
-    // SQLAlchemy's name for the scheme is common in stored addresses.
+    // Stored addresses often use the scheme of SQLAlchemy.
     let base = match base.split_once("://") {
         Some((scheme, rest)) if scheme.starts_with("postgresql+") => format!("postgresql://{rest}"),
         _ => base.to_owned(),
@@ -122,7 +122,7 @@ fn parse(
         true => base,
         false => format!("{base}?{}", kept.join("&")),
     };
-    // The reason is the driver's and names keys only; the text itself may hold a password.
+    // The driver's error names only keys; the text itself may contain a password.
     Config::from_str(&text)
         .map_err(|error| wrong(format!("`connection` cannot be read: {}", reason(&error))))
 }
@@ -132,7 +132,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The same settings for another host. The driver can only add one, so the rest is copied.
+/// Replaces the host. The driver can only add hosts, so the other settings are copied.
 fn replace_host(config: &mut Config, host: &str) {
     let mut other = Config::new();
     copy(config, &mut other);
@@ -209,7 +209,7 @@ fn port(settings: &Map) -> Result<Option<u16>, Failure> {
     }
 }
 
-/// A text setting that may also be a number, as users and databases made of digits are.
+/// Returns a text setting, which may also be a number, such as a database name of digits.
 fn text(settings: &Map, key: &str) -> Result<Option<String>, Failure> {
     match settings.get(key) {
         None | Some(Value::Null) => Ok(None),

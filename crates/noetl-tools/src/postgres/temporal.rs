@@ -1,12 +1,12 @@
-//! Dates and times as Postgres counts them, written in ISO 8601.
+//! Formats dates and times of Postgres in ISO 8601.
 //!
-//! Postgres knows dates from 4713 BC to far beyond the year 9999 and two that are none, so this
-//! counts for itself instead of asking a calendar with a narrower range.
+//! Postgres supports dates from 4713 BC to far beyond the year 9999, and two infinite ones. This
+//! module has its own calendar arithmetic, because calendar libraries have a narrower range.
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
-/// Days since 2000-01-01.
+/// Formats a date, in days since 2000-01-01.
 pub(crate) fn date(days: i32) -> String {
     match days {
         i32::MAX => "infinity".to_owned(),
@@ -15,7 +15,7 @@ pub(crate) fn date(days: i32) -> String {
     }
 }
 
-/// Microseconds since 2000-01-01, with the zone's own text after it.
+/// Formats a timestamp, in microseconds since 2000-01-01, followed by the text of the zone.
 pub(crate) fn timestamp(micros: i64, zone: &str) -> String {
     match micros {
         i64::MAX => "infinity".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn timestamp(micros: i64, zone: &str) -> String {
     }
 }
 
-/// Microseconds since midnight.
+/// Formats a time of day, in microseconds since midnight.
 pub(crate) fn time(micros: i64) -> String {
     let seconds = micros / MICROS_PER_SECOND;
     let fraction = micros % MICROS_PER_SECOND;
@@ -38,14 +38,14 @@ pub(crate) fn time(micros: i64) -> String {
     }
 }
 
-/// The same with a zone, in seconds west of Greenwich.
+/// Formats a time of day with a zone, in seconds west of Greenwich.
 pub(crate) fn time_with_zone(micros: i64, west: i32) -> String {
     let sign = if west > 0 { '-' } else { '+' };
     let offset = west.unsigned_abs();
     format!("{}{sign}{:02}:{:02}", time(micros), offset / 3600, offset / 60 % 60)
 }
 
-/// A duration such as `P1Y2M3DT4H5M6.5S`, which Postgres reads as well.
+/// Formats a duration such as `P1Y2M3DT4H5M6.5S`, which Postgres can parse.
 pub(crate) fn interval(micros: i64, days: i32, months: i32) -> String {
     let mut text = String::from("P");
     let mut part = |amount: i64, unit: char| {
@@ -84,11 +84,11 @@ pub(crate) fn interval(micros: i64, days: i32, months: i32) -> String {
     }
 }
 
-/// The Gregorian date so many days after 2000-01-01, by counting in eras of 400 years that start
-/// on the first of March.
+/// Returns the Gregorian date that is `days` days after 2000-01-01, computed in eras of 400 years
+/// that start on March 1.
 fn day(days: i64) -> String {
     const DAYS_PER_ERA: i64 = 146_097;
-    /// From 0000-03-01 to 2000-01-01.
+    /// Days from 0000-03-01 to 2000-01-01.
     const EPOCH: i64 = 730_425;
     let days = days + EPOCH;
     let era = days.div_euclid(DAYS_PER_ERA);
@@ -101,7 +101,7 @@ fn day(days: i64) -> String {
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     match year {
         0..=9999 => format!("{year:04}-{month:02}-{day:02}"),
-        // Beyond four digits ISO 8601 wants a sign; the year 0 is 1 BC.
+        // ISO 8601 requires a sign for more than four digits. The year 0 is 1 BC.
         year if year < 0 => format!("-{:04}-{month:02}-{day:02}", -year),
         year => format!("+{year}-{month:02}-{day:02}"),
     }

@@ -1,4 +1,4 @@
-//! Encrypted connections to Postgres, with as much verification as `sslmode` asks for.
+//! TLS connections to Postgres, with the verification that `sslmode` requires.
 
 use std::io;
 use std::pin::Pin;
@@ -20,18 +20,18 @@ use tokio_rustls::TlsConnector;
 
 use crate::config::wrong;
 
-/// What of a server's certificate is checked.
+/// Verification of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
-    /// Nothing, as `require` means: encrypted, to whomever.
+    /// No verification (`require`): encrypted, with any server.
     Nothing,
-    /// That somebody trusted signed it (`verify-ca`).
+    /// Verifies that a trusted CA issued the certificate (`verify-ca`).
     Chain,
-    /// That, and that it is for this host (`verify-full`).
+    /// Verifies the CA and the host name (`verify-full`).
     Name,
 }
 
-/// Makes encrypted connections.
+/// TLS connector for the Postgres driver. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Tls(Arc<ClientConfig>);
 
@@ -84,8 +84,8 @@ fn chain(
         .map_err(|error| broken(&error))
 }
 
-/// Checks less than a browser would: no name, and without a chain nothing but that the server
-/// holds the key of the certificate it shows.
+/// Certificate verifier without a check of the host name. Without a chain it verifies only that the
+/// server has the private key of its certificate.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,
@@ -105,7 +105,7 @@ impl ServerCertVerifier for Lenient {
         let verified =
             chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is looked at last, so the chain was found to be good.
+            // The host name is checked last, so the chain is valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// One handshake to come.
+/// A pending TLS handshake.
 pub(crate) struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -170,7 +170,8 @@ pub(crate) struct Encrypted<S>(Box<tokio_rustls::client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
     fn channel_binding(&self) -> ChannelBinding {
-        // Binding needs the certificate's own hash algorithm; servers accept its absence.
+        // Channel binding requires the hash algorithm of the certificate; servers accept its
+        // absence.
         ChannelBinding::none()
     }
 }

@@ -1,4 +1,4 @@
-//! What a step answered, or how it ended without an answer, as its result or failure.
+//! Conversion of a step's outcome to its result or failure.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -17,26 +17,27 @@ use crate::{Call, Stream};
 use super::task::Stop;
 use super::template::{End, lacking};
 
-/// What a failure's details keep of each stream.
+/// Maximum bytes of each stream in a failure's details.
 const DETAILS_BYTES: usize = 16 * 1024;
 
-/// The largest failure a step may describe; its traceback is cut well below this.
+/// Maximum size of a failure that a step reports, in bytes. Its traceback is truncated well below
+/// this.
 const REPORT_BYTES_MAX: usize = 256 * 1024;
 
-/// What the step said for itself.
+/// Outcome that the step reports.
 pub(super) enum Answer {
-    /// Its result, as JSON.
+    /// Result of the step, as JSON.
     Result(Vec<u8>),
-    /// That its code has no result of its own.
+    /// The code set no result.
     Nothing,
-    /// What its code raised, as JSON.
+    /// Exception that the code raised, as JSON.
     Failed(Vec<u8>),
-    /// Something other than an answer, which only code that took over the socket can say.
+    /// Invalid message, which is possible only if the code wrote to the socket itself.
     Garbled,
 }
 
 impl Answer {
-    /// Sends a framed request and reads the answer; `None` when the step ended without one.
+    /// Sends a framed request and reads the outcome. Returns `None` if the step ended without one.
     pub(super) async fn ask(
         mut channel: UnixStream,
         request: &[u8],
@@ -59,7 +60,7 @@ impl Answer {
     }
 }
 
-/// Turns the end of a step into its result or failure.
+/// Converts the end of a step to its result or failure.
 pub(super) fn conclude(
     stop: Stop,
     answer: Option<Answer>,
@@ -91,7 +92,7 @@ pub(super) fn conclude(
     Err(with_streams(failure, stdout, stderr))
 }
 
-/// What the code raised, in the words of `Step.failure` in `step.py`.
+/// Exception of the code, with the keys of `Step.failure` in `step.py`.
 #[derive(Deserialize)]
 struct Raised {
     kind: FailureKind,
@@ -109,7 +110,7 @@ fn raised(body: &[u8]) -> Failure {
     }
 }
 
-/// The failure of a step whose process ended before it could answer.
+/// Creates the failure of a step whose process ended before it reported an outcome.
 fn died(status: ExitStatus) -> Failure {
     let end = process::describe(status);
     let exit_code = process::exit_code(status);
@@ -140,7 +141,7 @@ fn garbled() -> Failure {
     Failure::new(FailureKind::Unknown, message)
 }
 
-/// Adds the end of what the step printed to a failure's details.
+/// Adds the end of both output streams to a failure's details.
 fn with_streams(mut failure: Failure, stdout: &Capture, stderr: &Capture) -> Failure {
     let mut details = match failure.details.take().map(|details| *details) {
         Some(Value::Object(details)) => details,

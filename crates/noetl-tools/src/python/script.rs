@@ -1,4 +1,4 @@
-//! Finds a step's program: in its settings, in a file, or at an address.
+//! Loads a step's program from its settings, a file, or a URL.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sandbox::{Sandbox, ToolRun};
 use crate::step_host::Task;
 use crate::{Call, Http, Tool, auth};
 
-/// The program of a call: its `code`, or what its `script` points to.
+/// Returns the program of a call: its `code`, or the target of its `script`.
 pub(super) async fn code<'a>(
     call: &'a Call,
     http: &Http,
@@ -38,7 +38,7 @@ pub(super) async fn code<'a>(
             return Err(wrong("a python step needs its program under `code` or `script`"));
         }
     };
-    // Some write what belongs under `source` beside it.
+    // Some playbooks omit `source` and put its keys directly under `script`.
     let source = config::map(script, "source")?.unwrap_or(script);
     let uri = match config::text(script, "uri")? {
         Some(uri) => Some(uri),
@@ -80,7 +80,7 @@ pub(super) async fn code<'a>(
     }
 }
 
-/// Reads a text file of at most so many bytes, unless the guard refuses it.
+/// Reads a text file of at most `bytes_max` bytes. Fails if the guard rejects it.
 pub(crate) async fn read_file(
     path: &str,
     bytes_max: usize,
@@ -92,13 +92,13 @@ pub(crate) async fn read_file(
         Failure::new(FailureKind::NotFound, message)
     };
     let file = tokio::fs::File::open(path).await.map_err(|error| unreadable(&error))?;
-    // The file that is open counts, whatever its path meant a moment ago.
+    // Checks the open file, because the path may have changed since the first check.
     let metadata = file.metadata().await.map_err(|error| unreadable(&error))?;
     if guard.is_own(&metadata) {
         return Err(own_file(Path::new(path)));
     }
     let mut content = Vec::new();
-    // One byte more than is allowed, to tell.
+    // Reads one byte beyond the limit, to detect a larger file.
     let mut bounded = file.take(bytes_max as u64 + 1);
     bounded.read_to_end(&mut content).await.map_err(|error| unreadable(&error))?;
     within(content.len(), bytes_max)?;

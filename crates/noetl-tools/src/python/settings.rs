@@ -1,4 +1,4 @@
-//! What a Python step's settings ask for.
+//! Settings of a Python step.
 
 use noetl_model::{Failure, Map, Value};
 use serde::Serialize;
@@ -6,35 +6,35 @@ use serde::Serialize;
 use crate::Call;
 use crate::config::{self, type_name, wrong};
 
-/// The checked settings of one call.
+/// Validated settings of a call.
 #[derive(Debug, Clone)]
 pub(super) struct Settings<'a> {
     pub(super) code: &'a str,
-    /// Imports by alias, or the list form, which names packages and imports nothing.
+    /// Imports by alias. The list form names packages and imports nothing.
     pub(super) libs: Value,
     pub(super) env: Map,
     pub(super) limits: Limits,
-    /// What the step sees as `context`, but for its `args`: what the worker hands down, a map under
-    /// `context` in the settings, and where it runs.
+    /// Value of `context` without `args`: the worker's context, the map under `context` in the
+    /// settings, and the IDs of the execution and command.
     pub(super) context: Map,
 }
 
-/// Limits the system enforces on a step; what is `None` stays as the worker's.
+/// Limits that the operating system enforces on a step. `None` inherits the worker's limit.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Limits {
-    /// Address space in MiB.
+    /// Maximum address space, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) memory_mb: Option<u32>,
-    /// Processor time.
+    /// Maximum CPU time, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cpu_seconds: Option<u32>,
-    /// Open files and sockets.
+    /// Maximum open files and sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open_files: Option<u32>,
 }
 
 impl<'a> Settings<'a> {
-    /// The settings of a call whose program is `code`.
+    /// Parses the settings of a call whose program is `code`.
     pub(super) fn read(call: &'a Call, code: &'a str) -> Result<Self, Failure> {
         let config = &call.config;
         let env = config::environment(config)?;

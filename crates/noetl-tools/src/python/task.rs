@@ -1,4 +1,4 @@
-//! One step from its request to its answer, with everything that can come between.
+//! Runs one step in a forked process: request, output, outcome, timeout, and cancellation.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,15 +24,15 @@ use super::answer::{Answer, conclude};
 use super::settings::{self, Settings};
 use super::template::{End, Forked, Template, lacking};
 
-/// How long to read on after the step's end. Its group is dead by then, so only a process that
-/// left the group can still hold a pipe, and nobody waits for that one.
+/// Time to read output after the step's end. The process group is dead by then, so only a process
+/// that left the group can still have a pipe open, and its output is not awaited.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// How long a killed step may take to be reaped. Milliseconds do on a healthy machine; a template
-/// that takes longer is stuck, and is killed itself.
+/// Maximum time until a killed step is reaped. It takes milliseconds on a healthy machine. A
+/// template process that takes longer is stuck and is killed.
 const REAP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs one step in a fork of `template`, in a directory of its own.
+/// Runs a step in a fork of `template`, in its own directory.
 pub(super) async fn run(
     template: Arc<Template>,
     dir: WorkDir,
@@ -64,14 +64,15 @@ pub(super) async fn run(
     conclude(stop, answer, call, &stdout, &stderr)
 }
 
-/// Why a step is over.
+/// Reason that a step is over.
 pub(super) enum Stop {
     Ended(End),
     TimedOut(Duration),
     Cancelled,
 }
 
-/// Runs the step to its end, whichever comes first; it is reaped and its group is empty then.
+/// Waits until the step ends, is cancelled, or times out. The step is then reaped and its process
+/// group empty, unless reaping exceeds [`REAP_TIMEOUT`].
 async fn supervise(
     mut forked: Forked,
     call: &Call,
@@ -84,7 +85,7 @@ async fn supervise(
         end = forked.end() => Stop::Ended(end),
         () = call.cancel.cancelled() => Stop::Cancelled,
         () = expiry(limit) => Stop::TimedOut(limit.unwrap_or_default()),
-        // Never chosen: the end of the streams is not the end of the step.
+        // Never completes, because the end of the streams is not the end of the step.
         () = async { (&mut reading).await; std::future::pending().await } => Stop::Cancelled,
     };
     if !matches!(stop, Stop::Ended(_)) {
@@ -100,7 +101,7 @@ async fn supervise(
     stop
 }
 
-/// The worker's ends of a step's socket and pipes.
+/// Worker's ends of a step's socket and pipes.
 struct Ours {
     channel: UnixStream,
     stdout: pipe::Receiver,
@@ -108,7 +109,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// Opens the worker's ends, and those the step gets: its socket, stdout and stderr.
+    /// Opens the worker's ends, and the step's: its socket, stdout, and stderr.
     fn open() -> io::Result<(Self, [OwnedFd; 3])> {
         let (channel, their_channel) = StdUnixStream::pair()?;
         channel.set_nonblocking(true)?;
@@ -123,7 +124,7 @@ impl Ours {
     }
 }
 
-/// What the forked process is told: the words of `Step` in `step.py`.
+/// Request to the forked process, with the keys of `Step` in `step.py`.
 #[derive(Serialize)]
 struct Request<'a> {
     step: &'a str,
@@ -137,7 +138,7 @@ struct Request<'a> {
     cwd: &'a Path,
 }
 
-/// The request in its frame: four bytes of length, then JSON.
+/// Encodes the request as a frame: four bytes of length, then JSON.
 fn request(
     call: &Call,
     settings: &Settings<'_>,

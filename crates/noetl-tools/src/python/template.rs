@@ -1,4 +1,4 @@
-//! The worker's end of the warm interpreter: starting it, forking steps, hearing of their end.
+//! Client of the template process: starts the interpreter, forks steps, and receives exit statuses.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -26,40 +26,39 @@ use crate::sandbox::{Host, Pipes, Program};
 use crate::workdir::WorkDir;
 use crate::{LogSink, Options, Stream};
 
-/// The interpreter's program: the step's half first, which the template's half forks into.
+/// Program of the interpreter: the code of a step, followed by the template that forks into it.
 const SOURCE: &str = concat!(include_str!("step.py"), include_str!("template.py"));
 
-/// How long the interpreter may take to start. A cold disk takes seconds; more is a hang.
+/// Time limit for the interpreter to start. A cold disk takes seconds; more is a hang.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is kept of the interpreter's own complaints: a traceback's worth.
+/// Maximum bytes of the interpreter's own stderr: enough for a traceback.
 const COMPLAINT_BYTES: usize = 8 * 1024;
 
-/// A running interpreter. Dropping it ends it, and it ends every step it forked.
+/// A running template process. Dropping it ends the process and all steps it forked.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// Closing this half is the interpreter's sign to end.
     control: OwnedWriteHalf,
     steps: Steps,
     next: AtomicU64,
-    /// `None` in a sandbox, whose host ends what it holds.
+    // `None` in a sandbox, whose host ends its processes.
     pid: Option<Pid>,
-    /// `None` in a sandbox, which has a directory of its own.
+    /// Directory of the interpreter. `None` in a sandbox, which has its own.
     dir: Option<WorkDir>,
 }
 
-/// How a forked step ended.
+/// End of a forked step.
 #[derive(Debug)]
 pub(super) enum End {
-    /// By itself or killed; it is reaped and its group is empty.
+    /// The process exited or was killed. It is reaped, and its process group is empty.
     Exited(ExitStatus),
-    /// Never started, for the system's reason.
+    /// The fork failed with this error.
     NotForked(io::Error),
-    /// The template went away first.
+    /// The template process ended first.
     Lost,
 }
 
-/// A step that was asked for. Dropped before its end, it is killed.
+/// A requested step. Dropping it before its end kills the step.
 pub(super) struct Forked {
     template: Arc<Template>,
     id: u64,
@@ -84,8 +83,7 @@ impl Template {
         Ok(Self { control, steps, next: AtomicU64::new(1), pid, dir: Some(dir) })
     }
 
-    /// Starts the interpreter in a sandbox, where it runs one step at a time and ends whatever a step
-    /// left before it reports its end.
+    /// Starts the interpreter in a sandbox, where it runs one step at a time and ends its processes.
     pub(super) async fn start_in(host: &mut Host, options: &Options) -> Result<Self, Failure> {
         let (ours, theirs) = StdUnixStream::pair().map_err(|error| lacking(&error))?;
         let (pipes, [_, stderr]) = Pipes::open().map_err(|error| lacking(&error))?;
@@ -115,7 +113,7 @@ impl Template {
         self.steps.lock().is_none()
     }
 
-    /// Makes a directory for a step, below the interpreter's own.
+    /// Creates a directory for a step, below the interpreter's own.
     pub(super) fn step_dir(&self) -> Result<WorkDir, Failure> {
         match &self.dir {
             Some(dir) => WorkDir::at(dir.path().join(format!("step-{}", self.next_id()))),
@@ -123,12 +121,12 @@ impl Template {
         }
     }
 
-    /// A number no other step of this template has.
+    /// Returns a number that is unique among the steps of this template.
     pub(super) fn next_id(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Forks step `id` with its socket, stdout and stderr.
+    /// Forks step `id` with its socket, stdout, and stderr.
     pub(super) async fn fork(self: Arc<Self>, id: u64, files: [OwnedFd; 3]) -> Forked {
         let (sender, end) = oneshot::channel();
         if let Some(steps) = &mut *self.steps.lock() {
@@ -158,12 +156,12 @@ impl Template {
         let message = request(b'K', id);
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         if rustix::net::send(self.control.as_ref(), &message, flags).is_err() {
-            // It does not read any more; without it, its steps go as well.
+            // The process no longer reads its socket. Killing it ends its steps as well.
             self.abandon();
         }
     }
 
-    /// Gives up an interpreter that does not answer. In a sandbox, its host ends it.
+    /// Kills a process that doesn't respond. In a sandbox, the host ends it.
     pub(super) fn abandon(&self) {
         match self.pid {
             Some(pid) if !self.is_lost() => drop(kill_process(pid, Signal::KILL)),
@@ -179,7 +177,7 @@ impl Forked {
         (&mut self.end).await.unwrap_or(End::Lost)
     }
 
-    /// Kills the step and all it started; [`Forked::end`] tells when that is done.
+    /// Kills the step and its descendants. [`Forked::end`] completes once that is done.
     pub(super) fn kill(&self) {
         self.template.kill(self.id);
     }
@@ -197,7 +195,7 @@ impl Drop for Forked {
     }
 }
 
-/// The steps that run, by id; `None` once the template is lost.
+/// Running steps by ID. `None` once the template process is lost.
 #[derive(Debug, Clone)]
 struct Steps(Arc<Mutex<Option<HashMap<u64, Step>>>>);
 
@@ -215,7 +213,8 @@ impl Default for Steps {
 
 impl Steps {
     fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, Step>>> {
-        // Every change is one call of the map's own, so a panic elsewhere cannot leave half of it.
+        // Every change is a single operation of the map, so it is consistent even if the lock is
+        // poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -232,7 +231,7 @@ impl Steps {
                 let error = io::Error::from_raw_os_error(value);
                 self.end(report.id, End::NotForked(error));
             }
-            tag => tracing::warn!(tag, "the Python template sent an unknown report"),
+            tag => tracing::warn!(tag, "unknown report from Python template process"),
         }
     }
 
@@ -243,21 +242,22 @@ impl Steps {
         }
     }
 
-    /// Forgets a step; whether it was still running.
+    /// Removes a step. Returns `true` if it was still running.
     fn forget(&self, id: u64) -> bool {
         let mut steps = self.lock();
         steps.as_mut().is_some_and(|map| map.remove(&id).is_some())
     }
 
-    /// Ends every step, because the template is gone.
+    /// Ends all steps, because the template process is lost. Returns their number.
     ///
-    /// Numbers of processes in a sandbox mean others here; its host ends those.
+    /// Process IDs of a sandbox refer to other processes here, so `kills` must be `false` for one;
+    /// its host ends the processes.
     fn lose(&self, kills: bool) -> usize {
         let steps = self.lock().take().unwrap_or_default();
         let count = steps.len();
         for step in steps.into_values() {
-            // The kernel was asked to kill these when their parent died; their own children, and
-            // steps on systems without that service, are left to us.
+            // The kernel kills these processes when their parent dies. Their children, and steps on
+            // systems without that feature, have to be killed here.
             if let Some(pid) = step.pid.filter(|_| kills) {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
@@ -267,7 +267,7 @@ impl Steps {
     }
 }
 
-/// Passes reports on until the interpreter is gone, then reaps it.
+/// Dispatches reports until the interpreter ends, then reaps it.
 async fn attend(
     mut reports: OwnedReadHalf,
     child: Option<Child>,
@@ -293,11 +293,11 @@ async fn attend(
     };
     if lost > 0 {
         let stderr = complaint.text();
-        tracing::warn!(steps.lost = lost, ?status, stderr, "the Python template was lost");
+        tracing::warn!(steps.lost = lost, ?status, stderr, "Python template process lost");
     }
 }
 
-/// A message from the template: what happened to which step, and a number that goes with it.
+/// Message of the template process: the kind of report, the step, and a number.
 #[derive(Debug)]
 struct Report {
     tag: u8,
@@ -322,7 +322,7 @@ fn request(tag: u8, id: u64) -> [u8; 9] {
 }
 
 fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child, Failure> {
-    // An interpreter looks for modules where it stands; nothing is there to be found.
+    // An interpreter searches its working directory for modules, and this one is empty.
     let mut command = Command::new(program(&options.python));
     command
         .current_dir(dir)
@@ -331,7 +331,7 @@ fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child,
         .stdin(Stdio::from(OwnedFd::from(control)))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        // Out of the terminal's group, so that an interrupt reaches the worker alone.
+        // A separate process group, so that an interrupt from the terminal reaches only the worker.
         .process_group(0)
         .kill_on_drop(true);
     options.environment.apply(&mut command);
@@ -354,7 +354,7 @@ fn not_started(error: &io::Error, python: &Path) -> Failure {
     }
 }
 
-/// The worker's end of the control socket: reports, and requests.
+/// Splits the worker's end of the control socket into reports and requests.
 fn split(ours: StdUnixStream) -> Result<(OwnedReadHalf, OwnedWriteHalf), Failure> {
     let control = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
     Ok(control.map_err(|error| lacking(&error))?.into_split())
@@ -365,7 +365,7 @@ async fn says_hello(reports: &mut OwnedReadHalf) -> bool {
     matches!(hello, Ok(Ok(Report { tag: b'H', .. })))
 }
 
-/// The interpreter's path such that it means the same in any directory.
+/// Returns a path of the interpreter that is valid in any working directory.
 fn program(python: &Path) -> PathBuf {
     let is_name = python.components().count() == 1;
     match std::path::absolute(python) {
@@ -377,7 +377,7 @@ fn program(python: &Path) -> PathBuf {
 async fn not_ready(python: &Path, stderr: Option<impl AsyncRead + Unpin>) -> Failure {
     let mut complaint = Capture::new(Stream::Stderr, COMPLAINT_BYTES, LogSink::default());
     if let Some(stderr) = stderr {
-        // A descendant may hold the pipe open; what came so far has to do.
+        // A descendant may still have the pipe open, so the wait is limited.
         let patience = Duration::from_millis(500);
         let _ = tokio::time::timeout(patience, complaint.read_all(stderr)).await;
     }
@@ -391,7 +391,7 @@ async fn not_ready(python: &Path, stderr: Option<impl AsyncRead + Unpin>) -> Fai
     )
 }
 
-/// The failure of a worker that has no descriptors, processes or memory left for the moment.
+/// Creates the failure of a worker that temporarily lacks descriptors, processes, or memory.
 pub(super) fn lacking(error: &io::Error) -> Failure {
     let message = format!("the worker could not start a Python process: {error}");
     let mut failure = Failure::new(FailureKind::Unknown, message);

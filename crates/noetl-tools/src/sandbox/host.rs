@@ -1,4 +1,4 @@
-//! The worker's side of a step host: starts the host, and steps in it.
+//! Worker side of a step host: starts the host, and steps in it.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -31,18 +31,18 @@ use crate::{IsolationError, Options};
 /// a cold disk.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time between SIGTERM and SIGKILL for a step that is stopped.
+/// Time between SIGTERM and SIGKILL when a step is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A host between steps. Dropping it ends it.
+/// A host between steps. Dropping it ends the host.
 #[derive(Debug)]
 pub(crate) struct Host {
     control: UnixStream,
-    /// Bytes of a reply that is not complete.
+    /// Received bytes of an incomplete reply.
     pending: Vec<u8>,
     dir: PathBuf,
     user: Option<User>,
-    /// The program's own files that it hides.
+    /// Files of the program that the host hides from steps.
     hidden: Vec<(PathBuf, FileId)>,
     steps: AtomicU64,
 }
@@ -89,7 +89,7 @@ impl Host {
         let theirs = Stdio::from(OwnedFd::from(theirs));
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(error)?;
-        // Its directory is removed when nothing can write to it any more.
+        // The directory is removed once no process can write to it.
         tokio::spawn(async move {
             let _ = child.wait().await;
             drop(own);
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// Returns `true` if the host still hides every file of the program.
+    /// Returns `true` if the host still hides all current files of the program.
     pub(crate) fn is_current(&self, options: &Options) -> bool {
         self.hidden == options.own.existing()
     }
@@ -118,7 +118,7 @@ impl Host {
         &self.dir
     }
 
-    /// Makes a directory for a step, which its user owns.
+    /// Creates a directory for a step, owned by the steps' user.
     pub(crate) fn step_dir(&self) -> Result<WorkDir, Failure> {
         let number = self.steps.fetch_add(1, Ordering::Relaxed);
         let dir = WorkDir::at(self.dir.join(format!("step-{number}")))?;
@@ -132,13 +132,12 @@ impl Host {
         chown(dir.path(), Some(uid), Some(gid)).map_err(|error| dir.refused(&error))
     }
 
-    /// Starts a program that stays between steps.
+    /// Starts a program that keeps running between steps.
     pub(crate) async fn keep(&mut self, program: Program, files: Vec<OwnedFd>) -> io::Result<()> {
         self.ask(&Request::Keep(program), files).await
     }
 
-    /// Removes what a step left in private temporary directories. A step that runs by
-    /// [`HostedStep`] needs no call.
+    /// Empties the private temporary directories after a step. Not needed for a [`HostedStep`].
     pub(crate) async fn wipe(&mut self) -> io::Result<()> {
         self.ask(&Request::Wipe, Vec::new()).await
     }
@@ -161,7 +160,7 @@ impl Host {
         }
     }
 
-    /// Waits for the next reply. What is read is not lost when this is dropped.
+    /// Waits for the next reply. Cancel-safe: received bytes are buffered.
     async fn reply(&mut self) -> io::Result<Reply> {
         loop {
             if let Some((head, rest)) = self.pending.split_first_chunk::<4>() {
@@ -178,7 +177,7 @@ impl Host {
         }
     }
 
-    /// Sends a signal to the step; `false` when the host does not read.
+    /// Sends a signal to the step. Returns `false` if the host doesn't read its socket.
     fn signal(&self, signal: Signal) -> bool {
         let Ok(body) = wire::encode(&Request::Signal(signal.as_raw())) else { return false };
         let message = [wire::head(&body).as_slice(), &body].concat();
@@ -187,8 +186,8 @@ impl Host {
     }
 }
 
-/// Directories that hold the worker's own directory or a step's cannot be hidden; the files in them
-/// are listed by themselves.
+/// Returns the paths that can be hidden. A directory that contains the worker's current directory
+/// or the temporary directory cannot; its files are listed separately.
 fn hideable(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let temporary = std::env::temp_dir();
@@ -196,8 +195,8 @@ fn hideable(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.into_iter().filter(|path| !path.is_dir() || !holds(path)).collect()
 }
 
-/// Returns the files that Landlock can keep from steps without taking more from them: those whose
-/// directories the worker's user cannot write to, since nothing new can appear there.
+/// Returns the files that Landlock can deny to steps without denying more: those whose directories
+/// the worker's user cannot write to, because no new files can appear there.
 fn withheld(paths: &[PathBuf]) -> Vec<PathBuf> {
     use rustix::fs::{Access, access};
     let is_fixed = |path: &&PathBuf| {
@@ -206,14 +205,14 @@ fn withheld(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(is_fixed).cloned().collect()
 }
 
-/// The worker's ends of a step's output.
+/// Worker's ends of a step's output pipes.
 pub(crate) struct Pipes {
     pub(crate) stdout: pipe::Receiver,
     pub(crate) stderr: pipe::Receiver,
 }
 
 impl Pipes {
-    /// Opens the worker's ends, and those the step gets.
+    /// Opens the worker's ends and the step's.
     pub(crate) fn open() -> io::Result<(Self, [OwnedFd; 2])> {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
@@ -225,7 +224,7 @@ impl Pipes {
     }
 }
 
-/// A step that runs in a host. Dropped before its end, it ends with its host.
+/// A step that runs in a host. Dropping it before its end also ends the host.
 #[derive(Debug)]
 pub(crate) struct HostedStep {
     sandbox: Arc<Sandbox>,
@@ -256,7 +255,7 @@ impl HostedStep {
         }
     }
 
-    /// Waits until no process of the step is left.
+    /// Waits until all processes of the step have ended.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let Some(host) = &mut self.host else {
             return Err(io::Error::other("the step's sandbox was lost"));
@@ -275,7 +274,7 @@ impl HostedStep {
         }
     }
 
-    /// Kills every process of the step.
+    /// Kills all processes of the step.
     pub(crate) fn kill(&mut self) {
         if let Some(host) = &self.host
             && !host.signal(Signal::KILL)
@@ -284,7 +283,7 @@ impl HostedStep {
         }
     }
 
-    /// Asks the step to end, kills it when it does not, and waits for its end.
+    /// Sends SIGTERM to the step, kills it after [`GRACE`], and waits for its end.
     pub(crate) async fn stop(&mut self) {
         if let Some(host) = &self.host {
             host.signal(Signal::TERM);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use noetl_model::Tenant;
 
-/// Idle entries of all tenants together. Each is one or two processes and a few megabytes.
+/// Maximum idle entries of all tenants together. Each is one or two processes and a few megabytes.
 const IDLE_MAX: usize = 64;
 
 /// Idle entries, each of one tenant. At [`IDLE_MAX`], the one idle for longest is dropped.
@@ -19,7 +19,8 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// Removes the tenant's most recently used one; those that are not usable are dropped.
+    /// Removes and returns the tenant's most recently used entry. Drops entries that are not
+    /// usable.
     pub(crate) fn take(&self, tenant: &Tenant, is_usable: impl Fn(&T) -> bool) -> Option<T> {
         loop {
             let found = {
@@ -35,7 +36,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Adds one; beyond the limit, the one that was idle for longest is dropped.
+    /// Adds an entry. Beyond [`IDLE_MAX`], the one idle for longest is dropped.
     pub(crate) fn put(&self, tenant: &Tenant, one: T) {
         let dropped = {
             let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);

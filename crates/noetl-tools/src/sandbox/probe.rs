@@ -1,4 +1,4 @@
-//! Probes what the machine allows, by starting a host and running a script in it.
+//! Probes the machine's isolation support by starting a host and running a script in it.
 
 use std::io;
 use std::path::Path;
@@ -11,17 +11,18 @@ use super::{HostedStep, Pipes, Program, Sandbox};
 use crate::isolation::Level;
 use crate::{Isolation, IsolationError, Options};
 
-/// Prints what it sees, line by line. Its own name for its control group is below the root of all.
+/// Script that prints its user, network devices, temporary directory, and limits, one per line, and
+/// its control group, whose path is relative to the root of the hierarchy.
 const LOOK: &str = r#"id -u; id -g; grep -cv '^ *lo:\||' /proc/self/net/dev || true
 ls -A "$TMPDIR/../.." | grep -c . || true
 ulimit -v; ulimit -t; (: >proof) && echo writable
 cat /proc/self/cgroup"#;
 
-/// Requirements of each level, shown to an operator whose machine lacks one.
+/// Requirements of each level, shown to an operator whose machine doesn't meet them.
 const HINT: &str = "level 1 needs a kernel with Landlock (5.13), level 2 the right to make \
                     namespaces, level 3 root and users for steps";
 
-/// Chooses the best level from `least` up, and proves it.
+/// Selects the highest supported level, at least `least`.
 pub(super) async fn choose(options: &mut Options, least: Level) -> Result<(), IsolationError> {
     let has_user = options.isolation.user.is_some() || options.isolation.users.is_some();
     let best = if has_user { Level::User } else { Level::Namespaces };
@@ -52,7 +53,8 @@ pub(super) async fn prove(options: &Options) -> Result<(), IsolationError> {
     let sandbox = Arc::new(Sandbox::new(Arc::new(options.clone())));
     let host = sandbox.start(&Tenant::default()).await;
     let host = host.map_err(|failure| failed(failure.message))?;
-    // What namespaces and Landlock do is the host's to say; the rest is seen from within.
+    // The host reports failures of namespaces and Landlock; a script inside checks the other
+    // settings.
     if !needs_a_look(asked) {
         return Ok(());
     }

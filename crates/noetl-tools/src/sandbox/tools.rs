@@ -18,10 +18,10 @@ use crate::sql::Cell;
 use crate::step_host::{COMMAND, OWN_PROGRAM, TOOL, Task};
 use crate::{Call, LogSink, Stream};
 
-/// Kept of the process's own complaints.
+/// Maximum bytes of the process's stderr that are captured.
 const COMPLAINT_BYTES: usize = 8 * 1024;
 
-/// Bytes that a frame may have beyond the largest result: a failure's details, JSON's own signs.
+/// Bytes that a frame may have beyond the largest result: a failure's details and JSON syntax.
 const FRAME_EXTRA: usize = 4 << 20;
 
 /// A message between a file tool and its worker, after the task.
@@ -32,11 +32,11 @@ pub(crate) enum Frame {
     Rows(Vec<Vec<Cell>>),
     /// No more rows follow.
     End,
-    /// The outcome, last of all.
+    /// Outcome of the task. The last message.
     Done(Result<Value, Failure>),
 }
 
-/// Returns a message with its length.
+/// Encodes a message with its length.
 pub(crate) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -45,7 +45,7 @@ pub(crate) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Reads frames up to a size.
+/// Reads frames of limited size.
 pub(crate) struct FrameReader<R> {
     source: R,
     bytes_max: usize,
@@ -56,7 +56,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Self { source, bytes_max }
     }
 
-    /// Reads the next frame; an error at the end of the source.
+    /// Reads the next frame. The end of the source is an error.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         let size = self.source.read_u32().await? as usize;
         if size > self.bytes_max {
@@ -68,7 +68,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 }
 
-/// A file tool that runs in a sandbox. Dropped before its end, it is killed.
+/// A file tool that runs in a sandbox. Dropping it before its end kills the tool.
 pub(crate) struct ToolRun {
     step: HostedStep,
     stdin: Option<pipe::Sender>,
@@ -77,7 +77,7 @@ pub(crate) struct ToolRun {
 }
 
 impl ToolRun {
-    /// Starts the tool and hands it its task.
+    /// Starts the tool and sends its task.
     pub(crate) async fn start(
         sandbox: &Arc<Sandbox>,
         call: &Call,
@@ -103,7 +103,7 @@ impl ToolRun {
                 (their_stdin.try_clone()?, stdout.try_clone()?, stderr.try_clone()?);
             Ok(vec![stdin.into(), stdout, stderr])
         };
-        // Relative paths start where the worker runs, if the step's user may go there.
+        // Relative paths start at the worker's current directory, if the step's user may enter it.
         let program = Program { words, env, cwd: worker_directory(&dir) };
         let given = files().map_err(|error| lost(&error))?;
         let mut started = HostedStep::start(sandbox, tenant, host, program.clone(), given).await;
@@ -118,13 +118,13 @@ impl ToolRun {
         let step = started.map_err(|error| lost(&error))?;
         drop((their_stdin, stdout, stderr));
         let mut stdin = pipe::Sender::from_owned_fd(stdin.into()).map_err(|error| lost(&error))?;
-        // A tool that ended early says why at its end.
+        // A tool that ended early reports the reason in its outcome.
         let _ = stdin.write_all(&frame).await;
         let frames = FrameReader::new(pipes.stdout, bytes_max.saturating_add(FRAME_EXTRA));
         Ok(Self { step, stdin: Some(stdin), frames, stderr: pipes.stderr })
     }
 
-    /// Runs a task that takes nothing but its settings, within the time of its call.
+    /// Runs a task without further input, within the timeout of its call.
     pub(crate) async fn run(
         sandbox: &Arc<Sandbox>,
         call: &Call,
@@ -142,7 +142,7 @@ impl ToolRun {
         outcome
     }
 
-    /// Sends a frame; `false` when the tool reads no more, which it explains in its outcome.
+    /// Sends a frame. Returns `false` if the tool no longer reads; its outcome contains the reason.
     pub(crate) async fn send(&mut self, frame: &Frame) -> Result<bool, Failure> {
         let bytes = framed(frame).map_err(|error| lost(&error))?;
         match &mut self.stdin {
@@ -151,7 +151,7 @@ impl ToolRun {
         }
     }
 
-    /// Ends what is sent.
+    /// Closes the tool's standard input.
     pub(crate) fn close(&mut self) {
         self.stdin = None;
     }
@@ -190,7 +190,7 @@ impl ToolRun {
     }
 }
 
-/// The failure of a worker that has no descriptors, processes or memory left for the moment.
+/// Creates the failure of a worker that temporarily lacks descriptors, processes, or memory.
 fn lost(error: &io::Error) -> Failure {
     let message = format!("the step's sandbox could not be used: {error}");
     let mut failure = Failure::new(FailureKind::Unknown, message);

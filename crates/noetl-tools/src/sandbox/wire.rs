@@ -1,7 +1,7 @@
-//! Messages between a worker and its step hosts, over a Unix socket.
+//! Protocol between a worker and its step hosts, over a Unix socket.
 //!
-//! Each message is four bytes of length and JSON. Descriptors travel with the length. A host runs one
-//! step at a time, so replies need no IDs.
+//! Each message is four bytes of length, followed by JSON. File descriptors are sent with the
+//! length. A host runs one step at a time, so replies need no IDs.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -18,35 +18,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::isolation::User;
 
-/// Descriptors of one message: standard input, output, and error.
+/// Maximum descriptors per message: standard input, output, and error.
 pub(crate) const FILES_MAX: usize = 3;
 
-/// Bytes of the largest message. A program's words and variables are bounded by the system
-/// (about 2 MiB); JSON may take several bytes for one of theirs.
+/// Maximum size of a message, in bytes. The operating system limits a program's arguments and
+/// environment to about 2 MiB, and JSON may need several bytes per byte.
 const MESSAGE_MAX: usize = 16 << 20;
 
 /// Confinement of a host, fixed for its lifetime.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// Whether the host makes namespaces for users, mounts, and processes.
+    /// Whether the host creates user, mount, and process namespaces.
     pub(crate) namespaces: bool,
     /// Whether the network namespace is new and empty.
     pub(crate) no_network: bool,
-    /// Whether shared temporary directories are replaced by empty ones in memory.
+    /// Whether shared temporary directories are replaced with empty ones in memory.
     pub(crate) private_tmp: bool,
-    /// User of the steps; the host's own when `None`.
+    /// User of the steps. `None` for the host's own user.
     pub(crate) user: Option<User>,
-    /// Control group (version 2) that the host enters before anything else.
+    /// Control group (version 2) that the host joins before anything else.
     pub(crate) cgroup: Option<PathBuf>,
-    /// Directory of the host; steps have theirs below it.
+    /// Directory of the host, which contains those of its steps.
     pub(crate) dir: PathBuf,
-    /// Directory that the directories of all hosts are in.
+    /// Directory that contains the directories of all hosts.
     pub(crate) base: PathBuf,
     /// Files and directories that steps must not see.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Files that Landlock keeps from steps where no mount can hide them.
+    /// Files that Landlock denies to steps if no mount can hide them.
     pub(crate) withheld: Vec<PathBuf>,
-    /// Directories that steps may use beside those of the system; all when `None`.
+    /// Directories that steps may use besides those of the system. `None` for all.
     pub(crate) roots: Option<Vec<Root>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Spec {
 pub struct Root {
     /// Absolute path of the directory.
     pub path: PathBuf,
-    /// Whether steps may write below it.
+    /// Whether steps may write below the directory.
     pub writable: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Root {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Program {
     pub(crate) words: Vec<String>,
-    /// Variables on top of the host's.
+    /// Variables added to the host's environment.
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
 }
@@ -71,13 +71,13 @@ pub(crate) struct Program {
 /// A message to a host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Start a step. Its end is reported once no process of it is left.
+    /// Starts a step. Its end is reported once all its processes have ended.
     Run(Program),
-    /// Start a program that stays between steps: a warm interpreter.
+    /// Starts a program that keeps running between steps, such as a warm interpreter.
     Keep(Program),
-    /// Empty the private temporary directories; answered with [`Reply::Started`].
+    /// Empties the private temporary directories. The reply is [`Reply::Started`].
     Wipe,
-    /// Send a signal to the step's process group; KILL reaches every process of the step.
+    /// Sends a signal to the step's process group. `SIGKILL` reaches all processes of the step.
     Signal(i32),
 }
 
@@ -90,11 +90,11 @@ pub(crate) enum Reply {
     Refused(String),
     Started,
     NotStarted {
-        /// Error number of the system.
+        /// Error number of the operating system.
         code: Option<i32>,
         message: String,
     },
-    /// The step and all its processes ended; the wait status of its first process.
+    /// The step and all its processes ended. Contains the wait status of the first process.
     Ended(i32),
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn body_len(head: [u8; 4]) -> io::Result<usize> {
     if size > MESSAGE_MAX { Err(io::ErrorKind::InvalidData.into()) } else { Ok(size) }
 }
 
-/// Returns the four bytes that announce a body.
+/// Returns the four bytes of length for a body.
 pub(crate) fn head(body: &[u8]) -> [u8; 4] {
     u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
@@ -133,13 +133,13 @@ pub(crate) fn send_head(
     Ok(rustix::net::sendmsg(socket, &[IoSlice::new(&head)], &mut extra, SendFlags::NOSIGNAL)?)
 }
 
-/// Sends a message; for the blocking side.
+/// Sends a message. Blocks.
 pub(crate) fn send(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let body = encode(message)?;
     socket.write_all(&[head(&body).as_slice(), &body].concat())
 }
 
-/// Receives a message with its descriptors; `None` at the end of the socket. For the blocking side.
+/// Receives a message with its descriptors, or `None` at the end of the socket. Blocks.
 pub(crate) fn receive<T: DeserializeOwned>(
     mut socket: &UnixStream,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {

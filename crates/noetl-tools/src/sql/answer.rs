@@ -1,4 +1,4 @@
-//! Collects the rows of a step's statements within its limits, and gives them their shape.
+//! Collects the rows of a step's statements within its limits, and builds the result.
 
 use noetl_model::{Failure, FailureKind, Map, Value};
 use serde_json::json;
@@ -6,10 +6,11 @@ use serde_json::json;
 use super::cell::Cell;
 use crate::Limits;
 
-/// The results of the statements so far.
+/// Results of the statements so far.
 ///
-/// `rows`, `columns`, `row_count` and `affected_rows` are those of the last statement that returned
-/// rows, or of the last one when none did; `command_<i>` has each by its place.
+/// `rows`, `columns`, `row_count`, and `affected_rows` are those of the last statement that
+/// returned rows, or of the last statement if none did. `command_<i>` contains each result by its
+/// index.
 #[derive(Debug)]
 pub(crate) struct Answer {
     rows_max: usize,
@@ -19,10 +20,10 @@ pub(crate) struct Answer {
     results: Vec<Outcome>,
 }
 
-/// The result of one statement.
+/// Result of one statement.
 #[derive(Debug)]
 struct Outcome {
-    /// The names of its columns; `None` when it returns no rows.
+    /// Column names. `None` if the statement returns no rows.
     columns: Option<Vec<String>>,
     rows: Vec<Value>,
     affected: u64,
@@ -39,7 +40,7 @@ impl Answer {
         }
     }
 
-    /// Which statement is next, from 0.
+    /// Returns the index of the next statement, from 0.
     pub(crate) fn place(&self) -> usize {
         self.results.len()
     }
@@ -49,7 +50,7 @@ impl Answer {
         self.results.push(Outcome { columns, rows: Vec::new(), affected: 0 });
     }
 
-    /// Adds a row to the statement that was begun last.
+    /// Adds a row to the current statement. Fails if the step exceeds its limits.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) -> Result<(), Failure> {
         let Some(outcome) = self.results.last_mut() else { return Ok(()) };
         let columns = outcome.columns.as_deref().unwrap_or_default();
@@ -79,7 +80,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Ends the statement that was begun last.
+    /// Ends the current statement.
     pub(crate) fn end(&mut self, affected: u64) {
         if let Some(outcome) = self.results.last_mut() {
             outcome.affected = affected;
@@ -111,8 +112,8 @@ impl Outcome {
     }
 }
 
-/// The names of a result's columns, each once: a second `id` becomes `id_2`, since a row is a map
-/// and would lose one of the two.
+/// Returns unique column names: a second `id` becomes `id_2`, because a row is a map and would lose
+/// one of the two.
 pub(crate) fn column_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut unique: Vec<String> = Vec::new();
     for name in names {
@@ -127,7 +128,7 @@ pub(crate) fn column_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Stri
     unique
 }
 
-/// About how many bytes a value takes as JSON.
+/// Estimates the size of a value as JSON, in bytes.
 pub(crate) fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,

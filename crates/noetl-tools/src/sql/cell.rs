@@ -1,16 +1,16 @@
-//! One value of a row.
+//! A value of a row.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_model::Value;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value of a row on its way: JSON, or bytes, which JSON has no form for.
+/// A value of a row: JSON, or bytes, which JSON cannot represent.
 ///
-/// Bytes stay bytes while they go from one database to another and become base64 in a result.
+/// Bytes stay bytes in a transfer between databases, and become base64 in a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Cell {
-    /// Anything JSON can say.
+    /// A value that JSON can represent.
     Value(Value),
     /// A `bytea` or a `blob`.
     #[serde(serialize_with = "to_base64", deserialize_with = "from_base64")]
@@ -43,7 +43,7 @@ impl<T: Into<Value>> From<T> for Cell {
     }
 }
 
-/// A float as JSON has it; what JSON cannot carry as the databases' own word for it.
+/// Conversion of numbers. A float that JSON cannot represent becomes text, such as `NaN`.
 impl Cell {
     pub(crate) fn float(number: f64) -> Self {
         match serde_json::Number::from_f64(number) {
@@ -54,7 +54,7 @@ impl Cell {
         }
     }
 
-    /// A decimal number: as a JSON number when that is the same number, as its text otherwise.
+    /// Converts a decimal number: to a JSON number if that is exact, else to its text.
     pub(crate) fn decimal(text: String) -> Self {
         if let Ok(whole) = text.parse::<i64>() {
             return whole.into();
@@ -69,7 +69,7 @@ impl Cell {
     }
 }
 
-/// Whether the shortest form of `float` has the same digits as the decimal `text`.
+/// Returns `true` if the shortest form of `float` has the same digits as the decimal `text`.
 fn is_same(text: &str, float: f64) -> bool {
     fn digits(text: &str) -> (bool, &str, &str) {
         let (negative, rest) = match text.strip_prefix('-') {
@@ -79,7 +79,7 @@ fn is_same(text: &str, float: f64) -> bool {
         let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
         (negative, whole.trim_start_matches('0'), fraction.trim_end_matches('0'))
     }
-    // Rust prints the shortest digits that read back as the same float, and never an exponent.
+    // Rust prints the shortest digits that parse to the same float, and never an exponent.
     digits(text) == digits(&float.to_string())
 }
 

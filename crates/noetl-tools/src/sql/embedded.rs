@@ -1,7 +1,7 @@
-//! Databases that run within this process: where they are, and how their work is stopped.
+//! Databases that run in this process: their location, and how their work is stopped.
 //!
-//! The work is done on one of the runtime's blocking threads. Timeout, cancel and a dropped call raise
-//! a sign that the database looks at; the call ends only when its thread has.
+//! The work runs on one of the runtime's blocking threads. A timeout, a cancellation, and a dropped
+//! call raise a flag that the database polls. The call ends only once its thread has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::Call;
 use crate::config::{self, expiry, type_name, wrong};
 use crate::options::Limits;
 
-/// Where a database is, and whether it may be written.
+/// Location of a database, and its access mode.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
-    /// `None` is a fresh one in memory.
+    /// Path of the file. `None` for a new database in memory.
     pub(crate) path: Option<String>,
     pub(crate) read_only: bool,
 }
@@ -52,7 +52,7 @@ impl File {
     }
 }
 
-/// Runs a step's statements with `execute`, within the time the step has.
+/// Runs a step's statements with `execute`, within the timeout of the call.
 pub(crate) async fn run(
     call: Call,
     kind: &'static str,
@@ -61,10 +61,10 @@ pub(crate) async fn run(
     execute: impl FnOnce(&Script<'_>, &Stop, Answer) -> Result<Value, Failure> + Send + 'static,
 ) -> Result<Value, Failure> {
     let limit = call.time_limit()?;
-    // Read here too, so that a mistake costs no thread.
+    // Also parsed here, so that an invalid script uses no thread.
     Script::read(&call, kind, dialect)?;
     let stop = Stop::default();
-    // Raised when this call is dropped, too.
+    // Raises the flag when this call is dropped.
     let _guard = stop.guard();
     let answer = Answer::new(limits);
     let work = {
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     stop.supervise(work, &call, limit).await
 }
 
-/// A sign to stop, seen by the thread that works.
+/// Stop flag for the working thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -90,12 +90,13 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Raises the sign when it is dropped.
+    /// Returns a guard that raises the flag when it is dropped.
     pub(crate) fn guard(&self) -> Guard {
         Guard(self.clone())
     }
 
-    /// Waits for the work, or stops it and waits then.
+    /// Waits for the work. On timeout or cancellation, raises the flag and waits until the work has
+    /// stopped.
     pub(crate) async fn supervise<T>(
         &self,
         mut work: JoinHandle<Result<T, Failure>>,
@@ -118,7 +119,7 @@ impl Stop {
     }
 }
 
-/// See [`Stop::guard`].
+/// Guard returned by [`Stop::guard`].
 #[derive(Debug)]
 pub(crate) struct Guard(Stop);
 

@@ -1,20 +1,20 @@
-//! Cuts SQL text into the few tokens that matter for telling statements and parameters apart.
+//! Scans SQL text for the tokens that separate statements and mark parameters.
 
 use std::ops::Range;
 
-/// Whose quoting rules a text follows.
+/// SQL dialect, which determines the quoting rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Dollar quotes, `E''` texts, nested comments.
+    /// Dollar quotes, `E''` strings, and nested comments.
     Postgres,
     /// Backticks and square brackets quote names.
     Sqlite,
-    /// As Postgres.
+    /// Same quoting rules as Postgres.
     #[cfg_attr(not(feature = "duckdb"), expect(dead_code, reason = "only its tool asks for it"))]
     DuckDb,
 }
 
-/// A piece of SQL. Comments and blanks are none.
+/// A token of SQL. Comments and whitespace are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// A bare word: a keyword or a name.
@@ -27,11 +27,11 @@ pub(super) enum Token<'a> {
     Close,
     /// `;`
     End,
-    /// Texts, quoted names, numbers, operators.
+    /// Strings, quoted names, numbers, and operators.
     Other,
 }
 
-/// Tokens with the bytes they take up.
+/// Iterates over tokens with their byte ranges.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Moves behind blanks and comments.
+    /// Skips whitespace and comments.
     fn skip(&mut self) {
         loop {
             match (self.byte(0), self.byte(1)) {
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves behind a quoted piece that starts here; a doubled quote stands for itself.
+    /// Skips a quoted token. A doubled quote is an escaped one.
     fn quote(&mut self, close: u8, escapes: bool) {
         self.at += 1;
         while self.at < self.text.len() {
@@ -102,7 +102,8 @@ impl<'a> Scanner<'a> {
         self.at = self.text.len();
     }
 
-    /// Moves behind a dollar-quoted text, or behind the dollar when it opens none.
+    /// Skips a dollar-quoted string, or the dollar sign and the characters after it if it opens
+    /// none.
     fn dollar(&mut self) {
         let rest = &self.text[self.at + 1..];
         let length = rest.bytes().take_while(|byte| is_part(*byte) && *byte != b'$').count();
@@ -163,7 +164,7 @@ impl<'a> Iterator for Scanner<'a> {
                 self.at += 1;
                 Token::Name(self.word())
             }
-            // A cast or an assignment, whose second half must not start a name.
+            // A cast or an assignment, whose second character must not start a name.
             b':' if matches!(self.byte(1), b':' | b'=') => {
                 self.at += 2;
                 Token::Other
@@ -198,7 +199,7 @@ impl<'a> Iterator for Scanner<'a> {
                 Token::Other
             }
         };
-        // An escape at the very end steps past it.
+        // An escape at the end of the text moves past it.
         self.at = self.at.min(self.text.len());
         Some((start..self.at, token))
     }

@@ -1,4 +1,4 @@
-//! Reads what a database step is to run out of its settings.
+//! Parses the statements of a database step from its settings.
 
 use noetl_model::{Failure, Map, Value};
 
@@ -7,18 +7,18 @@ use super::statements::{Control, Statement, split};
 use crate::Call;
 use crate::config::{self, type_name, wrong};
 
-/// The settings statements may be given under; the first that is there counts.
+/// Settings that may contain statements. The first one that is present applies.
 const TEXT_KEYS: [&str; 5] = ["query", "command", "sql", "commands", "statements"];
 
-/// What a step runs, in order.
+/// Statements of a step, in order.
 #[derive(Debug)]
 pub(crate) struct Script<'a> {
     pub(crate) parts: Vec<Part<'a>>,
-    /// Whether the statements are to be wrapped in one transaction.
+    /// Whether to run the statements in one transaction.
     pub(crate) is_atomic: bool,
 }
 
-/// One statement and where its parameters come from.
+/// A statement and its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Part<'a> {
     pub(crate) statement: Statement<'a>,
@@ -29,18 +29,18 @@ pub(crate) struct Part<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Params<'a> {
     List(&'a [Value]),
-    /// By name: those of `params`, each of which a statement may use, then those of the step's
-    /// `input`, which are used where they fit.
+    /// Values by name. Names in `params` take precedence over those in the step's `input`.
     Named {
-        /// From `params`; `None` when the step has none.
+        /// Values of `params`. `None` if the step has none.
         params: Option<&'a Map>,
-        /// From `input`.
+        /// Values of the step's `input`.
         input: &'a Map,
     },
 }
 
 impl<'a> Params<'a> {
-    /// The value of a name; `None` for a text that only looks like one.
+    /// Returns the value of a name. Without `params`, an unknown name is not a parameter and
+    /// returns `None`. With `params`, it is an error.
     pub(crate) fn value(&self, name: &str) -> Result<Option<&'a Value>, Failure> {
         let Self::Named { params, input } = self else { return Ok(None) };
         let found = params.and_then(|params| params.get(name)).or_else(|| input.get(name));
@@ -118,8 +118,8 @@ fn params<'a>(config: &'a Map, key: &str, input: &'a Map) -> Result<Params<'a>, 
     }
 }
 
-/// Whether the statements take effect together. They do when there are several, unless they say
-/// for themselves where a transaction starts and ends, or `autocommit` is on.
+/// Returns `true` if the statements run in one transaction. That is the default for several
+/// statements, unless they contain transaction control or `autocommit` is set.
 fn is_atomic(config: &Map, parts: &[Part<'_>]) -> Result<bool, Failure> {
     let mut open = false;
     let mut controls = false;

@@ -1,42 +1,42 @@
-//! Tells the statements of a text apart, and puts numbers in the place of named parameters.
+//! Splits SQL text into statements, and replaces named parameters with numbered ones.
 
 use noetl_model::Failure;
 
 use super::scan::{Dialect, Scanner, Token};
 
-/// One statement of a text, without its semicolon.
+/// A statement, without its semicolon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement<'a> {
     pub(crate) text: &'a str,
-    /// What it does, in lower case: its first word, or for `with` the word after the last of its
-    /// named queries.
+    /// Verb in lower case: the first word, or for `with` the word after the last common table
+    /// expression.
     pub(crate) verb: String,
-    /// What it does to the transaction around it.
+    /// Effect on the surrounding transaction.
     pub(crate) control: Control,
-    /// Whether it reads or writes the client's own stream (`copy … from stdin`).
+    /// Whether the statement reads or writes the client's stream (`copy … from stdin`).
     pub(crate) streams: bool,
 }
 
-/// What a statement does to the transaction around it.
+/// Effect of a statement on the surrounding transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
     None,
-    /// Opens one.
+    /// Begins a new transaction.
     Begin,
-    /// Ends one, either way.
+    /// Commits or rolls back the transaction.
     Finish,
-    /// Marks a place in one, or goes back there.
+    /// Creates, releases, or rolls back to a savepoint.
     Inner,
 }
 
 impl Statement<'_> {
-    /// Whether it changes rows rather than asks for them.
+    /// Returns `true` if the statement changes rows rather than queries them.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self.verb.as_str(), "insert" | "update" | "delete" | "merge" | "replace")
     }
 }
 
-/// The statements of a text. Pieces of nothing but blanks and comments are left out.
+/// Splits a text into statements. Parts with only whitespace and comments are omitted.
 pub(crate) fn split(text: &str, dialect: Dialect) -> Vec<Statement<'_>> {
     let mut statements = Vec::new();
     let mut piece = Piece::default();
@@ -52,17 +52,17 @@ pub(crate) fn split(text: &str, dialect: Dialect) -> Vec<Statement<'_>> {
     statements
 }
 
-/// A statement that is being read.
+/// A partially scanned statement.
 #[derive(Default)]
 struct Piece {
     start: Option<usize>,
-    /// Its first three words, in lower case.
+    /// First three words of the statement, in lower case.
     words: Vec<String>,
-    /// Whether all tokens so far were words, so that `words` are its opening.
+    /// Whether all tokens so far are words, so that `words` is the beginning of the statement.
     opening: bool,
     verb: Option<String>,
     parens: usize,
-    /// How many bodies of a routine or trigger are open; they hold semicolons of their own.
+    /// Number of open routine or trigger bodies, which contain semicolons of their own.
     bodies: usize,
     is_trigger: bool,
     last: String,
@@ -136,9 +136,9 @@ impl Piece {
     }
 }
 
-/// Puts `$1`, `$2`, … (or `?1`, …) in the place of each `:name`, and lists the names by number.
+/// Replaces each `:name` with `$1`, `$2`, … (or `?1`, …), and returns the names by number.
 ///
-/// `takes` says for each name whether it is a parameter; text that is none stays as it is.
+/// `takes` decides whether a name is a parameter; other text stays unchanged.
 pub(crate) fn number_names(
     text: &str,
     dialect: Dialect,
@@ -165,8 +165,7 @@ pub(crate) fn number_names(
     Ok((numbered, names))
 }
 
-/// A name of a table or a column, quoted so that it is nothing but a name; dots part a schema from
-/// a table when `dotted`.
+/// Quotes the name of a table or column. If `dotted`, dots separate a schema from a table.
 pub(crate) fn quoted(name: &str, dotted: bool) -> String {
     let quote = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
     match dotted {

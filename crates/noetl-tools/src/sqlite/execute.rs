@@ -1,4 +1,4 @@
-//! Runs a step's statements on one connection.
+//! Execution of a step's statements on one connection.
 
 use noetl_model::{Failure, FailureKind, Value};
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -20,7 +20,7 @@ pub(super) fn run(
 ) -> Result<Value, Failure> {
     let connection = open(file, guard, stop)?;
     if script.is_atomic {
-        // A writer takes its place in the queue at once; waiting half way could be a deadlock.
+        // A writer acquires its lock at the start; a later upgrade could deadlock.
         let changes = script.parts.iter().any(|part| !reads_only(part));
         let begin = if changes { "begin immediate" } else { "begin" };
         patiently(stop, || connection.execute_batch(begin))
@@ -55,7 +55,7 @@ fn statement(
         patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
     bind(&mut prepared, &part.params, place)?;
     let before = connection.total_changes();
-    // By itself, a statement that finds the database locked has done nothing.
+    // Outside a transaction, a statement that finds the database locked has no effect.
     let is_alone = connection.is_autocommit();
     let patience = Patience::new(stop);
     let columns = prepared.column_count();
@@ -68,7 +68,7 @@ fn statement(
             match rows.next() {
                 Ok(None) => break 'again,
                 Ok(Some(row)) => answer.row(cells(row, columns).map_err(failing)?)?,
-                // An error ends the run of a statement; only a new one can go on.
+                // After an error, a statement cannot continue; it has to be restarted.
                 Err(error) if is_alone && !has_begun && patience.is_left(&error) => {
                     continue 'again;
                 }
@@ -82,7 +82,7 @@ fn statement(
     Ok(())
 }
 
-/// The values of a row.
+/// Returns the values of a row.
 pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Vec<Cell>> {
     let mut cells = Vec::with_capacity(columns);
     for place in 0..columns {
@@ -97,7 +97,7 @@ pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result
     Ok(cells)
 }
 
-/// Gives a statement's parameters their values.
+/// Binds the parameters of a statement.
 pub(crate) fn bind(
     statement: &mut Statement<'_>,
     params: &Params<'_>,
@@ -171,7 +171,7 @@ impl ToSql for Cell {
     }
 }
 
-/// The failure an error stands for; `place` counts the step's statements from 0.
+/// Converts an error to a failure. `place` is the index of the statement in the step, from 0.
 pub(crate) fn failed(error: &rusqlite::Error, place: Option<usize>) -> Failure {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::DbDeadlock,
@@ -186,7 +186,7 @@ pub(crate) fn failed(error: &rusqlite::Error, place: Option<usize>) -> Failure {
     };
     let message = match error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
-        // The driver's own words repeat the whole statement.
+        // The driver's own message repeats the whole statement.
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
         other => other.to_string(),
     };

@@ -1,4 +1,4 @@
-//! Opens a database, and stops what is done with it.
+//! Opens a database, and interrupts its statements on request.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use super::execute::failed;
 use crate::own::FileGuard;
 use crate::sql::{File, Stop};
 
-/// How many of the database's operations pass between two looks at whether to stop: well below a
-/// millisecond, and cheap.
+/// Virtual machine operations between two checks of the stop flag: well below a millisecond, and
+/// cheap.
 const OPERATIONS: i32 = 10_000;
 
-/// How long one try for a locked database waits before it looks at whether to stop.
+/// Wait per attempt on a locked database, before the next check of the stop flag.
 const BUSY_TRY: Duration = Duration::from_millis(100);
 
-/// How long a locked database is waited for in all. Another writer holds it for the length of its
+/// Maximum total wait for a locked database. Another writer holds the lock for the duration of its
 /// transaction.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the database. `stop` interrupts a running statement, and a statement that opens a file
-/// which `guard` rejects fails.
+/// Opens the database. `stop` interrupts a running statement. A statement that opens a file which
+/// `guard` rejects fails.
 pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connection, Failure> {
     if let Some(path) = &file.path {
         guard.check_database(Path::new(path), !file.read_only)?;
@@ -32,7 +32,7 @@ pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connec
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
-    // Without the flag for URIs: a path is a path, whatever it looks like.
+    // Without the URI flag, so that a path is never interpreted as a URI.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match &file.path {
         None => Connection::open_in_memory(),
@@ -49,7 +49,7 @@ pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connec
             None => failure,
         }
     })?;
-    // Again, since a link may have been changed in between.
+    // Checked again, because a link may have changed in between.
     check_attached(&connection, guard)?;
     let (stop, attach) = (stop.clone(), guard.clone());
     let set_up = connection
@@ -62,8 +62,8 @@ pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connec
     Ok(connection)
 }
 
-/// Denies statements that name a file which is refused; `vacuum into` attaches its file, too. A name
-/// that is a parameter is not known yet: [`check_attached`] sees it.
+/// Denies statements that name a rejected file; `vacuum into` attaches its file, too. A file name
+/// in a parameter is not known here: [`check_attached`] checks it.
 fn authorize(context: AuthContext<'_>, guard: &FileGuard) -> Authorization {
     let AuthAction::Attach { filename } = context.action else { return Authorization::Allow };
     let is_refused = |path: &Path| guard.check_database(path, true).is_err();
@@ -76,8 +76,8 @@ fn authorize(context: AuthContext<'_>, guard: &FileGuard) -> Authorization {
     }
 }
 
-/// Returns the path of a `file:` URI that is given without its scheme. Removes authority and
-/// parameters, and decodes escapes.
+/// Returns the path of a `file:` URI, given without its scheme. Removes authority and parameters,
+/// and decodes escapes.
 fn uri_path(rest: &str) -> PathBuf {
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let rest = match rest.strip_prefix("//") {
@@ -103,7 +103,7 @@ fn uri_path(rest: &str) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Refuses databases that are open by now and may not be: by their files, whatever led to them.
+/// Rejects open databases whose files the guard rejects, regardless of how they were named.
 pub(crate) fn check_attached(connection: &Connection, guard: &FileGuard) -> Result<(), Failure> {
     let mut names: Vec<Option<String>> = Vec::new();
     let listed = connection.pragma_query(None, "database_list", |row| {
@@ -118,10 +118,10 @@ pub(crate) fn check_attached(connection: &Connection, guard: &FileGuard) -> Resu
     Ok(())
 }
 
-/// Does `work`, again and again while another process has the database locked.
+/// Runs `work`, and retries while another process has the database locked.
 ///
-/// Only for work that changes nothing when it fails: the opening of a transaction, or a statement
-/// that is one of its own.
+/// Only for work without an effect when it fails: the start of a transaction, or a statement that
+/// is a transaction of its own.
 pub(crate) fn patiently<T>(
     stop: &Stop,
     mut work: impl FnMut() -> rusqlite::Result<T>,
@@ -135,7 +135,7 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// How long a locked database is still waited for.
+/// Time budget for a locked database.
 pub(crate) struct Patience<'a> {
     stop: &'a Stop,
     started: Instant,
@@ -146,7 +146,8 @@ impl<'a> Patience<'a> {
         Self { stop, started: Instant::now() }
     }
 
-    /// Whether an error is worth another try. The try before has waited already.
+    /// Returns `true` if the operation can be retried after this error. The failed attempt has
+    /// already waited.
     pub(crate) fn is_left(&self, error: &rusqlite::Error) -> bool {
         error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
             && self.started.elapsed() < BUSY_PATIENCE

@@ -1,4 +1,4 @@
-//! Rights of the host's processes and of the thread that starts steps.
+//! Privileges of the host's processes, and of the thread that starts steps.
 
 use std::fs;
 use std::io;
@@ -11,32 +11,33 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{landlock, named};
 use crate::sandbox::wire::Spec;
 
-/// Keeps signals that are meant for the worker's whole service from ending the host: the worker
-/// decides when a step ends.
+/// Ignores signals that are sent to the worker's whole service, because the worker decides when a
+/// step ends.
 pub(super) fn outlive_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _guard = runtime.enter();
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
-        // The handler stays when its listener is dropped, and programs the host starts have none.
+        // The handler stays installed after its listener is dropped, and programs the host starts
+        // don't inherit it.
         drop(signal(kind)?);
     }
     Ok(())
 }
 
-/// Moves this process into a control group (version 2). Only the worker's user may have the right to, so
-/// this comes before the change of users.
+/// Moves this process into a control group (version 2). Comes before the change of the user,
+/// because only the worker's user may have the permission.
 pub(super) fn enter_cgroup(cgroup: &Path) -> io::Result<()> {
-    // A process that writes 0 means itself.
+    // A process that writes 0 moves itself.
     let moved = fs::write(cgroup.join("cgroup.procs"), "0");
     moved.map_err(|error| named(&format!("control group {}", cgroup.display()), &error))
 }
 
-/// Ends this process when the one that started it ends.
+/// Makes the kernel kill this process when its parent ends.
 pub(super) fn end_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Confines the calling thread and every program it starts from here on.
+/// Confines the calling thread and every program it starts afterwards.
 pub(super) fn restrict_thread(spec: &Spec) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     let is_privileged = rustix::thread::capabilities(None)
@@ -52,7 +53,7 @@ pub(super) fn restrict_thread(spec: &Spec) -> io::Result<()> {
 fn drop_bounding_set() -> io::Result<()> {
     for capability in CapabilitySet::all().iter() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // Newer than this kernel.
+            // This kernel doesn't support the capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }

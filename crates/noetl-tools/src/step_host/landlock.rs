@@ -1,4 +1,5 @@
-//! Landlock: which files a step's programs may use, and that they reach no process outside.
+//! Landlock: restricts the files that a step's programs may use, and denies access to outside
+//! processes.
 
 use std::fs;
 use std::io;
@@ -12,10 +13,10 @@ use landlock::{
 use super::{OWN_PROGRAM, named};
 use crate::sandbox::wire::{Root, Spec};
 
-/// The newest rights that are asked for; older kernels enforce those they know.
+/// Newest requested Landlock version. Older kernels enforce the rights they support.
 const NEWEST: ABI = ABI::V6;
 
-/// Directories of the system that programs need to run.
+/// System directories that programs need to run.
 const SYSTEM: [&str; 12] = [
     "/bin",
     "/etc",
@@ -31,11 +32,11 @@ const SYSTEM: [&str; 12] = [
     "/usr",
 ];
 
-/// Devices and views of processes, which a program also writes to.
+/// Devices and process information, which programs also write to.
 const DEVICES: [&str; 2] = ["/dev", "/proc"];
 
-/// Confines the calling thread. Always: no process outside may be traced or signaled, and no device
-/// nodes be made. With roots: no file outside of them and of the system's directories is to be used.
+/// Confines the calling thread. Outside processes cannot be traced or signaled, and no device nodes
+/// can be created. With roots, only files in them and in the system's directories can be used.
 pub(super) fn restrict(spec: &Spec) -> io::Result<()> {
     let rules = rules(spec);
     let handled = match rules {
@@ -67,14 +68,14 @@ fn apply(
     Ok(created.restrict_self()?.ruleset)
 }
 
-/// Adds a rule; a path that is not there needs none.
+/// Adds a rule. A missing path needs none.
 fn allow(
     created: RulesetCreated,
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, landlock::RulesetError> {
     let Ok(file) = PathFd::new(path) else { return Ok(created) };
-    // Rights on directories make no sense for a file.
+    // Directory rights are invalid for a file.
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
     created.add_rule(PathBeneath::new(file, access))
 }
@@ -105,8 +106,8 @@ fn rules(spec: &Spec) -> Option<Vec<(PathBuf, BitFlags<AccessFs>)>> {
     Some(rules)
 }
 
-/// Returns paths that together are all of the disk but `withheld`: the entries of each directory on
-/// the way to one of those, as they are now.
+/// Returns paths that together cover the whole file system except `withheld`: the current entries
+/// of each directory that leads to one of those.
 fn all_but(withheld: &[PathBuf]) -> Vec<PathBuf> {
     let mut allowed = Vec::new();
     let mut pending = vec![PathBuf::from("/")];

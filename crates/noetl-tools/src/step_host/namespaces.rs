@@ -1,4 +1,4 @@
-//! Namespaces of a host: its own users, mounts, processes, and where asked its own empty network.
+//! Namespaces of a host: users, mounts, processes, and optionally an empty network.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,10 +23,10 @@ const PRIVATE_TMP: &str = "size=256m,mode=1777";
 /// Mount options of the empty directory, mode 0, that hides a directory of the program.
 const NOTHING: &str = "size=4k,nr_inodes=1,mode=0";
 
-/// Directories that programs of all users write temporary files to.
+/// Directories for temporary files of all users.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Makes the namespaces. The next process that is started is process 1 of its own.
+/// Creates the namespaces. The next process that this one starts is process 1 of its namespace.
 pub(super) fn enter(spec: &Spec) -> io::Result<()> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
@@ -38,7 +38,7 @@ pub(super) fn enter(spec: &Spec) -> io::Result<()> {
     }
     unshare(flags).map_err(|error| named("namespaces", &error.into()))?;
     if uid != 0 {
-        // As root of the namespace, which is still this user outside of it.
+        // Root inside the namespace maps to this user outside.
         let map = |file: &str, text: &str| {
             fs::write(file, text).map_err(|error| named(&format!("{file} of a namespace"), &error))
         };
@@ -57,7 +57,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-/// Gives the namespace its view of the disk. Called by its process 1.
+/// Sets up the mounts of the namespace. Called by its process 1.
 pub(super) fn settle(spec: &Spec) -> io::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(|error| named("mounts of its own", &error.into()))?;
@@ -92,15 +92,16 @@ fn hide(path: &Path, dir: &Path) -> io::Result<()> {
             }
             mount_bind(&empty, path)?;
             let flags = MountFlags::BIND | MountFlags::RDONLY;
-            // A mount that came from outside may keep flags that cannot be changed here; the file
-            // that is shown is empty all the same.
+            // A mount inherited from outside may have flags that cannot be changed here. The
+            // visible file is empty regardless.
             let _ = mount_remount(path, flags, "");
             Ok(())
         }
     }
 }
 
-/// Lays empty directories over those that users share, and puts the host's own back at its path.
+/// Mounts empty directories over the shared ones, and restores the host's own directory at its
+/// path.
 fn private_tmp(spec: &Spec) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let own = open_tree(CWD, &spec.dir, flags)?;
@@ -115,14 +116,14 @@ fn private_tmp(spec: &Spec) -> io::Result<()> {
     Ok(move_mount(&own, "", CWD, &spec.dir, flags)?)
 }
 
-/// Directories that are private with [`Spec::private_tmp`].
+/// Iterates over the directories that are private with [`Spec::private_tmp`].
 pub(super) fn shared(spec: &Spec) -> impl Iterator<Item = &Path> {
     let base =
         Some(spec.base.as_path()).filter(|base| SHARED.iter().all(|it| Path::new(it) != *base));
     SHARED.iter().map(Path::new).chain(base)
 }
 
-/// Removes what a step left in private temporary directories.
+/// Empties the private temporary directories after a step.
 pub(super) fn wipe(spec: &Spec) {
     for place in shared(spec) {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
@@ -131,7 +132,7 @@ pub(super) fn wipe(spec: &Spec) {
                 continue;
             }
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            // What cannot be removed is below a mount, which is private as well.
+            // An entry that cannot be removed is below a mount, which is private as well.
             let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }

@@ -1,4 +1,4 @@
-//! The loop of a host: one step at a time, until the worker's socket ends.
+//! Main loop of a host: one step at a time, until the worker's socket is closed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,12 +18,12 @@ use crate::sandbox::wire::{self, Program, Reply, Request, Spec};
 /// Interval at which orphans of a running step are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Serves until the socket ends, then ends every process below.
+/// Serves until the socket is closed, then kills all descendants.
 pub(super) fn serve(spec: &Spec, control: &UnixStream) -> io::Result<ExitCode> {
     let starter = Starter::start(spec.clone())?;
     wire::send(control, &Reply::Ready)?;
     let mut host = Host { spec, control, starter, kept: None };
-    // A socket that fails has ended as well.
+    // A socket error ends the host as well.
     while let Ok(true) = host.turn() {}
     sweep(None, |_| {});
     Ok(ExitCode::SUCCESS)
@@ -33,12 +33,12 @@ struct Host<'a> {
     spec: &'a Spec,
     control: &'a UnixStream,
     starter: Starter,
-    /// The program that stays between steps.
+    /// Program that keeps running between steps.
     kept: Option<Pid>,
 }
 
 impl Host<'_> {
-    /// Handles one request; `false` at the end of the socket.
+    /// Handles one request. Returns `false` at the end of the socket.
     fn turn(&mut self) -> io::Result<bool> {
         let Some((request, files)) = wire::receive::<Request>(self.control)? else {
             return Ok(false);
@@ -67,13 +67,14 @@ impl Host<'_> {
                 }
                 wire::send(self.control, &Reply::Started)?;
             }
-            // For a step that ended meanwhile.
+            // The step has ended in the meantime.
             Request::Signal(_) => {}
         }
         Ok(true)
     }
 
-    /// Waits for the step's end and ends what it left; `false` when the socket ended first.
+    /// Waits for the step's end, and kills the processes it left behind. Returns `false` if the
+    /// socket was closed first.
     fn run(&mut self, pid: Pid) -> io::Result<bool> {
         let mut status: Option<WaitStatus> = None;
         let exited = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -118,14 +119,15 @@ impl Host<'_> {
     }
 }
 
-/// The thread that starts programs: it and they have fewer rights than the rest of the host.
+/// Thread that starts programs. The thread and the programs have fewer privileges than the rest of
+/// the host.
 struct Starter {
     jobs: mpsc::Sender<(Program, Vec<OwnedFd>)>,
     started: mpsc::Receiver<Result<Pid, Reply>>,
 }
 
 impl Starter {
-    /// Starts the thread; fails when it cannot be confined.
+    /// Starts the thread. Fails if it cannot be confined.
     fn start(spec: Spec) -> io::Result<Self> {
         let (jobs, taken) = mpsc::channel::<(Program, Vec<OwnedFd>)>();
         let (done, started) = mpsc::channel();
@@ -167,7 +169,7 @@ fn spawn(spec: &Spec, program: &Program, files: Vec<OwnedFd>) -> Result<Pid, Rep
         .stderr(next())
         .process_group(0);
     if let Some(user) = spec.user {
-        // Clears the groups as well.
+        // Also clears the supplementary groups.
         command.uid(user.uid).gid(user.gid);
     }
     let refused = |error: io::Error| Reply::NotStarted {

@@ -1,7 +1,7 @@
-//! Ends every process of a step, also those that left its group, its session, or their parent.
+//! Ends all processes of a step, including those that left its group, its session, or their parent.
 //!
-//! The host is their subreaper or process 1 of their namespace, so each of them is below it for as long
-//! as it lives: a host without children has no step left.
+//! The host is their subreaper or process 1 of their namespace, so all of them are its descendants
+//! for as long as they live: if the host has no children, no process of the step is left.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 /// Pause between scans while killed processes have not exited.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// A process that ended, with its wait status.
+/// PID and wait status of a process that ended.
 pub(super) type Ended = (Pid, WaitStatus);
 
-/// Reaps every child that ended. Returns whether any child is left.
+/// Reaps all children that ended. Returns `true` if any child is left.
 pub(super) fn reap(mut ended: impl FnMut(Ended)) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -27,7 +27,7 @@ pub(super) fn reap(mut ended: impl FnMut(Ended)) -> bool {
     }
 }
 
-/// Kills and reaps everything below this process but `kept`, until nothing is left.
+/// Kills and reaps all descendants except `kept`, until none is left.
 pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(Ended)) {
     loop {
         let has_children = reap(&mut ended);
@@ -39,18 +39,18 @@ pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(Ended)) {
             return;
         }
         for pid in left {
-            // One that is gone by now is as good as killed.
+            // A process that has already ended needs no signal.
             let _ = kill_process(pid, Signal::KILL);
         }
         if reap(&mut ended) {
-            // A signal ends the pause early, which does no harm.
+            // A signal ends the pause early, which is harmless.
             let _ = poll(&mut [], Some(&PAUSE));
         }
     }
 }
 
-/// Returns all descendants of this process but zombies that only their own parent can reap: they run
-/// nothing, and a parent that never reaps them would keep [`sweep`] from ending.
+/// Returns all descendants, except zombies that only their own parent can reap: they run nothing,
+/// and a parent that never reaps them would prevent [`sweep`] from ending.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -78,9 +78,9 @@ struct Process {
     is_zombie: bool,
 }
 
-/// Reads whether a process is a zombie, and its parent, out of `/proc/<pid>/stat`.
+/// Parses the zombie state and the parent from `/proc/<pid>/stat`.
 fn state_and_parent(stat: &str) -> Option<(bool, i32)> {
-    // The name before them may contain anything, including parentheses.
+    // The process name precedes them and may contain anything, including parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let is_zombie = words.next()? == "Z";

@@ -1,4 +1,5 @@
-//! A file tool within a sandbox: the task comes on standard input, the outcome goes to standard output.
+//! A file tool in a sandbox: reads the task from standard input, and writes the outcome to standard
+//! output.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -13,25 +14,25 @@ use crate::own::FileGuard;
 use crate::sandbox::{Frame, framed};
 use crate::{Call, Limits, LogSink, duckdb, python, sqlite, transfer};
 
-/// Bytes of the largest message from the worker, which bounds what it sends itself.
+/// Maximum size of a message from the worker, in bytes. The worker enforces lower limits itself.
 const MESSAGE_MAX: usize = 1 << 30;
 
-/// Work of a file tool.
+/// Task of a file tool.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Read a text file: the program of a `python` step.
+    /// Reads a text file: the program of a `python` step.
     Read { path: String, bytes_max: usize, guard: FileGuard },
-    /// Run statements on a SQLite database.
+    /// Runs statements on a SQLite database.
     Sqlite(Statements),
-    /// Run statements on a DuckDB database.
+    /// Runs statements on a DuckDB database.
     DuckDb(Statements),
-    /// Read the rows of one side of a transfer.
+    /// Reads the rows of one side of a transfer.
     TransferRead(TransferSide),
-    /// Write the rows that follow.
+    /// Writes the rows that follow.
     TransferWrite(TransferSide),
 }
 
-/// Statements with their parameters, as a step's settings have them.
+/// Statements with their parameters, as in a step's settings.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Statements {
     pub(crate) step: String,
@@ -43,7 +44,7 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Takes them out of a call.
+    /// Creates the task from a call.
     pub(crate) fn new(call: &Call, limits: &Limits, guard: FileGuard) -> Self {
         Self {
             step: call.step.to_string(),
@@ -64,19 +65,19 @@ pub(crate) struct TransferSide {
     pub(crate) guard: FileGuard,
 }
 
-/// Runs the task on standard input.
+/// Runs the task from standard input.
 pub(super) fn main() -> ExitCode {
     let outcome = read_frame::<Task>().and_then(|task| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let outcome = runtime.block_on(run(task));
-        // A thread that waits for more on standard input has nothing left to do.
+        // A thread may still wait for standard input, and has no work left.
         runtime.shutdown_background();
         write_frame(&Frame::Done(outcome))
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Standard error is the worker's to read.
+            // The worker reads standard error.
             let _ = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -140,7 +141,7 @@ fn call_for(step: &str, config: Map, input: Map, cancel: CancellationToken) -> C
     }
 }
 
-/// Reads a message of the worker; blocks.
+/// Reads a message of the worker. Blocks.
 pub(crate) fn read_frame<T: serde::de::DeserializeOwned>() -> io::Result<T> {
     let mut stdin = io::stdin().lock();
     let mut head = [0; 4];
@@ -154,14 +155,14 @@ pub(crate) fn read_frame<T: serde::de::DeserializeOwned>() -> io::Result<T> {
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// Writes a message to the worker; blocks.
+/// Writes a message to the worker. Blocks.
 pub(crate) fn write_frame(frame: &Frame) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&framed(frame)?)?;
     stdout.flush()
 }
 
-/// The failure of a tool whose worker is gone.
+/// Creates the failure of a tool whose worker is gone.
 pub(crate) fn worker_gone(error: &io::Error) -> Failure {
     Failure::new(FailureKind::Unknown, format!("the worker is gone: {error}"))
 }

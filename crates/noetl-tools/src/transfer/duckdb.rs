@@ -1,4 +1,4 @@
-//! DuckDB as a source and as a target.
+//! DuckDB as source and target of a transfer.
 
 use duckdb::params_from_iter;
 use noetl_model::{Failure, Map};
@@ -78,7 +78,7 @@ fn write_all(
     let columns = plan.columns(&taken.columns_blocking()?)?;
     let opened = open(location, guard, stop)?;
     let connection = &opened.connection;
-    // Dropped without a commit, the connection rolls back.
+    // Dropping the connection without a commit rolls back.
     connection.execute_batch("begin transaction").map_err(failing)?;
     let (text, places) = match &plan.into {
         Into::Table { table, mode } => {

@@ -1,4 +1,4 @@
-//! What passes between the two sides of a transfer, and how the target is to take it.
+//! Channel between the two sides of a transfer, and the write plan of the target.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,25 +8,26 @@ use tokio::sync::mpsc;
 use crate::config::{self, type_name, wrong};
 use crate::sql::{Cell, quoted, size_of};
 
-/// How many batches wait between the sides: one that is written, one that is ready.
+/// Capacity of the channel in batches: one being written, one ready.
 const BATCHES: usize = 2;
 
-/// When a batch is full. Many rows make one write cheap; a few large ones fill it as well.
+/// Maximum rows and bytes of a batch. Many rows make a write efficient, and the limit in bytes
+/// bounds large rows.
 const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 256 * 1024;
 
 pub(super) type Row = Vec<Cell>;
 
-/// What a source says, in this order: the columns, rows, and that there is no more.
+/// Messages of a source, in this order: the columns, rows, and the end.
 #[derive(Debug)]
 pub(super) enum Piece {
     Columns(Vec<String>),
     Rows(Vec<Row>),
-    /// Without it the source has failed, and nothing may be kept.
+    /// End of the rows. Without it, the source failed and the target must not commit.
     End,
 }
 
-/// The source's end of the channel.
+/// Source's end of the channel.
 pub(super) struct Flow {
     sender: mpsc::Sender<Piece>,
     columns: Arc<OnceLock<Vec<String>>>,
@@ -34,7 +35,7 @@ pub(super) struct Flow {
     bytes: usize,
 }
 
-/// The target's end of the channel.
+/// Target's end of the channel.
 pub(super) struct Taken(mpsc::Receiver<Piece>);
 
 pub(super) fn channel() -> (Flow, Taken) {
@@ -43,10 +44,10 @@ pub(super) fn channel() -> (Flow, Taken) {
     (flow, Taken(receiver))
 }
 
-/// The target is gone; it says itself why.
+/// The target has ended. Its own failure contains the reason.
 pub(super) struct Gone;
 
-/// What a source's failure is when it only stopped because the target had.
+/// Kind and message of the failure of a source that stopped only because its target ended.
 const GONE: &str = "the target is gone";
 
 impl From<Gone> for Failure {
@@ -55,7 +56,7 @@ impl From<Gone> for Failure {
     }
 }
 
-/// Drops the failure of a source whose target has failed, so that the target's is heard.
+/// Discards the failure of a source whose target ended, so that the target's failure is reported.
 pub(super) fn unless_gone(failure: Failure) -> Result<(), Failure> {
     match &failure.kind {
         FailureKind::Other(kind) if kind == GONE => Ok(()),
@@ -64,18 +65,18 @@ pub(super) fn unless_gone(failure: Failure) -> Result<(), Failure> {
 }
 
 impl Flow {
-    /// Where the columns can be seen once the source knows them.
+    /// Returns the cell that contains the columns once the source knows them.
     pub(super) fn columns(&self) -> Arc<OnceLock<Vec<String>>> {
         Arc::clone(&self.columns)
     }
 
-    /// Says which columns the rows have.
+    /// Sends the columns of the rows.
     pub(super) async fn begin(&mut self, columns: Vec<String>) -> Result<(), Gone> {
         let _ = self.columns.set(columns.clone());
         self.sender.send(Piece::Columns(columns)).await.map_err(|_| Gone)
     }
 
-    /// Passes on a row; waits while the target is busy.
+    /// Sends a row, in batches. Waits while the channel is full.
     pub(super) async fn row(&mut self, row: Row) -> Result<(), Gone> {
         match self.push(row) {
             Some(rows) => self.sender.send(Piece::Rows(rows)).await.map_err(|_| Gone),
@@ -83,7 +84,7 @@ impl Flow {
         }
     }
 
-    /// Says that there is no more.
+    /// Sends the last batch and the end.
     pub(super) async fn end(mut self) -> Result<(), Gone> {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
@@ -92,13 +93,13 @@ impl Flow {
         self.sender.send(Piece::End).await.map_err(|_| Gone)
     }
 
-    /// [`Flow::begin`] on a thread that may block.
+    /// Like [`Flow::begin`], on a thread that may block.
     pub(super) fn begin_blocking(&mut self, columns: Vec<String>) -> Result<(), Gone> {
         let _ = self.columns.set(columns.clone());
         self.sender.blocking_send(Piece::Columns(columns)).map_err(|_| Gone)
     }
 
-    /// [`Flow::row`] on a thread that may block.
+    /// Like [`Flow::row`], on a thread that may block.
     pub(super) fn row_blocking(&mut self, row: Row) -> Result<(), Gone> {
         match self.push(row) {
             Some(rows) => self.sender.blocking_send(Piece::Rows(rows)).map_err(|_| Gone),
@@ -106,7 +107,7 @@ impl Flow {
         }
     }
 
-    /// [`Flow::end`] on a thread that may block.
+    /// Like [`Flow::end`], on a thread that may block.
     pub(super) fn end_blocking(mut self) -> Result<(), Gone> {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
@@ -134,17 +135,17 @@ fn cell_size(cell: &Cell) -> usize {
 }
 
 impl Taken {
-    /// The next piece; a failure when the source ended without saying so.
+    /// Receives the next message. Fails if the source ended without [`Piece::End`].
     pub(super) async fn next(&mut self) -> Result<Piece, Failure> {
         self.0.recv().await.ok_or_else(cut_off)
     }
 
-    /// [`Taken::next`] on a thread that may block.
+    /// Like [`Taken::next`], on a thread that may block.
     pub(super) fn next_blocking(&mut self) -> Result<Piece, Failure> {
         self.0.blocking_recv().ok_or_else(cut_off)
     }
 
-    /// The columns, which come first.
+    /// Receives the columns, which come first.
     pub(super) async fn columns(&mut self) -> Result<Vec<String>, Failure> {
         match self.next().await? {
             Piece::Columns(columns) => Ok(columns),
@@ -152,7 +153,7 @@ impl Taken {
         }
     }
 
-    /// [`Taken::columns`] on a thread that may block.
+    /// Like [`Taken::columns`], on a thread that may block.
     pub(super) fn columns_blocking(&mut self) -> Result<Vec<String>, Failure> {
         match self.next_blocking()? {
             Piece::Columns(columns) => Ok(columns),
@@ -165,32 +166,32 @@ fn cut_off() -> Failure {
     Failure::new(FailureKind::Unknown, "the source ended half way; nothing was written")
 }
 
-/// How a target takes rows.
+/// Write plan of a target.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) into: Into,
-    /// Names in the table, by the source's, or by place.
+    /// Names of the target's columns, by source column or by index.
     renames: Option<Renames>,
 }
 
-/// What rows go into.
+/// Destination of the rows.
 #[derive(Debug, Clone)]
 pub(super) enum Into {
     Table {
-        /// Its name, as written.
+        /// Name of the table, as written in the settings.
         table: String,
         mode: Mode,
     },
-    /// A statement that is run once for each row, with its columns as named parameters.
+    /// A statement that runs once per row, with its columns as named parameters.
     Query(String),
 }
 
-/// What happens to the rows a table has.
+/// Handling of existing rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     Append,
     Replace,
-    /// Those with the same key are overwritten.
+    /// Overwrites rows with the same key.
     Upsert(Vec<String>),
 }
 
@@ -241,7 +242,7 @@ impl Plan {
         }
     }
 
-    /// Which of the source's columns go where: the target's name and the source's place.
+    /// Returns the target's column names, each with the index of its source column.
     pub(super) fn columns(&self, source: &[String]) -> Result<Vec<(String, usize)>, Failure> {
         let columns: Vec<(String, usize)> = match &self.renames {
             None => source.iter().cloned().zip(0..).collect(),
@@ -275,7 +276,7 @@ impl Plan {
     }
 }
 
-/// The cells of a row that go to the target, in its order.
+/// Returns the cells of a row for the target's columns, in their order.
 pub(super) fn picked(row: &Row, columns: &[(String, usize)]) -> Row {
     let take = |place: usize| row.get(place).cloned().unwrap_or(Cell::NULL);
     columns.iter().map(|(_, place)| take(*place)).collect()
@@ -311,13 +312,13 @@ fn names(key: &str, list: &Value) -> Result<Vec<String>, Failure> {
     texts.collect()
 }
 
-/// Names in quotes, parted by commas.
+/// Joins quoted names with commas.
 pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let quoted: Vec<_> = names.into_iter().map(|name| quoted(name.as_ref(), false)).collect();
     quoted.join(", ")
 }
 
-/// What an upsert does with a row whose key is there already.
+/// Returns the `on conflict` clause of an upsert.
 pub(super) fn on_conflict(columns: &[(String, usize)], keys: &[String]) -> String {
     let rest = columns.iter().map(|(name, _)| name).filter(|name| !keys.contains(name));
     let sets: Vec<_> = rest

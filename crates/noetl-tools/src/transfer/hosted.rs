@@ -1,4 +1,5 @@
-//! A side that is a file, in the step's sandbox: the worker's end of the pipe, and the sandbox's.
+//! A database file as one side of a transfer, in the step's sandbox: the worker's end of the pipe,
+//! and the sandbox's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ fn task_side(side: &Side<'_>) -> TransferSide {
     }
 }
 
-/// Passes on the rows that a process in the sandbox reads.
+/// Forwards the rows that a process in the sandbox reads.
 pub(super) async fn read(
     sandbox: &Arc<Sandbox>,
     side: &Side<'_>,
@@ -42,7 +43,7 @@ pub(super) async fn read(
                         flow.row(row).await?;
                     }
                 }
-                // Only the outcome tells whether these were all.
+                // Only the outcome tells whether all rows were read.
                 Frame::End => {}
                 Frame::Done(outcome) => {
                     outcome?;
@@ -59,7 +60,7 @@ pub(super) async fn read(
     outcome
 }
 
-/// Hands rows to a process in the sandbox that writes them.
+/// Sends rows to a process in the sandbox that writes them.
 pub(super) async fn write(
     sandbox: &Arc<Sandbox>,
     side: &Side<'_>,
@@ -101,13 +102,13 @@ fn stopped() -> Failure {
     Failure::new(FailureKind::Cancelled, "the step was stopped")
 }
 
-/// Reads a side and writes its rows to the worker; runs in the sandbox.
+/// Reads rows and sends them to the worker. Runs in the sandbox.
 pub(crate) async fn read_side(task: TransferSide, call: Call) -> Result<(), Failure> {
     let (stopper, stop) = (Stopper::default(), Stop::default());
     let side = side(&task, &call, &stopper, &stop);
     let (flow, mut taken) = flow::channel();
     let sending = tokio::task::spawn_blocking(move || {
-        // Without an end the source has failed, and says so itself.
+        // Without an end, the source failed and reports its own failure.
         while let Ok(piece) = taken.next_blocking() {
             let frame = match piece {
                 Piece::Columns(columns) => Frame::Columns(columns),
@@ -127,13 +128,13 @@ pub(crate) async fn read_side(task: TransferSide, call: Call) -> Result<(), Fail
     }
 }
 
-/// Writes the rows that the worker sends; runs in the sandbox.
+/// Writes the rows that the worker sends. Runs in the sandbox.
 pub(crate) async fn write_side(task: TransferSide, call: Call) -> Result<u64, Failure> {
     let (stopper, stop) = (Stopper::default(), Stop::default());
     let side = side(&task, &call, &stopper, &stop);
     let plan = Plan::read(side.settings)?;
     let (mut flow, taken) = flow::channel();
-    // Ends when the worker sends no more; what it did not end is not kept.
+    // Ends when the worker sends no more. Without an end message, nothing is committed.
     tokio::task::spawn_blocking(move || {
         loop {
             let passed = match read_frame::<Frame>() {
@@ -142,7 +143,7 @@ pub(crate) async fn write_side(task: TransferSide, call: Call) -> Result<u64, Fa
                     rows.into_iter().try_for_each(|row| flow.row_blocking(row))
                 }
                 Ok(Frame::End) => {
-                    // A target that is gone says why.
+                    // If the target ended, its own failure contains the reason.
                     let _ = flow.end_blocking();
                     return;
                 }

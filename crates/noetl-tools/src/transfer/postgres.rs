@@ -1,4 +1,4 @@
-//! Postgres as a source and as a target.
+//! Postgres as source and target of a transfer.
 
 use std::pin::pin;
 
@@ -71,14 +71,14 @@ pub(super) async fn write(
     Ok(rows)
 }
 
-/// A table and which columns of it are written.
+/// Target table, and the columns to write.
 struct Target<'a> {
     session: &'a Session,
     table: &'a str,
     columns: &'a [(String, usize)],
 }
 
-/// The name rows wait under before they are merged.
+/// Temporary table that contains the rows before they are merged.
 const WAITING: &str = "noetl_transfer";
 
 impl Target<'_> {
@@ -99,7 +99,8 @@ impl Target<'_> {
                 );
                 run(self.session, &waiting).await?;
                 let rows = self.copy(WAITING, &names, &types, taken).await?;
-                // A key that came twice counts with its last row; rows wait in their order.
+                // If a key occurs several times, its last row counts; `ctid` is the order of
+                // insertion.
                 let key = list(keys);
                 let merge = format!(
                     "insert into {table} ({names}) \
@@ -113,7 +114,7 @@ impl Target<'_> {
         }
     }
 
-    /// The types of the columns, which say how values are to be written.
+    /// Returns the types of the columns, which determine the encoding of values.
     async fn types(&self, table: &str, names: &str) -> Result<Vec<Type>, Failure> {
         let text = format!("select {names} from {table}");
         let prepared = self.session.client().prepare(&text).await;
@@ -162,7 +163,7 @@ impl Target<'_> {
     }
 }
 
-/// Runs a statement once for each row, many of them in flight at a time.
+/// Runs a statement once per row, with many of them in flight.
 async fn run_each(
     session: &Session,
     query: &str,

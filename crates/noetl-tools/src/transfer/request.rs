@@ -1,4 +1,4 @@
-//! A JSON endpoint as a source.
+//! A JSON endpoint as the source of a transfer.
 
 use noetl_model::{Failure, FailureKind, Map, Value};
 
@@ -7,9 +7,9 @@ use super::flow::Flow;
 use crate::config::{self, type_name};
 use crate::{Http, Tool};
 
-/// Asks once and passes on the list of maps in the answer, or under its `data_path`.
+/// Sends one request, and forwards the list of maps in the response, or under its `data_path`.
 ///
-/// The answer is held in memory, within the http tool's own limit.
+/// The response is buffered in memory, within the limit of the http tool.
 pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: Flow) -> Result<(), Failure> {
     let path = config::text(side.settings, "data_path")?.unwrap_or_default();
     let mut call = side.call.clone();
@@ -31,7 +31,7 @@ pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: Flow) -> Result
             format!("{place} must be a list of maps, not {what}; `data_path` says where it is"),
         ));
     };
-    // A later row may know a column that the first does not.
+    // A later row may have a column that the first one lacks.
     let mut columns: Vec<String> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (place, row) in rows.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! SQLite as a source and as a target.
+//! SQLite as source and target of a transfer.
 
 use noetl_model::{Failure, Map, Value};
 use rusqlite::params_from_iter;
@@ -14,7 +14,7 @@ use crate::sqlite::{bind, cells, failed, open, patiently};
 pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     let mut settings = side.settings.clone();
     if !File::read(&settings)?.is_in_memory() {
-        // A source that is not there must not come into being.
+        // Read-only, so that a missing source file is not created.
         settings.insert("read_only".to_owned(), Value::Bool(true));
     }
     let file = File::read(&settings)?;
@@ -71,7 +71,7 @@ fn write_all(
     let failing = |error: rusqlite::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
     let connection = open(file, guard, stop)?;
-    // Dropped without a commit, the connection rolls back.
+    // Dropping the connection without a commit rolls back.
     patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
     if let Into::Table { table, mode: Mode::Replace } = &plan.into {
         let clear = format!("delete from {}", quoted(table, true));
@@ -99,7 +99,7 @@ fn write_all(
     Ok(count)
 }
 
-/// The statement that takes one row, and which of its columns are the parameters.
+/// Returns the statement that writes one row, and the column indexes of its parameters.
 fn statement(plan: &Plan, columns: &[(String, usize)]) -> Result<(String, Vec<usize>), Failure> {
     match &plan.into {
         Into::Table { table, mode } => {

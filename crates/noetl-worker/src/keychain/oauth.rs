@@ -1,4 +1,4 @@
-//! Tokens that an endpoint gives for a client's credentials.
+//! OAuth tokens requested with a client's credentials.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::{Keychain, Search, unusable};
 use crate::call;
 use crate::tokens::Token;
 
-/// How long an endpoint may take to give a token.
+/// Timeout of a token request.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the address of the endpoint may stand.
+/// Keys that may contain the endpoint's URL, by priority.
 const ENDPOINTS: [&str; 4] = ["endpoint", "token_url", "token_uri", "url"];
 
 impl Search<'_, '_> {
-    /// A token from an endpoint, or the one at hand.
+    /// Returns a token and its cache key, requesting the token unless a valid one is cached.
     pub(super) async fn token(
         &self,
         name: &str,
@@ -42,7 +42,7 @@ impl Search<'_, '_> {
         Ok((token.fields, Some(key)))
     }
 
-    /// The settings of the call that asks for a token.
+    /// Builds the HTTP tool's settings for a token request.
     async fn token_request(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
         let stored = match alias(settings) {
             Some(alias) => self.credential(name, alias).await?.data,
@@ -63,7 +63,7 @@ impl Search<'_, '_> {
             Some(data) if !data.is_null() => data.clone(),
             _ => Value::Object(client_credentials(name, settings, &stored)?),
         };
-        // A form unless the headers ask for something else.
+        // The body is a form unless the headers declare JSON.
         let named = request.get("headers").and_then(Value::as_object);
         let is_json = named.is_some_and(|headers| {
             headers.iter().any(|(key, value)| {
@@ -83,7 +83,8 @@ impl Search<'_, '_> {
             ..call::bare(command)
         };
         let answer = call::guarded(performer, "http", call).await.map_err(|failure| {
-            // What passes is told from a refusal. What the endpoint said may hold what it was sent.
+            // Keeps transient failures apart from rejections. Drops the details, because the
+            // endpoint's response may repeat the secrets it was sent.
             let kind = match failure.kind {
                 kind if failure.retryable => kind,
                 kind @ (FailureKind::Cancelled | FailureKind::ToolMissing) => kind,
@@ -107,7 +108,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// What a client says to get a token for itself.
+/// Builds the form of a client credentials grant.
 fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, Failure> {
     let mut form = Map::new();
     let given = |key: &str| text(settings, key).or_else(|| text(stored, key));
@@ -123,7 +124,7 @@ fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, F
         form.insert(key.to_owned(), value.into());
     }
     for key in ["scope", "audience", "resource"] {
-        // `scope` of an entry says who shares it.
+        // `scope` in the entry itself is the sharing scope of the keychain entry.
         let value = if key == "scope" { text(stored, key) } else { given(key) };
         if let Some(value) = value {
             form.insert(key.to_owned(), value.into());
@@ -132,8 +133,8 @@ fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, F
     Ok(form)
 }
 
-/// What of a token's answer is secret: such answers also hold names and states, which turn up
-/// elsewhere for other reasons.
+/// Returns the secret fields of a token response. Such responses also contain names and states,
+/// which must not be redacted because they occur in other data.
 fn secret_fields(answer: &Map) -> Map {
     let is_secret = |key: &str| {
         let key = key.to_ascii_lowercase();

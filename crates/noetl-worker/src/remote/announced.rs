@@ -1,12 +1,13 @@
-//! Commands that are announced on a bus, and taken by leases over HTTP.
+//! Command source that leases commands over HTTP when a bus announces them.
 //!
-//! The bus says when to ask, and nothing else: what there is, and whose it becomes, the lease call
-//! decides. So nothing is lost with the bus. While it is away, or has no reader of this pool, the call
-//! waits for commands as it does without one; and now and then it is made without an announcement,
-//! since what only workers of this kind can run is not announced.
+//! An announcement only tells the worker when to poll. The lease request decides which commands
+//! there are and which worker gets them, so a lost announcement loses no command. While the bus is
+//! unavailable or has no consumer for this pool, the lease request is a long poll, as without a
+//! bus. The worker also polls periodically without an announcement, because commands that published
+//! workers cannot run are not announced.
 //!
-//! An announcement is answered for once the call that followed it was answered: a worker that ends
-//! in between leaves it to another.
+//! An announcement is acked once the lease request that followed it has a response. If the worker
+//! dies in between, the bus redelivers the announcement to another worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,35 +25,37 @@ use crate::perform::Command;
 use crate::services::Services;
 use crate::source::CommandSource;
 
-/// How long the call waits while nothing is heard: so long a bus that is back may be missed.
+/// Duration of the long poll while no announcements arrive. A bus that recovers may go unnoticed
+/// for this long.
 const DEAF_WAIT: Duration = Duration::from_secs(5);
 
-/// How long after something was taken it is asked without an announcement, at first.
+/// Time after a successful claim until the worker polls without an announcement.
 const LOOK_FIRST: Duration = Duration::from_millis(250);
 
-/// The same at most, when nothing was there: a worker with nothing to do is quiet.
+/// Upper bound of that interval. It doubles while polls return nothing, so an idle worker sends few
+/// requests.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// A worker's commands, from a server, when a bus says so.
+/// Commands of a server, leased when a bus announces them.
 pub(crate) struct Announced {
     lease: HttpLease,
     bus: Arc<dyn CommandReader>,
-    /// Held by whoever takes; there is one at a time.
+    /// Locked by the task that claims; there is one at a time.
     hearing: Mutex<Hearing>,
 }
 
-/// What is known of the bus between calls.
+/// State of the bus subscription between polls.
 struct Hearing {
-    /// Through whom announcements are heard; none while they are not.
+    /// Consumers that deliver announcements; empty while the bus is not used.
     readers: Vec<String>,
     look_after: Duration,
 }
 
-/// What to do next.
+/// Parameters of the next lease request.
 struct Heard {
-    /// The announcements that led to it.
+    /// Receipts of the announcements that triggered the request.
     receipts: Vec<String>,
-    /// How long the call may wait.
+    /// Duration of the long poll; zero to return at once.
     wait: Duration,
 }
 
@@ -76,7 +79,7 @@ impl Announced {
     async fn hear(&self, hearing: &mut Hearing, free: usize) -> Heard {
         if hearing.readers.is_empty() {
             hearing.readers = self.readers().await;
-            // What waits already may have been announced to others who are gone.
+            // Pending commands may have been announced to workers that have since stopped.
             let wait = if hearing.readers.is_empty() { DEAF_WAIT } else { Duration::ZERO };
             return Heard::nothing(wait);
         }
@@ -91,14 +94,15 @@ impl Announced {
             Err(error) => {
                 hearing.readers.clear();
                 if self.counters().set_hears(false) {
-                    warn!(%error, "commands are not heard of on the bus; asking without it");
+                    warn!(%error, "command announcements unavailable, polling instead");
                 }
                 Heard::nothing(DEAF_WAIT)
             }
         }
     }
 
-    /// The readers of this worker's pool, as the server made them.
+    /// Returns the consumers of this worker's pool that the server created, or none while the bus
+    /// is unavailable.
     async fn readers(&self) -> Vec<String> {
         if !self.bus.is_connected() {
             return Vec::new();
@@ -107,7 +111,7 @@ impl Announced {
         let pool = self.lease.pool.as_deref().unwrap_or(DEFAULT_POOL);
         let readers = readers_of(pool, &found.consumers);
         if !readers.is_empty() && self.counters().set_hears(true) {
-            info!(pool, readers = readers.join(", "), "commands are heard of on the bus");
+            info!(pool, readers = readers.join(", "), "receiving command announcements");
         }
         readers
     }

@@ -1,17 +1,17 @@
-//! Pauses between tries.
+//! Backoff between retries.
 
 use std::time::Duration;
 
-/// Pauses that double, up to a longest.
+/// Delays that double up to a maximum.
 pub(crate) struct Backoff {
     next: Duration,
     longest: Duration,
 }
 
-/// The first pause.
+/// Delay after the first failure.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// The longest pause of whoever has nothing better to say.
+/// Maximum delay of [`Backoff::default`].
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {
@@ -21,17 +21,17 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Pauses up to this long.
+    /// Creates a backoff with this maximum delay.
     pub(crate) fn up_to(longest: Duration) -> Self {
         Self { next: FIRST.min(longest), longest }
     }
 
-    /// How many pauses there were does not count any more.
+    /// Restarts at the first delay.
     pub(crate) fn reset(&mut self) {
         self.next = FIRST.min(self.longest);
     }
 
-    /// Waits for the next pause.
+    /// Sleeps for the current delay and doubles the next one.
     pub(crate) async fn pause(&mut self) {
         let pause = self.next;
         self.next = (self.next * 2).min(self.longest);

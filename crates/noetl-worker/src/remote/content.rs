@@ -1,4 +1,4 @@
-//! Large values on their way to the server and from it.
+//! Transfers large values to and from the server as blobs.
 
 use bytes::Bytes;
 use noetl_api::work;
@@ -12,10 +12,10 @@ use super::counters::Happened;
 use super::link::{Link, chain};
 use crate::values::LoadError;
 
-/// What large values are.
+/// Media type of large values.
 const JSON: &str = "application/json";
 
-/// Keeps bytes at the server; comes again until they are there, or cannot be.
+/// Uploads bytes to the server. Retries until the server has stored them or rejects them.
 pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> {
     let own = bytes.clone();
     let digest = tokio::task::spawn_blocking(move || Digest::of(&own).to_string()).await;
@@ -37,13 +37,13 @@ pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> 
             Err(error) if matches!(error.status(), Some(400 | 413 | 422)) => {
                 return Err(unkept(error));
             }
-            Err(error) => warn!(error = chain(&error), "a large value is not kept yet"),
+            Err(error) => warn!(error = chain(&error), "failed to upload value, retrying"),
         }
         backoff.pause().await;
     }
 }
 
-/// The bytes a reference names, compared with it.
+/// Downloads the bytes of a blob and verifies their digest.
 pub(crate) async fn load(link: &Link, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
     let lost = |message: String| LoadError { message, is_passing: false };
     let name = reference.digest.trim_start_matches("sha256:");
@@ -60,7 +60,7 @@ pub(crate) async fn load(link: &Link, reference: &BlobRef) -> Result<Vec<u8>, Lo
     let (found, bytes) = compared.map_err(|_| lost("it could not be compared".to_owned()))?;
     match found == digest {
         true => Ok(bytes),
-        // Cut short on its way, unless the server has it so.
+        // Truncated in transit, unless the server's copy is damaged.
         false => Err(LoadError { message: format!("{found} came"), is_passing: true }),
     }
 }

@@ -1,9 +1,9 @@
-//! What a worker counts, as Prometheus reads it.
+//! Metrics of a worker in the Prometheus text format.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Numbers of one worker.
+/// Metrics of one worker.
 #[derive(Debug, Default)]
 pub struct Counters {
     taken: AtomicU64,
@@ -22,28 +22,28 @@ pub struct Counters {
     hears: AtomicBool,
 }
 
-/// Something that happened once more.
+/// An event that increments a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// A command was taken.
+    /// The worker claimed a command.
     Taken,
-    /// A command ended well.
+    /// A command succeeded, and the server accepted its completion.
     Done,
-    /// A command ended badly.
+    /// A command failed, and the server accepted its completion.
     Failed,
-    /// A command was given to somebody else.
+    /// A command was reassigned to another worker.
     Lost,
-    /// A report came too late.
+    /// The server received a completion after the command had ended.
     Late,
-    /// A report was not taken as it was.
+    /// The server rejected a completion.
     Refused,
-    /// A call got no answer, or one to come again.
+    /// A request failed with a transient error.
     Unanswered,
-    /// A printed text was dropped.
+    /// The worker dropped step log text.
     LineDropped,
-    /// A large result was sent.
+    /// The worker uploaded a large result.
     Uploaded,
-    /// A command was announced to this worker.
+    /// The bus announced a command to this worker.
     Heard,
 }
 
@@ -68,38 +68,38 @@ impl Counters {
         self.running.store(u64::try_from(running).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Notes whether the server answers. Whether that is news.
+    /// Records whether the server is unavailable. Returns `true` if that changed.
     pub(crate) fn set_away(&self, is_away: bool) -> bool {
         self.is_away.swap(is_away, Ordering::Relaxed) != is_away
     }
 
-    /// Whether the server answered when it was last asked.
+    /// Returns `true` if the server did not respond to the last request.
     pub fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
 
-    /// Notes that this worker is to hear announcements.
+    /// Records that this worker is configured with a bus.
     pub(crate) fn set_bus(&self) {
         self.has_bus.store(true, Ordering::Relaxed);
     }
 
-    /// Notes whether it hears them. Whether that is news.
+    /// Records whether announcements arrive. Returns `true` if that changed.
     pub(crate) fn set_hears(&self, hears: bool) -> bool {
         self.hears.swap(hears, Ordering::Relaxed) != hears
     }
 
-    /// Whether it hears announcements just now; `None` when it was told of no bus.
+    /// Returns `true` if announcements currently arrive, or `None` if no bus is configured.
     pub fn hears(&self) -> Option<bool> {
         let hears = self.hears.load(Ordering::Relaxed);
         self.has_bus.load(Ordering::Relaxed).then_some(hears)
     }
 
-    /// How many commands it holds.
+    /// Returns the number of commands that this worker leases.
     pub fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// All of it in the text form of Prometheus.
+    /// Renders all metrics in the Prometheus text format.
     pub fn render(&self, slots: usize) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Says which commands still run, and hears which are not wanted any more.
+//! Renews leases and receives cancellations.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::counters::Happened;
 use super::held::Held;
 use super::link::{Link, chain};
 
-/// How often a lease is renewed while it lasts, with something held: several renewals may be lost,
-/// and what is not wanted any more is heard of soon.
+/// Heartbeats per lease duration while the worker leases commands. Several may be lost before a
+/// lease expires, and cancellations arrive soon.
 const PER_LEASE: u32 = 9;
 
-/// The same with nothing held: only to be known to be there.
+/// Heartbeats per lease duration while the worker is idle, only to stay registered as alive.
 const PER_LEASE_IDLE: u32 = 3;
 
-/// Says it until told to stop.
+/// Sends heartbeats until `stop` is cancelled.
 pub(crate) async fn run(link: &Link, held: &Held, stop: CancellationToken) {
     loop {
         let per_lease = if held.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
@@ -40,7 +40,7 @@ pub(crate) async fn run(link: &Link, held: &Held, stop: CancellationToken) {
     }
 }
 
-/// Says it once. Whether the server heard.
+/// Sends one heartbeat. Returns `true` if the server accepted it.
 async fn beat(link: &Link, held: &Held) -> bool {
     let commands = held.commands();
     link.counters.set_running(commands.len());
@@ -56,9 +56,9 @@ async fn beat(link: &Link, held: &Held) -> bool {
         let reply = match link.ask(work::heartbeat(&request)).await {
             Ok(reply) => reply,
             Err(error) => {
-                // One that passes was noted as the server's absence.
+                // `Link::ask` has logged transient errors as an unavailable server.
                 if !error.is_passing() {
-                    warn!(error = chain(&error), "the server does not take a heartbeat");
+                    warn!(error = chain(&error), "server rejected heartbeat, retrying");
                 }
                 return false;
             }
@@ -70,7 +70,7 @@ async fn beat(link: &Link, held: &Held) -> bool {
         for command in reply.lost {
             if held.lose(command.into()) {
                 link.counters.count(Happened::Lost);
-                info!(command.id = %command, "a command was given to somebody else");
+                info!(command.id = %command, "command reassigned to another worker");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The commands a worker holds.
+//! Commands that this worker leases.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as HashEntry;
@@ -7,30 +7,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use noetl_model::CommandId;
 use tokio_util::sync::CancellationToken;
 
-/// The commands a worker holds. Cheap to clone; clones share them.
+/// Commands that a worker leases. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Held(Arc<Mutex<HashMap<CommandId, Entry>>>);
 
 struct Entry {
-    /// Tells its tools to stop.
+    /// Stops the command's tools.
     cancel: CancellationToken,
-    /// Fires when it is somebody else's.
+    /// Cancelled when another worker owns the command.
     lost: CancellationToken,
-    /// Whether its report is on its way. The answer to that says what became of it; that the command
-    /// is not held any more may mean no more than that the report was taken.
+    /// Whether the command's completion is in flight. Its response tells the outcome. A heartbeat
+    /// response that reports the lease as lost may then only mean that the server accepted the
+    /// completion.
     is_reported: bool,
 }
 
-/// Holds one command until it is dropped.
+/// Lease of one command. Dropping it removes the command from the heartbeats.
 pub(crate) struct Holding {
     held: Held,
     command: CommandId,
-    /// Fires when the command is somebody else's.
+    /// Cancelled when another worker owns the command.
     pub(crate) lost: CancellationToken,
 }
 
 impl Holding {
-    /// Notes that the report of the command is on its way.
+    /// Records that the command's completion is in flight.
     pub(crate) fn reports(&self) {
         if let Some(entry) = self.held.lock().get_mut(&self.command) {
             entry.is_reported = true;
@@ -45,7 +46,8 @@ impl Drop for Holding {
 }
 
 impl Held {
-    /// Holds a command whose tools stop by this token; `None` when it is held already.
+    /// Adds a leased command whose tools stop by this token. Returns `None` if it is already
+    /// leased.
     pub(crate) fn hold(&self, command: CommandId, cancel: CancellationToken) -> Option<Holding> {
         let lost = CancellationToken::new();
         match self.lock().entry(command) {
@@ -61,19 +63,20 @@ impl Held {
         self.lock().keys().copied().collect()
     }
 
-    /// How many they are.
+    /// Returns the number of leased commands.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Tells the tools of a command to stop; it is still to be reported.
+    /// Stops the tools of a command. Its completion must still be reported.
     pub(crate) fn cancel(&self, command: CommandId) {
         if let Some(entry) = self.lock().get(&command) {
             entry.cancel.cancel();
         }
     }
 
-    /// Notes that a command is somebody else's. Whether it was held until now.
+    /// Records that another worker owns a command. Returns `true` if this worker leased it until
+    /// now and is not reporting it.
     pub(crate) fn lose(&self, command: CommandId) -> bool {
         let held = self.lock();
         let entry = held.get(&command).filter(|entry| !entry.is_reported);
@@ -84,7 +87,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CommandId, Entry>> {
-        // Every critical section is a few calls that cannot panic half-way.
+        // No critical section can panic halfway, so a poisoned lock still guards consistent data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Commands taken by leases over HTTP: a call that waits until there are some.
+//! Leases commands over HTTP with a long poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::perform::Command;
 use crate::services::Services;
 use crate::source::CommandSource;
 
-/// How long a call waits for commands; servers answer within half a minute at the latest.
+/// Duration of a long poll. Servers respond within 30 seconds at the latest.
 const WAIT: Duration = Duration::from_secs(25);
 
-/// An answer without commands that comes sooner than this was not waited for.
+/// A response without commands that arrives sooner than this did not wait for them.
 const TOO_SOON: Duration = Duration::from_millis(500);
 
-/// A worker's commands, from a server.
+/// Commands of a server, leased over HTTP.
 pub(crate) struct HttpLease {
     pub(crate) link: Arc<Link>,
     pub(crate) held: Held,
@@ -44,11 +44,11 @@ pub(crate) struct HttpLease {
     pub(crate) lines: Lines,
     pub(crate) pool: Option<String>,
     pub(crate) registration: Arc<RegisterRequest>,
-    /// Fires when no more commands are to be taken.
+    /// Cancelled when the worker must claim no more commands.
     pub(crate) draining: CancellationToken,
 }
 
-/// A command that is this worker's.
+/// A command that this worker leases.
 pub(crate) struct Lent {
     execution: ExecutionId,
     command: CommandId,
@@ -99,8 +99,9 @@ impl CommandSource for HttpLease {
 }
 
 impl HttpLease {
-    /// Commands that come within this long; none when the server answered that there are none. A
-    /// server that does not answer is asked until it does. `None` once no more are to be taken.
+    /// Leases commands, waiting up to `wait` for the first. Returns an empty list if the server has
+    /// none. Retries while the server is unavailable. Returns `None` once the worker must claim no
+    /// more.
     pub(crate) async fn take_within(
         &self,
         free: usize,
@@ -129,9 +130,9 @@ impl HttpLease {
                         continue;
                     }
                 }
-                // One that passes was noted as the server's absence.
+                // `Link::ask` has logged transient errors as an unavailable server.
                 Err(error) if error.is_passing() => {}
-                Err(error) => warn!(error = chain(&error), "the server gives no commands"),
+                Err(error) => warn!(error = chain(&error), "lease request rejected, retrying"),
             }
             tokio::select! {
                 () = backoff.pause() => {}
@@ -151,8 +152,8 @@ impl HttpLease {
         }
     }
 
-    /// Holds a command, unless it is held: an answer may come twice. One that cannot be read is reported
-    /// as failed: nobody else of this version could read it either.
+    /// Adds a leased command, unless it is already leased because a response arrived twice. Reports
+    /// a command that cannot be decoded as failed: no other worker of this version could decode it.
     fn lend(&self, leased: LeasedCommand) -> Option<(Command, Lent)> {
         let execution: ExecutionId = leased.execution_id.into();
         let command: CommandId = leased.event_id.into();
@@ -168,7 +169,7 @@ impl HttpLease {
                 let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));
                 let (reporter, link) = (self.reporter.clone(), self.link.clone());
                 tokio::spawn(async move {
-                    // Its place has gone to another by the time it is answered.
+                    // No handoff: the slot is already in use by another command.
                     finish(&reporter, &link, &lent, given(&lent, ended), false).await;
                 });
                 None
@@ -183,7 +184,8 @@ impl HttpLease {
         finish(&self.reporter, &self.link, claim, end, takes_next).await
     }
 
-    /// An end as it is sent: without the secrets this process knows, a large result apart.
+    /// Returns a completion ready to send: known secrets redacted, and a large result uploaded as a
+    /// blob.
     async fn prepared(&self, claim: &Lent, mut ended: Ended) -> EndGiven {
         let (link, tenant) = (self.link.clone(), claim.tenant.clone());
         let execution = claim.execution;
@@ -191,7 +193,7 @@ impl HttpLease {
             redact(&link, (execution, &tenant), &mut ended);
             return given(claim, ended);
         }
-        // To write a large value is work, and others share this thread.
+        // Serializing a large value takes long enough to block the other tasks on this thread.
         let written = tokio::task::spawn_blocking(move || {
             redact(&link, (execution, &tenant), &mut ended);
             let text = ended.outcome.as_ref().ok().map(Value::to_string);
@@ -215,7 +217,7 @@ impl HttpLease {
     }
 }
 
-/// Replaces secrets by the placeholders that came with them.
+/// Replaces secrets with the placeholders that the server sent with them.
 fn redact(link: &Link, (execution, tenant): (ExecutionId, &Tenant), ended: &mut Ended) {
     if link.redaction.is_empty() {
         return;
@@ -226,8 +228,8 @@ fn redact(link: &Link, (execution, tenant): (ExecutionId, &Tenant), ended: &mut 
     link.redaction.ended(tenant, ended, Some(&given));
 }
 
-/// Sends an end until it is answered. One that cannot be taken as it is becomes a failure that says
-/// why, so that the step does not wait for what never comes. Answers with what is given in its place.
+/// Sends a completion until the server responds. Converts a rejected completion into a failure with
+/// the reason, so that the step doesn't wait forever. Returns the command that is handed off.
 async fn finish(
     reporter: &Reporter,
     link: &Link,
@@ -240,7 +242,7 @@ async fn finish(
     let mut answer = reporter.report(&end, takes_next).await;
     if let Some(Answer { reported: Reported::Refused(why), .. }) = &answer {
         link.counters.count(Happened::Refused);
-        warn!(command.id = %claim.command, error = why, "a report was not taken as it was");
+        warn!(command.id = %claim.command, error = why, "completion rejected, failing command");
         let message = format!("the result was not taken: {why}");
         let failure = Failure::new(FailureKind::Schema, message);
         let end = EndGiven {
@@ -255,7 +257,7 @@ async fn finish(
         answer = reporter.report(&end, takes_next).await;
     }
     let Some(Answer { reported, next }) = answer else {
-        // Its lease ends, and somebody else is given it.
+        // The lease expires, and another worker gets the command.
         link.counters.count(Happened::Refused);
         return None;
     };
@@ -264,7 +266,7 @@ async fn finish(
         Reported::Taken => link.counters.count(Happened::Failed),
         Reported::Late => {
             link.counters.count(Happened::Late);
-            debug!(command.id = %claim.command, "a report came too late");
+            debug!(command.id = %claim.command, "late completion");
         }
         Reported::Refused(_) => link.counters.count(Happened::Refused),
     }
@@ -288,7 +290,7 @@ fn given(claim: &Lent, ended: Ended) -> EndGiven {
     }
 }
 
-/// What to run, as the log has it.
+/// Decodes the command from its `command.issued` event.
 fn issued(leased: LeasedCommand) -> Result<Arc<Issued>, String> {
     let (execution, id) = (leased.execution_id.into(), leased.event_id.get());
     let row = EventRow {

@@ -1,8 +1,8 @@
-//! What commands print, on its way to the server.
+//! Ships step logs to the server.
 //!
-//! Whoever prints never waits: texts go into a bounded queue and are sent in batches. When more is
-//! printed than the server takes, or it is away for longer than a few tries, texts are dropped and
-//! counted: a line is worth less than the step that prints it.
+//! Printing never blocks: text is queued in a bounded channel and sent in batches. If commands
+//! print more than the server accepts, or the server is unavailable for longer than a few retries,
+//! text is dropped and counted. Step logs matter less than the step that prints them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use tracing::warn;
 use super::counters::Happened;
 use super::link::{Link, chain};
 
-/// Texts that may wait to be sent.
+/// Maximum number of queued texts.
 const QUEUE_MAX: usize = 4096;
 
-/// How long texts gather before they are sent.
+/// Time that text accumulates before it is sent.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Bytes of one request, well below what servers take.
+/// Size in bytes at which a request takes no more text, well below the servers' limit.
 const BYTES_MAX: usize = 512 << 10;
 
-/// The pauses before a request is tried again that got no answer.
+/// Delays before the retries of a failed request.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 
-/// How long a command that has ended waits for its lines to be sent.
+/// Time that a finished command waits for its step logs to be sent.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +52,11 @@ struct Printed {
 
 enum Work {
     Print(Printed),
-    /// Somebody waits until everything before this is sent, or was given up.
+    /// Signals the sender once everything queued before this is sent or dropped.
     Flush(oneshot::Sender<()>),
 }
 
-/// Where commands print. Cheap to clone.
+/// Sink for the step logs of all commands. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Lines {
     queue: mpsc::Sender<Work>,
@@ -65,7 +65,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Lines that a task sends until this fires.
+    /// Starts the task that ships step logs until `stop` is cancelled.
     pub(crate) fn start(link: &Arc<Link>, clock: Arc<dyn Clock>, stop: &CancellationToken) -> Self {
         let (queue, work) = mpsc::channel(QUEUE_MAX);
         let (sender, stop) = (Sender { link: link.clone() }, stop.clone());
@@ -78,7 +78,7 @@ impl Lines {
         Self { queue, clock, link: link.clone() }
     }
 
-    /// Where a command prints. Never waits.
+    /// Returns the sink for a command's step logs. Writing to it never blocks.
     pub(crate) fn sink(&self, printer: Printer) -> LogSink {
         let (own, printer) = (self.clone(), Arc::new(printer));
         LogSink::new(move |stream, text| {
@@ -90,16 +90,16 @@ impl Lines {
         })
     }
 
-    /// Waits a while for what was printed to be sent.
+    /// Waits until queued text is sent, for at most [`FLUSH_MAX`].
     pub(crate) async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
         let flush = async {
             if self.queue.send(Work::Flush(done)).await.is_ok() {
-                // A sender that stopped has nothing left to send.
+                // A task that has stopped has nothing left to send.
                 let _ = is_done.await;
             }
         };
-        // Too long: the report of the command counts for more than its lines.
+        // On a timeout, the command's completion takes precedence over its step logs.
         let _ = tokio::time::timeout(FLUSH_MAX, flush).await;
     }
 }
@@ -122,7 +122,7 @@ impl Sender {
                         }
                     }
                 };
-                // What has gathered by then is sent.
+                // Sends the text that has accumulated by then.
                 let _ = tokio::time::timeout(GATHER, gathered).await;
             }
             self.send_all(std::mem::take(&mut batch)).await;
@@ -147,7 +147,7 @@ impl Sender {
             self.send(request).await;
         }
         for waiter in waiters {
-            // Whoever waited may have gone.
+            // The flushing task may have been dropped.
             let _ = waiter.send(());
         }
     }
@@ -169,7 +169,7 @@ impl Sender {
                     self.link.counters.count(Happened::LineDropped);
                     warn!(
                         execution.id = %printer.execution, error = chain(&error),
-                        "lines of a step are lost"
+                        "step logs dropped"
                     );
                     return;
                 }
@@ -177,7 +177,7 @@ impl Sender {
         }
     }
 
-    /// Takes out the secrets this process knows, and what not every store can keep.
+    /// Redacts known secrets and replaces NUL characters, which not every store accepts.
     fn clean(&self, tenant: &Tenant, line: &mut LineGiven) {
         let mut value = Value::String(line.text.replace('\0', "\u{fffd}"));
         defuse(&mut value);
@@ -188,7 +188,7 @@ impl Sender {
     }
 }
 
-/// What goes in one request.
+/// Text of one request to the server.
 struct Request {
     printer: Arc<Printer>,
     lines: Vec<LineGiven>,
@@ -207,8 +207,8 @@ impl Request {
         self.lines.len() < LINES_MAX && self.bytes < BYTES_MAX
     }
 
-    /// Adds a text; one that goes on after whole lines joins them, so that a secret over several
-    /// lines is seen whole.
+    /// Adds text. Appends it to the last entry if that ends with a newline, so that a secret that
+    /// spans several lines is seen as a whole.
     fn add(&mut self, printed: Printed) {
         self.bytes += printed.text.len();
         let stream = printed.stream.as_str();

@@ -1,4 +1,4 @@
-//! What all parts of a worker share: who it is, and the server it works for.
+//! State shared by all parts of a worker: its identity and its connection to the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tracing::{info, warn};
 use super::counters::{Counters, Happened};
 use super::placeholders::GivenPlaceholders;
 
-/// How long a lease lasts as long as no answer has said it.
+/// Lease duration until a response states it.
 const LEASE: Duration = Duration::from_secs(45);
 
-/// A worker and its server.
+/// Identity of a worker and the client of its server.
 pub(crate) struct Link {
     pub(crate) client: Client,
     pub(crate) name: String,
     pub(crate) key: WorkerKey,
-    /// Every secret this process was given, by tenant.
+    /// Every secret this process has received, by tenant.
     pub(crate) redaction: Redaction,
-    /// Placeholders this process was given, which it replaces secrets by.
+    /// Placeholders this process has received, to replace secrets with.
     pub(crate) placeholders: GivenPlaceholders,
     pub(crate) counters: std::sync::Arc<Counters>,
     lease_ms: AtomicU64,
@@ -35,14 +35,14 @@ impl Link {
         Self { client, name, key, redaction, placeholders, counters, lease_ms }
     }
 
-    /// Makes a call, and notes whether the server is there.
+    /// Sends a request and records whether the server is available.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
         let answer = self.client.ask(call).await.map(|answer| answer.value);
         self.note(&answer);
         answer
     }
 
-    /// Notes whether the server is there.
+    /// Records whether the server is available, and logs changes.
     pub(crate) fn note<T>(&self, answer: &Result<T, ClientError>) {
         let is_away = answer.as_ref().is_err_and(ClientError::is_passing);
         if is_away {
@@ -52,17 +52,17 @@ impl Link {
             return;
         }
         match answer {
-            Err(error) => warn!(error = chain(error), "the server does not answer; trying again"),
-            Ok(_) => info!("the server answers again"),
+            Err(error) => warn!(error = chain(error), "server unavailable, retrying"),
+            Ok(_) => info!("server available"),
         }
     }
 
-    /// How long what is not named is still held.
+    /// Returns the duration after which a lease that is not renewed expires.
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
     }
 
-    /// Takes over what an answer said of it.
+    /// Sets the lease duration from a response, at least 1 second.
     pub(crate) fn set_lease(&self, seconds: u64) {
         let lease = Duration::from_secs(seconds.max(1));
         self.lease_ms.store(millis(lease), Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An error with its causes on one line.
+/// Formats an error with its chain of sources on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

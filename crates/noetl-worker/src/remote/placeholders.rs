@@ -1,4 +1,5 @@
-//! Placeholders that came with credentials. A worker makes none and checks none: it holds no key.
+//! Placeholders received with credentials. A worker neither creates nor verifies placeholders,
+//! because it has no key.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -7,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::ExecutionId;
 
-/// Executions whose placeholders are remembered. Secrets of one that is forgotten are replaced by
-/// placeholders that never resolve.
+/// Number of executions whose placeholders are cached. Secrets of an evicted execution are replaced
+/// by placeholders that never resolve.
 const EXECUTIONS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).expect("it is not zero");
 
 /// Placeholder texts of one execution, by alias and field.
 type Texts = BTreeMap<(String, String), String>;
 
-/// Placeholders that the server sent with credentials, by execution. Holds [`EXECUTIONS_MAX`]
+/// Placeholders that the server sent with credentials, by execution. Caches [`EXECUTIONS_MAX`]
 /// executions and evicts the least recently used.
 pub(crate) struct GivenPlaceholders(Mutex<LruCache<ExecutionId, Arc<Texts>>>);
 
@@ -25,7 +26,7 @@ impl Default for GivenPlaceholders {
 }
 
 impl GivenPlaceholders {
-    /// Remembers the placeholders of a credential's fields in an execution.
+    /// Caches the placeholders of a credential's fields in an execution.
     pub(crate) fn note(
         &self,
         execution: ExecutionId,

@@ -1,8 +1,8 @@
-//! Sends how commands ended, many at a time, until each is taken or cannot count any more.
+//! Reports completions in batches until each is accepted or can no longer take effect.
 //!
-//! What waits here is bounded by the worker's places: a command keeps its place until its report is
-//! answered. While a request is under way the next ones gather, so that the busier a worker is, the
-//! fewer requests each report costs.
+//! The worker's slots bound the queue: a command occupies its slot until its completion has a
+//! response. While a request is in flight, further completions accumulate, so a busier worker sends
+//! fewer requests per completion.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use tracing::warn;
 use super::backoff::Backoff;
 use super::link::{Link, chain};
 
-/// Reports that wait to be sent; those behind them wait with their commands.
+/// Maximum number of queued completions. Further commands wait before they queue theirs.
 const QUEUE_MAX: usize = 1024;
 
-/// Reports of one request.
+/// Maximum number of completions in one request.
 const BATCH_MAX: usize = 256;
 
-/// Bytes of one request, well below what servers take. One that is larger goes alone.
+/// Size in bytes at which a request takes no more completions, well below the servers' limit. The
+/// last completion may exceed it.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Requests under way at a time: what one waits for must not hold up the others.
+/// Requests in flight at a time, so that one slow request doesn't delay the others.
 const SENDERS: usize = 4;
 
-/// What became of a report.
+/// Outcome of a reported completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reported {
     Taken,
-    /// The command was over.
+    /// The command had already ended.
     Late,
-    /// It cannot be taken as it is, and why.
+    /// The server rejected the completion, for this reason.
     Refused(String),
 }
 
-/// What a report is answered with.
+/// Response to a reported completion.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// What became of it.
     pub(crate) reported: Reported,
-    /// What this worker holds in its place.
+    /// Command handed off to this worker with the response.
     pub(crate) next: Option<Box<LeasedCommand>>,
 }
 
@@ -54,7 +54,7 @@ impl From<Reported> for Answer {
     }
 }
 
-/// Sends reports. Cheap to clone.
+/// Queues completions for the senders. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     queue: mpsc::Sender<Waiting>,
@@ -62,13 +62,13 @@ pub(crate) struct Reporter {
 
 struct Waiting {
     end: Box<RawValue>,
-    /// Whether its place is free for another.
+    /// Whether the command's slot can receive a handoff.
     takes_next: bool,
     answer: oneshot::Sender<Answer>,
 }
 
 impl Reporter {
-    /// A reporter whose senders run until this fires.
+    /// Starts the senders, which run until `stop` is cancelled.
     pub(crate) fn start(link: &Arc<Link>, pool: Option<&String>, stop: &CancellationToken) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -86,8 +86,8 @@ impl Reporter {
         Self { queue }
     }
 
-    /// Sends a report until it is answered; `None` when this stops before. A command may come with the
-    /// answer if it `takes_next`.
+    /// Reports a completion until the server responds. Returns `None` if the senders stop first.
+    /// The response may hand off a command if `takes_next` is set.
     pub(crate) async fn report(&self, end: &EndGiven, takes_next: bool) -> Option<Answer> {
         let end = match serde_json::value::to_raw_value(end) {
             Ok(end) => end,
@@ -101,7 +101,7 @@ impl Reporter {
 
 struct Sender {
     link: Arc<Link>,
-    /// What is taken in the place of what has ended.
+    /// Filter of the commands accepted as a handoff.
     next: NextWanted,
     waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
 }
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// What waits, as far as it fits into one request.
+    /// Waits for completions and returns as many as fit into one request.
     async fn next(&self) -> Option<Vec<Waiting>> {
         let mut waiting = self.waiting.lock().await;
         let first = waiting.recv().await?;
@@ -126,12 +126,12 @@ impl Sender {
         Some(batch)
     }
 
-    /// Sends a batch until every report in it is answered.
+    /// Sends a batch until every completion in it has a response.
     async fn send(&self, mut batch: Vec<Waiting>) {
         let mut backoff = Backoff::default();
         let mut one_by_one = false;
         loop {
-            // Whoever waited may have given up, because the command is somebody else's.
+            // A caller stops waiting when another worker owns its command.
             batch.retain(|waiting| !waiting.answer.is_closed());
             if batch.is_empty() {
                 return;
@@ -150,13 +150,13 @@ impl Sender {
                 Err(error) if is_about_the_body(&error) && count > 1 => one_by_one = true,
                 Err(error) if is_about_the_body(&error) => {
                     let waiting = batch.remove(0);
-                    // Whoever waited may have gone.
+                    // The caller may have stopped waiting.
                     let _ = waiting.answer.send(Reported::Refused(error.to_string()).into());
                 }
                 Err(error) => {
-                    // One that passes was noted as the server's absence.
+                    // `Link::ask` has logged transient errors as an unavailable server.
                     if !error.is_passing() {
-                        warn!(error = chain(&error), "the server does not take reports");
+                        warn!(error = chain(&error), "server rejected completions, retrying");
                     }
                     backoff.pause().await;
                 }
@@ -174,7 +174,7 @@ impl Sender {
     }
 }
 
-/// Tells each what became of its report; those that are to be sent again come back.
+/// Passes each outcome to its caller. Returns the completions that must be sent again.
 fn answered(sent: Vec<Waiting>, answers: Vec<EndAnswer>) -> Vec<Waiting> {
     let mut again = Vec::new();
     let mut answers = answers.into_iter();
@@ -194,13 +194,13 @@ fn answered(sent: Vec<Waiting>, answers: Vec<EndAnswer>) -> Vec<Waiting> {
                 continue;
             }
         };
-        // Whoever waited may have gone.
+        // The caller may have stopped waiting.
         let _ = waiting.answer.send(Answer { reported, next });
     }
     again
 }
 
-/// Whether the server would take something else from the same worker.
+/// Returns `true` if the server rejected the request body rather than the worker.
 fn is_about_the_body(error: &ClientError) -> bool {
     matches!(error.status(), Some(400 | 413 | 422))
 }

@@ -1,4 +1,4 @@
-//! What tools ask of a control plane that is elsewhere.
+//! Control-plane services over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::perform::Command;
 use crate::services::{Services, no_credential};
 use crate::values::{LoadError, Values};
 
-/// The code of a refusal for want of this worker's key.
+/// Error code of a server that lacks this worker's public key.
 const NO_KEY: &str = "no_worker_key";
 
-/// The services of the commands of one tenant.
+/// Services for the commands of one tenant.
 pub(crate) struct RemoteServices {
     pub(crate) link: Arc<Link>,
     pub(crate) lines: Lines,
     pub(crate) tenant: Tenant,
-    /// What this worker says when it registers.
+    /// Registration to send again if the server has lost it.
     pub(crate) registration: Arc<RegisterRequest>,
 }
 
@@ -73,8 +73,8 @@ struct RemoteCredentials {
 }
 
 impl RemoteCredentials {
-    /// Asks until there is an answer, `None` if there is no such credential. A step that may not wait
-    /// so long has a limit of its own.
+    /// Fetches a sealed credential, retrying until the server responds. Returns `None` if it
+    /// doesn't exist. The timeout of the step bounds the wait.
     async fn sealed(&self, name: &str) -> Result<Option<SealedCredential>, Failure> {
         let shown = without_tags(name);
         let alias = &*shown;
@@ -86,14 +86,14 @@ impl RemoteCredentials {
                 Err(error) => error,
             };
             if code(&error) == Some(NO_KEY) && !has_registered {
-                // Somebody removed what this worker said of itself.
+                // The worker's registration was deleted.
                 let _ = self.link.ask(work::register(&self.registration)).await;
                 has_registered = true;
                 continue;
             }
             match error.status() {
                 Some(404) => return Ok(None),
-                // Neither passes: the server has no key, or the record is damaged.
+                // Neither error is transient: the server has no key, or the record is damaged.
                 Some(500) => return Err(closed(alias, chain(&error))),
                 _ if code(&error) == Some("no_encryption_key") => {
                     return Err(closed(alias, chain(&error)));
@@ -122,7 +122,7 @@ impl CredentialSource for RemoteCredentials {
 }
 
 impl RemoteCredentials {
-    /// Asks the server what a placeholder stands for. It answers with the one field, sealed.
+    /// Resolves a placeholder through the server, which returns the single field, sealed.
     async fn resolve(&self, text: &str) -> Result<ResolvedPlaceholder, Failure> {
         let Some(sealed) = self.sealed(text).await? else { return Ok(ResolvedPlaceholder::Text) };
         let shown = without_tags(text);
@@ -217,7 +217,7 @@ impl RemoteArtifacts {
         }
     }
 
-    /// Whatever else a reference may name.
+    /// Fetches the value of any reference that doesn't name a blob.
     async fn resolve(&self, reference: &str) -> Result<Value, Failure> {
         let mut backoff = Backoff::default();
         loop {
@@ -233,7 +233,7 @@ impl RemoteArtifacts {
     }
 }
 
-/// Values of a control plane that is elsewhere.
+/// Blobs of a control plane in another process.
 pub(crate) struct RemoteValues(pub(crate) Arc<Link>);
 
 #[async_trait]

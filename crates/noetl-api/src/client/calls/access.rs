@@ -1,4 +1,4 @@
-//! Calls about who may do what, and who did.
+//! Calls for sign-in codes, grants, and the audit log.
 
 use noetl_model::Timestamp;
 
@@ -27,7 +27,7 @@ pub fn remove_grant(id: &str) -> Call<GrantRemoved> {
     Call::delete(["api", "grants", id])
 }
 
-/// Returns up to `limit` records of the audit from one time to another, latest first.
+/// Returns up to `limit` audit records in the inclusive range `from` to `to`, latest first.
 pub fn audit_between(
     from: Option<Timestamp>,
     to: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! `noetl audit export`: records as JSON lines, oldest first.
+//! `noetl audit export`: writes audit records as JSON lines, oldest first.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::remote::{self, Remote};
 
-/// Records in one response: as many as a server gives.
+/// Records per page: the maximum that a server returns.
 const PAGE: usize = 10_000;
 
 pub(crate) fn main(arguments: &ExportAuditArguments) -> Result<ExitCode, Failure> {
@@ -34,8 +34,10 @@ pub(crate) fn main(arguments: &ExportAuditArguments) -> Result<ExitCode, Failure
     })
 }
 
-/// Returns the records, latest first. A page begins at the time at which the one before it ended, and
-/// what both hold is taken once.
+/// Returns all records, latest first.
+///
+/// Each page starts at the time of the last record of the page before it, and records that both
+/// pages contain are dropped once. Fails if a full page of records has the same time.
 async fn all(
     remote: &Remote,
     arguments: &ExportAuditArguments,
@@ -58,7 +60,7 @@ async fn all(
     }
 }
 
-/// Returns a record as an object: who did what to what, when, and what came of it.
+/// Returns a record as a JSON object with actor, operation, target, time, and outcome.
 fn record(row: &SecretAuditRow) -> Value {
     json!({
         "id": row.audit_id,

@@ -1,4 +1,4 @@
-//! Records of the audit as syslog messages (RFC 5424), over a Unix socket or UDP.
+//! Sends audit records as syslog messages (RFC 5424), over a Unix socket or UDP.
 
 use std::io::{self, Write as _};
 use std::net::UdpSocket;
@@ -10,18 +10,18 @@ use serde_json::Value;
 use crate::arguments::SyslogAddress;
 use crate::failure::{Failure, Kind};
 
-/// Facility "log audit", severity "informational" and "warning".
+/// Facility "log audit", with severity "informational" and "warning".
 const DONE: u8 = 13 * 8 + 6;
 const REFUSED: u8 = 13 * 8 + 4;
 
-/// A socket that takes messages.
+/// A connected socket of one of the supported types.
 enum Socket {
     Datagrams(UnixDatagram),
     Stream(UnixStream),
     Udp(UdpSocket),
 }
 
-/// A syslog that listens.
+/// A connection to a syslog daemon.
 pub(super) struct Syslog {
     socket: Socket,
     host: String,
@@ -29,7 +29,8 @@ pub(super) struct Syslog {
 }
 
 impl Syslog {
-    /// Connects to the syslog socket. At a Unix path, tries datagrams first and then a stream.
+    /// Connects to the syslog socket. For a Unix path, tries a datagram socket first and then a
+    /// stream.
     pub(super) fn connect(address: &SyslogAddress) -> Result<Self, Failure> {
         let (socket, name) = match address {
             SyslogAddress::Unix(path) => {
@@ -37,7 +38,7 @@ impl Syslog {
                     socket.connect(path)?;
                     Ok(Socket::Datagrams(socket))
                 });
-                // Some daemons listen for a stream at the same path.
+                // Some daemons use a stream socket at that path.
                 let socket = datagrams.or_else(|_| UnixStream::connect(path).map(Socket::Stream));
                 (socket, path.display().to_string())
             }
@@ -61,14 +62,14 @@ impl Syslog {
         let sent = match &mut self.socket {
             Socket::Datagrams(socket) => socket.send(message.as_bytes()).map(|_| ()),
             Socket::Udp(socket) => socket.send(message.as_bytes()).map(|_| ()),
-            // Messages of a stream are told apart by their lengths (RFC 6587).
+            // Messages on a stream are framed by their lengths (RFC 6587).
             Socket::Stream(socket) => write!(socket, "{} {message}", message.len()),
         };
         sent.map_err(|error| failed(&self.address, &error))
     }
 }
 
-/// Returns a record in the form of RFC 5424, with the JSON object as its message.
+/// Returns a record in the format of RFC 5424, with the JSON object as its message.
 fn message(row: &SecretAuditRow, record: &Value, host: &str) -> String {
     let priority = if row.outcome == "ok" { DONE } else { REFUSED };
     let (time, process) = (row.occurred_at, std::process::id());
@@ -76,7 +77,8 @@ fn message(row: &SecretAuditRow, record: &Value, host: &str) -> String {
     format!("<{priority}>1 {time} {host} noetl {process} {operation} - {record}")
 }
 
-/// Returns a field of the header: printable ASCII without blanks, or `-`.
+/// Returns a field of the header: printable ASCII without spaces, at most `longest` characters, or
+/// `-` if none is left.
 fn header(text: &str, longest: usize) -> String {
     let kept: String = text.chars().filter(char::is_ascii_graphic).take(longest).collect();
     if kept.is_empty() { "-".to_owned() } else { kept }

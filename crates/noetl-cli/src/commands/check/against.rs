@@ -1,4 +1,4 @@
-//! `noetl check --against`: recorded executions decided again with another version.
+//! `noetl check --against`: replays recorded executions with another version of their playbook.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::failure::{Failure, Kind};
 use crate::output::{self, style};
 use crate::results;
 
-/// Events read at a time.
+/// Number of events per read.
 const PAGE: usize = 1000;
 
-/// How much of results kept beside a log is read for one execution.
+/// Maximum number of bytes of result blobs to read per execution.
 const BLOBS_MAX: u64 = 256 * 1024 * 1024;
 
-/// What was found.
+/// Outcome of the comparison.
 pub(super) struct Compared {
     pub(super) differs: bool,
     pub(super) report: Value,
 }
 
-/// Compares a playbook with what is recorded of `target`: an execution, or a path.
+/// Compares a playbook with the recorded decisions of `target`: an execution ID, or a catalog path.
 pub(super) fn run(
     playbook: &Playbook,
     target: &str,
@@ -92,7 +92,7 @@ async fn compare(
     Ok(Compared { differs, report: json!(reports) })
 }
 
-/// The execution of this id, or the newest of this path.
+/// Returns the execution with this ID, or the newest executions of this catalog path.
 async fn executions(
     store: &dyn Store,
     target: &str,
@@ -125,8 +125,9 @@ async fn log(store: &dyn Store, id: ExecutionId) -> Result<Vec<Event>, StoreErro
     }
 }
 
-/// Results that are kept beside the log. What cannot be read counts as lost, and a decision that
-/// touches it is left out.
+/// Reads the result blobs that a log references, up to `BLOBS_MAX` bytes.
+///
+/// A blob that can't be read counts as lost, and the comparison skips decisions that depend on it.
 async fn contents(blobs: &dyn Blobs, log: &[Event]) -> HashMap<Arc<str>, Vec<u8>> {
     let mut kept = HashMap::new();
     let mut left = BLOBS_MAX;

@@ -1,4 +1,4 @@
-//! `--fix`: older shapes rewritten in the file itself.
+//! `noetl check --fix`: rewrites older syntax in the file itself.
 
 use std::fs;
 use std::io;
@@ -13,22 +13,24 @@ use crate::commands::document::{self, Document};
 use crate::failure::{Failure, Kind};
 use crate::output;
 
-/// What was rewritten.
+/// Outcome of a rewrite.
 pub(super) struct Fixed {
-    /// The text as it is now, or would be.
+    /// Text after the rewrite, whether or not it was written.
     pub(super) text: String,
     changes: Vec<Change>,
-    /// What differs, when it was asked for instead of writing.
+    /// Unified diff, with `--dry-run` only.
     diff: Option<String>,
 }
 
-/// Rewrites a document and writes it where it came from, unless only the difference is wanted.
+/// Rewrites a document and writes it back to its file, or to stdout if it came from stdin.
+///
+/// With `--dry-run`, prints the diff instead.
 pub(super) fn apply(
     file: &Path,
     document: &Document,
     arguments: &CheckArguments,
 ) -> Result<Fixed, Failure> {
-    // Only playbooks have older shapes.
+    // Only playbooks have older syntax.
     let is_other = noetl_playbook::is_subscription(&document.text)
         || noetl_playbook::is_schedule(&document.text);
     let (text, changes) = match is_other {
@@ -66,13 +68,13 @@ pub(super) fn apply(
 }
 
 impl Fixed {
-    /// `3 rewritten`, or what would be.
+    /// Returns a summary such as `3 rewritten`, or `3 to rewrite` for a dry run.
     pub(super) fn summary(&self, dry_run: bool) -> String {
         let verb = if dry_run { "to rewrite" } else { "rewritten" };
         format!("{} {verb}", self.changes.len())
     }
 
-    /// What a report says beside the findings.
+    /// Returns the report fields that `--fix` adds to the diagnostics.
     pub(super) fn into_report(self) -> Map<String, Value> {
         let mut report = Map::new();
         report.insert("changes".to_owned(), json!(self.changes));
@@ -88,8 +90,10 @@ fn difference(name: &str, before: &str, after: &str) -> String {
     TextDiff::from_lines(before, after).unified_diff().header(name, name).to_string()
 }
 
-/// Puts a new text in the place of a file in one step, so that a full disk or a crash leaves the old
-/// one. A link stays a link: what it leads to is written.
+/// Replaces the content of a file atomically, so that a full disk or a crash leaves the old
+/// content.
+///
+/// A symbolic link stays a link; its target is replaced.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let target = fs::canonicalize(file)?;
     let permissions = fs::metadata(&target)?.permissions();
@@ -101,13 +105,13 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
         .and_then(|()| fs::set_permissions(&beside, permissions))
         .and_then(|()| fs::rename(&beside, &target));
     if written.is_err() {
-        // Nothing depends on what is left of it.
+        // A leftover draft is harmless.
         let _ = fs::remove_file(&beside);
     }
     written
 }
 
-/// A name in the same directory that nobody else uses.
+/// Returns the path of a draft in the same directory, unique to this process.
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     target.with_file_name(format!(".{name}.{}", std::process::id()))

@@ -1,4 +1,4 @@
-//! `noetl credential reseal`: binds what a database has encrypted to tenant and name.
+//! `noetl credential reseal`: binds the encrypted values of a database to their tenant and name.
 
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Returns the encryption key of the environment, else that of the data directory.
+/// Returns the encryption key of the environment, else that of the data directory, or `None`.
 pub(crate) fn key(arguments: &DbArguments) -> Result<Option<EncryptionKey>, Failure> {
     match settings::setting(KEY_VARIABLE).is_some() || keys::is_in(&arguments.data) {
         true => keys::of_directory(&arguments.data).map(Some),

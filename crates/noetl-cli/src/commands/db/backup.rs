@@ -1,4 +1,4 @@
-//! `noetl db backup`: a copy of one moment.
+//! `noetl db backup`: writes a consistent copy of an embedded database.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl db purge`: what is old goes.
+//! `noetl db purge`: deletes old data by retention policy.
 
 use std::process::ExitCode;
 use std::sync::Arc;

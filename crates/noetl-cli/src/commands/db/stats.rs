@@ -1,4 +1,4 @@
-//! `noetl db stats`: rows and bytes per table.
+//! `noetl db stats`: prints rows and bytes per table.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `noetl db validate`: is everything as it has to be? Changes nothing.
+//! `noetl db validate`: checks the database and every event log in it. Read-only.
 
 use std::process::ExitCode;
 
@@ -13,10 +13,10 @@ use crate::database::OpenStore;
 use crate::failure::{Failure, Kind};
 use crate::output::{self, progress::Bar, style};
 
-/// Executions checked in one go.
+/// Number of executions per page.
 const PAGE: usize = 100;
 
-/// What was found wrong: something with the database, or something with an execution.
+/// Problems found in the database itself and in executions.
 #[derive(Default)]
 struct Findings {
     database: Vec<String>,
@@ -62,7 +62,7 @@ async fn look(open: &OpenStore, findings: &mut Findings) -> Result<(), StoreErro
     let walked = loop {
         let page = match verify(&*store, after, PAGE).await {
             Ok(page) => page,
-            // A database that is damaged says so again here; what was found before counts.
+            // A damaged database can fail here, too. Report the problems found so far.
             Err(error) if !findings.database.is_empty() => {
                 findings.database.push(format!("not every execution could be read: {error}"));
                 break Ok(());

@@ -1,4 +1,4 @@
-//! What has to be right on this machine for `noetl run` and `noetl dev`.
+//! Checks this machine for `noetl run` and `noetl dev`: Python, data directory, key, and isolation.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -14,15 +14,16 @@ use crate::arguments::IsolationArguments;
 use crate::settings::setting;
 use crate::{keys, runtime};
 
-/// How long an interpreter may take to say its version.
+/// Time limit for `python --version`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// All of it.
+/// Runs all local checks.
 pub(super) async fn checks(data: &Path) -> Vec<Check> {
     vec![python().await, directory(data), key(data), isolation(data).await]
 }
 
-/// Says at which level steps are isolated on this machine, and what that does not stop.
+/// Checks the isolation level of steps on this machine. The hint lists the attacks that the level
+/// does not prevent.
 async fn isolation(data: &Path) -> Check {
     let said = IsolationArguments::default();
     let settled = async {
@@ -59,7 +60,7 @@ async fn python() -> Check {
     }
 }
 
-/// Whether a database can be kept there; nothing is left behind.
+/// Checks whether a database can be created in the directory. Leaves no files behind.
 fn directory(data: &Path) -> Check {
     let name = data.display();
     let hint = "choose another with --data or NOETL_DATA, or give yourself the right to write";

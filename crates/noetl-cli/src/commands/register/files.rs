@@ -1,4 +1,4 @@
-//! Files of a directory and of those below it.
+//! Finds the files in a directory tree.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Kind};
 
-/// How deep directories are looked through. Nobody keeps playbooks deeper.
+/// Maximum depth of the search, which is beyond any reasonable layout.
 const DEPTH_MAX: usize = 64;
 
-/// Files with one of these extensions, in the order of their paths. Names that begin with a dot are
-/// left out; so are links to directories, which could lead in a circle.
+/// Returns the files with one of these extensions, sorted by path.
+///
+/// Skips names that start with a dot, and symbolic links to directories, which could form a cycle.
+/// Fails if there is no matching file.
 pub(in crate::commands) fn below(
     directory: &Path,
     extensions: &[&str],

@@ -1,4 +1,4 @@
-//! `noetl run --runtime distributed`: the playbook is registered at a server, and is started there.
+//! `noetl run --runtime distributed`: starts a playbook that is registered on a server.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use crate::arguments::{RemoteArguments, RunArguments, StartArguments};
 use crate::commands::start;
 use crate::failure::{Failure, Kind};
 
-/// Starts it, and waits for nothing.
+/// Starts the playbook and returns without waiting for it. Rejects flags for local runs.
 pub(super) fn start(arguments: RunArguments) -> Result<ExitCode, Failure> {
     let here = [
         ("--credentials", !arguments.credentials.is_empty()),
@@ -42,7 +42,7 @@ pub(super) fn start(arguments: RunArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Refuses what says which server is meant when none is asked.
+/// Rejects flags for `--runtime distributed` in a local run.
 pub(super) fn not_meant(arguments: &RunArguments) -> Result<(), Failure> {
     let there = [
         ("--version", arguments.version.is_some()),

@@ -1,4 +1,4 @@
-//! Tokens straight on a database.
+//! Manages access tokens directly on a database.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::failure::{Failure, Kind};
 use crate::settings;
 use crate::stores::Place;
 
-/// The tokens of one tenant.
+/// Access tokens of one tenant.
 pub(super) struct Direct {
     tokens: DirectTokens,
     tenant: Tenant,
 }
 
-/// Works on a database, and closes it.
+/// Opens the database, runs `work`, and closes the database.
 pub(super) fn run(
     url: &str,
     tenant: Option<&str>,
@@ -32,7 +32,7 @@ pub(super) fn run(
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     runtime.block_on(async {
-        // Always named, so the other never counts.
+        // The URL is always given, so the default is never used.
         let stores = Place::chosen(Some(url), Database::Memory)?.open().await?;
         let direct = Direct {
             tokens: DirectTokens::new(stores.routed.clone(), Arc::new(SystemClock), who()),
@@ -77,17 +77,17 @@ impl Direct {
     }
 }
 
-/// The machine's time.
+/// Returns the current time by the system clock.
 pub(super) fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// What a server would answer.
+/// Converts a reply to the JSON that a server would return.
 pub(super) fn body(reply: &impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(reply).map_err(|error| Failure::from_error(Kind::Internal, &error))
 }
 
-/// Who works on the database, as far as this machine says.
+/// Returns the actor for the audit: the user name from the environment, if known.
 fn who() -> String {
     let user = settings::setting("USER").or_else(|| settings::setting("LOGNAME"));
     match user {

@@ -1,5 +1,5 @@
-//! A file for a new token. It is opened before the token is made, so that no token is lost for want of
-//! a place to write it.
+//! Creates the file for a new token before the token itself, so that no token is lost because its
+//! file can't be written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Kind};
 
-/// A file that this process created. Dropped without a token, it is removed.
+/// A file that this process created. Dropping it before the token is written removes the file.
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
@@ -16,7 +16,7 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates a file that only its owner can read. Returns `None` if there is one already.
+    /// Creates a file that only its owner can read. Returns `None` if the file exists.
     pub(super) fn create(path: &Path) -> Result<Option<Self>, Failure> {
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         match created {
@@ -26,7 +26,7 @@ impl NewFile {
         }
     }
 
-    /// Writes the token and makes it durable.
+    /// Writes the token and syncs the file.
     pub(super) fn write(mut self, token: &str) -> Result<(), Failure> {
         let written = writeln!(self.file, "{token}").and_then(|()| self.file.sync_all());
         written.map_err(|error| failed(&self.path, &error))?;

@@ -1,4 +1,4 @@
-//! How a worker is doing, for those who look after it.
+//! Serves the health check and the metrics of a worker.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use noetl_worker::Counters;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What a page of metrics is.
+/// Content type of the Prometheus text format.
 const PAGE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone)]
@@ -21,17 +21,17 @@ struct Worker {
     slots: usize,
 }
 
-/// Answers until it is dropped.
+/// Serves `/health` and `/metrics` of a worker that runs steps. Runs until the task is aborted.
 pub(super) async fn serve(listener: TcpListener, counters: Arc<Counters>, slots: usize) {
     let router = Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics))
         .with_state(Worker { counters, slots });
-    // Without it the worker works on; whoever asks hears nothing, which says enough.
+    // If the listener fails, the worker continues; the failing health check reveals it.
     let _ = axum::serve(listener, router).await;
 }
 
-/// The same for one that acts on a subscription.
+/// Serves `/health` and `/metrics` of a worker that runs one subscription.
 pub(super) async fn serve_subscription(listener: TcpListener, tally: Arc<Tally>) {
     let health = || async { axum::Json(json!({ "status": "ok", "mode": "subscription" })) };
     let metrics = async move || ([(CONTENT_TYPE, PAGE)], tally.render());
@@ -39,8 +39,9 @@ pub(super) async fn serve_subscription(listener: TcpListener, tally: Arc<Tally>)
     let _ = axum::serve(listener, router).await;
 }
 
-/// A worker that waits for its server is well: beginning anew would not bring that back. Without its
-/// bus it hears of commands later, and runs them all the same.
+/// Returns the health of the worker. The status is `ok` even if the server is unavailable, because
+/// a restart of the worker would not help. Without the bus, the worker receives commands later but
+/// runs them all.
 async fn health(State(worker): State<Worker>) -> axum::Json<Value> {
     let server = if worker.counters.is_away() { "away" } else { "ok" };
     let bus = match worker.counters.hears() {

@@ -1,4 +1,4 @@
-//! What a worker process is for: steps, subscriptions, or both.
+//! Determines whether a worker process runs steps, subscriptions, or both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,23 @@ use crate::fence::fence;
 use crate::remote::Remote;
 use crate::settings::number;
 
-/// What published workers call it.
+/// Variables that select the mode, named as in published workers.
 const MODE: &str = "WORKER_MODE";
 const PATH: &str = "NOETL_SUBSCRIPTION_PATH";
 
-/// How long others wait for a runtime that fell silent.
+/// Variable with the lease duration in seconds. Other processes take over a subscription when the
+/// lease of its runtime expires.
 const LEASE: &str = "NOETL_LEASE_SECS";
 
-/// What a process does.
+/// Work that a worker process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It runs steps.
+    /// Runs the steps of a pool.
     Steps {
-        /// And acts on every subscription that fetches its messages.
+        /// Whether it also runs every subscription that fetches messages from a source.
         subscriptions: bool,
     },
-    /// It acts on the subscription of this path, and on nothing else.
+    /// Runs only the subscription with this catalog path.
     Subscription(String),
 }
 
@@ -64,13 +65,13 @@ impl Mode {
     }
 }
 
-/// Acts on every subscription of the server.
+/// Starts a runtime for every subscription of the server.
 pub(super) fn act_on_all(remote: &Remote, holder: String) -> Result<Runtime, Failure> {
     let plane = Arc::new(noetl_sources::Remote::new(remote.client.clone()));
     Ok(Runtime::all(plane, Sources::standard(fence()?), options(holder)?))
 }
 
-/// Acts on one.
+/// Starts a runtime for the subscription with this catalog path.
 pub(super) fn act_on_one(
     remote: &Remote,
     holder: String,

@@ -1,10 +1,10 @@
-//! Keeps the worker's token out of reach of the steps it runs.
+//! Protects the worker's token from the steps it runs.
 //!
-//! Programs of steps run as the worker's user unless isolation says otherwise, and that user may
-//! read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the worker. Neither can be changed by a
-//! running process, so a worker that finds a secret there starts itself over without it and hands
-//! the token on through stdin. Until then, for some milliseconds and before any step runs, the
-//! secret is visible; a token in a file is never.
+//! Programs of steps run as the worker's user unless isolation is configured otherwise, and that
+//! user may read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the worker. A running process
+//! can change neither. A worker that finds a secret there therefore re-executes itself without it
+//! and passes the token through stdin. Until then, the secret is visible for some milliseconds,
+//! before any step runs. A token in a file is never visible.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
@@ -16,19 +16,19 @@ use crate::arguments::WorkerArguments;
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
-/// Variables that hold the token of a worker, the first one first.
+/// Variables that may contain the worker's token, in order of precedence.
 const TOKENS: [&str; 2] = ["NOETL_TOKEN", "NOETL_SESSION_TOKEN"];
 
-/// Variables of servers that a worker has no use for.
+/// Secrets of servers that a worker doesn't need.
 const OTHERS: [&str; 2] = ["NOETL_INTERNAL_API_TOKEN", "NOETL_ENCRYPTION_KEY"];
 
 const TOKEN_FILE: &str = "NOETL_TOKEN_FILE";
 
-/// Longest token that is read, in bytes. Those of identity providers have a few thousand.
+/// Maximum size of a token, in bytes. Tokens of identity providers have a few thousand.
 const TOKEN_MAX: u64 = 64 << 10;
 
-/// Executes the program again without the secrets in its arguments and environment. Returns `Ok`
-/// if there are no secrets to remove.
+/// Replaces this process with one that has no secrets in its arguments and environment. Returns
+/// `Ok` only if there are no secrets to remove.
 pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failure> {
     let held = |name: &&str| std::env::var_os(name).is_some();
     let is_exposed = arguments.token.is_some() || TOKENS.iter().chain(&OTHERS).any(held);
@@ -37,7 +37,7 @@ pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failu
     }
     let token = match (&arguments.token, file(arguments)) {
         (Some(token), _) => Some(token.clone()),
-        // The file is read by the program that follows, and stdin is left to it.
+        // The new process reads the file, and inherits stdin for that.
         (None, Some(_)) => None,
         (None, None) => TOKENS.iter().find_map(|name| setting(name)),
     };
@@ -53,7 +53,7 @@ pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failu
     });
     if let Some(token) = token {
         let (reader, mut writer) = std::io::pipe().map_err(|error| restart_failed(&error))?;
-        // A pipe holds this much before anybody reads.
+        // A pipe buffers this much without a reader, and nothing reads it before `exec`.
         if token.len() as u64 > TOKEN_MAX / 2 {
             return Err(Failure::new(Kind::User, "the token is too long"));
         }
@@ -63,7 +63,7 @@ pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failu
     Err(restart_failed(&again.exec()))
 }
 
-/// Removes `--token` and its value.
+/// Removes `--token` and its value from the arguments.
 fn without_token(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let mut is_value = false;
     arguments.filter(move |argument| {
@@ -75,7 +75,8 @@ fn without_token(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Ite
     })
 }
 
-/// Returns the token in the file that the arguments or the environment name.
+/// Returns the token from the file named by the arguments or the environment, or `None` if there is
+/// no such file name.
 pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String>, Failure> {
     let Some(path) = file(arguments) else { return Ok(None) };
     let mut text = String::new();
@@ -98,7 +99,7 @@ pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String
     }
 }
 
-/// Returns the file that holds the token; `-` is standard input.
+/// Returns the path of the token file; `-` is stdin.
 pub(super) fn file(arguments: &WorkerArguments) -> Option<PathBuf> {
     let named = arguments.token_file.clone();
     named.or_else(|| setting(TOKEN_FILE).map(|path| PathBuf::from(path.trim())))

@@ -1,26 +1,27 @@
-//! The rules of a task, in terms of what a published worker tells its rules.
+//! Translates the policy rules of a task to the names that published workers give to rules.
 //!
-//! There, `output` has the status, the data, and no error; a rule sees neither the task's own result
-//! under its label nor what the task just set; only what a rule sets is reported; attempts are never
-//! counted from one again; and a task without a matching rule goes on after a time limit. Each
-//! lowered template therefore starts with a prelude that defines the names it mentions, a variable of
-//! the iteration counts attempts, and the last two rules spell out what happens without a match.
+//! In a published worker, `output` has the status and the data, but no error. A rule sees neither
+//! the task's own result under its label nor the variables the task just set. Only variables set by
+//! a rule are reported. The attempt counter is never reset, and a task that times out without a
+//! matching rule continues. Each translated template therefore starts with a prelude that defines
+//! the names it mentions, a variable of the iteration counts attempts, and the last two rules spell
+//! out the default action.
 
 use noetl_model::{Map, Value};
 use serde_json::json;
 
 use super::super::text::{is_name, is_template, single, typed};
 
-/// Whether a task went well, in its rules.
+/// Template statement that sets `_noetl_ok` to whether the task succeeded.
 const WENT_WELL: &str = "{% set _noetl_ok = output.status == 'success' %}";
 
-/// Attempts of a rule that doesn't say how many.
+/// Default number of attempts of a retry rule.
 const ATTEMPTS: u64 = 3;
 
-/// Words that are false as conditions.
+/// Texts that are false as conditions.
 const FALSE_WORDS: &str = "['', 'false', 'no', 'off', 'none', 'null', '0']";
 
-/// Names that a variable must not hide.
+/// Names that a variable must not shadow.
 const RESERVED: [&str; 10] = [
     "workload",
     "ctx",
@@ -34,18 +35,18 @@ const RESERVED: [&str; 10] = [
     "execution_id",
 ];
 
-/// Kind of an error by HTTP status, as the control plane names it.
+/// Template expression for the failure kind of an HTTP status, as in the control plane.
 const HTTP_KIND: &str = "'auth' if _noetl_status in [401, 403] \
      else 'not_found' if _noetl_status == 404 else 'rate_limit' if _noetl_status == 429 \
      else 'server_error' if _noetl_status >= 500 else 'client_error'";
 
-/// Kind of an error by the exception's name, as the control plane names it.
+/// Template expression for the failure kind of a Python exception, as in the control plane.
 const PYTHON_KIND: &str = "'timeout' if _noetl_data is none \
      else 'schema' if _noetl_name in ['TypeError', 'ValueError', 'KeyError', 'IndexError'] \
      else 'config' if _noetl_name in ['SyntaxError', 'IndentationError'] \
      else 'tool_missing' if _noetl_name in ['ModuleNotFoundError', 'ImportError'] else 'unknown'";
 
-/// Kinds of errors that are worth another attempt.
+/// Failure kinds worth another attempt.
 const RETRYABLE: &str = "['connection', 'db_deadlock', 'rate_limit', 'server_error', 'timeout']";
 
 pub(super) struct Rules<'a> {
@@ -67,12 +68,12 @@ impl<'a> Rules<'a> {
         Self { kind, label, index, rules, labels }
     }
 
-    /// Whether a rule runs the task another time, so that its attempts have to be counted.
+    /// Returns `true` if a rule retries the task, so its attempts have to be counted.
     fn retries(&self) -> bool {
         self.rules.iter().any(|rule| rule.get("do").is_some_and(|action| action == "retry"))
     }
 
-    /// The variable that holds how many attempts ended, for this iteration alone.
+    /// Returns the variable that counts the finished attempts of this iteration.
     fn counter(&self) -> String {
         format!("iter._noetl_runs_{}", self.index)
     }
@@ -84,7 +85,8 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Defines `_attempt` for a setting that mentions it: there it is known to rules only.
+    /// Returns a prelude that defines `_attempt`, if a setting mentions it: published workers
+    /// define it for rules only.
     pub(super) fn attempt_prelude(&self, value: &Value) -> String {
         match mentions(value, "_attempt") {
             true => self.attempt(),
@@ -92,9 +94,10 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The rules, then what happens when none of them applies. None, if that happens anyway.
+    /// Returns the rules, followed by the default action. Returns none if published workers apply
+    /// that default anyway.
     pub(super) fn lowered(&self, set: &[Value]) -> Vec<Value> {
-        // A shell or Python task that exceeds its time limit would count as a success.
+        // Published workers count a shell or Python task that exceeds its timeout as a success.
         if set.is_empty() && self.rules.is_empty() && !matches!(self.kind, "shell" | "python") {
             return Vec::new();
         }
@@ -109,8 +112,9 @@ impl<'a> Rules<'a> {
         lowered
     }
 
-    /// One rule: for a task that went well with what the task sets, else as it is; a retry first while
-    /// attempts are left, then as a failure.
+    /// Translates one rule: a copy for a task that succeeded, which includes the task's own
+    /// assignments, and one for any other. A retry is followed by a failure for when no attempts
+    /// are left.
     fn rule(&self, rule: &Value, set: &[Value], told: &Map, into: &mut Vec<Value>) {
         let when = rule.get("when").unwrap_or(&Value::Null);
         let own = rule.get("set").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -142,7 +146,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// An action with its assignments, and with the attempts that it leaves behind.
+    /// Returns an action with its assignments, and with the update of the attempt counter.
     fn then(&self, action: Value, mut set: Map, is_retry: bool) -> Value {
         if is_retry {
             set.insert(self.counter(), format!("{}{{{{ _attempt }}}}", self.attempt()).into());
@@ -159,7 +163,7 @@ impl<'a> Rules<'a> {
         Value::Object(then)
     }
 
-    /// A condition and another one. What is false here is false there.
+    /// Returns a condition combined with another one, with the control plane's rules of truth.
     fn when(&self, when: &Value, and: &str, set: &[Value]) -> Value {
         let (prelude, condition) = match when {
             Value::Null | Value::Bool(true) if and == "true" => return Value::Bool(true),
@@ -186,7 +190,7 @@ impl<'a> Rules<'a> {
         ))
     }
 
-    /// What the task sets, as a rule tells it: there its result is below `data`.
+    /// Returns the task's assignments as assignments of a rule, where its result is under `data`.
     fn told(&self, set: &[Value]) -> Map {
         self.assigned(set, |value| {
             let prelude = match mentions(&value, "output") || mentions(&value, self.label) {
@@ -199,7 +203,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// A value that a rule sets.
+    /// Returns a value that a rule assigns.
     fn in_rule(&self, value: Value, set: &[Value]) -> Value {
         let text = value.to_string();
         let attempt = match text.contains("_attempt") || text.contains("output") {
@@ -210,8 +214,8 @@ impl<'a> Rules<'a> {
         preceded(typed(value), &prelude)
     }
 
-    /// Assignments as published workers write them, dotted name to value. A variable of `ctx` is
-    /// written twice, since templates find it with and without its scope.
+    /// Returns assignments in the published workers' form, dotted name to value. A variable of
+    /// `ctx` is written twice, because templates find it with and without its scope.
     fn assigned(&self, list: &[Value], lowered: impl Fn(Value) -> Value) -> Map {
         let mut made = Map::new();
         for assignment in list {
@@ -226,8 +230,8 @@ impl<'a> Rules<'a> {
         made
     }
 
-    /// Defines what a template of a rule mentions: the task's result under its label, the variables it
-    /// just set, and `output` with its error.
+    /// Returns a prelude that defines the names a rule's template mentions: the task's result under
+    /// its label, the variables it just set, and `output` with its error.
     fn prelude(&self, text: &str, set: &[Value]) -> String {
         let mut prelude = String::new();
         if text.contains(self.label) {
@@ -247,7 +251,7 @@ impl<'a> Rules<'a> {
         prelude
     }
 
-    /// The task's own result under its label.
+    /// Returns a prelude that defines the task's own result under its label.
     fn own_label(&self, data: &str) -> String {
         let label = self.label;
         match is_name(label) {
@@ -258,7 +262,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// A variable that the task just set, for a text that mentions it.
+    /// Returns a prelude that defines a variable the task just set, if the text mentions it.
     fn just_set(&self, assignment: &Value, text: &str) -> Option<String> {
         let (scope, path) = target(assignment)?;
         if !is_name(&path) || !text.contains(&path) || !matches!(scope.as_str(), "ctx" | "iter") {
@@ -288,7 +292,8 @@ impl<'a> Rules<'a> {
         ))
     }
 
-    /// `output` as rules know it: the envelope, then the keys of the data.
+    /// Returns a prelude that defines `output` as in the control plane: the envelope, then the keys
+    /// of the data.
     fn envelope(&self) -> String {
         let (before, error) = match self.kind {
             "http" => (
@@ -324,7 +329,7 @@ impl<'a> Rules<'a> {
                 "'message': ''",
             ),
         };
-        // A field of an HTTP body is found with and without `data` before it.
+        // A field of an HTTP body is found with and without a leading `data`.
         let data = match self.kind {
             "http" => {
                 "(_noetl_data.data | chain(_noetl_data)) if _noetl_data.data is mapping else _noetl_data"
@@ -351,7 +356,7 @@ fn mentions(value: &Value, word: &str) -> bool {
     }
 }
 
-/// A value whose templates start with a prelude.
+/// Returns a value whose templates start with the prelude.
 fn preceded(value: Value, prelude: &str) -> Value {
     match value {
         Value::String(text) if is_template(&text) => Value::String(format!("{prelude}{text}")),
@@ -363,19 +368,19 @@ fn preceded(value: Value, prelude: &str) -> Value {
     }
 }
 
-/// Scope and dotted path of an assignment.
+/// Returns the scope and dotted path of an assignment.
 fn target(assignment: &Value) -> Option<(String, String)> {
     let scope = assignment.get("scope")?.as_str()?.to_owned();
     let path = assignment.get("path")?.as_array()?.iter().filter_map(Value::as_str);
     Some((scope, path.collect::<Vec<_>>().join(".")))
 }
 
-/// What a rule does, without its assignments.
+/// Returns the action of a rule, without its assignments.
 fn action(rule: &Value) -> Value {
     let mut then = Map::new();
     let action = rule.get("do").cloned().unwrap_or_else(|| "continue".into());
     if action == "retry" {
-        // Attempts are counted by the condition of the rule.
+        // The rule's condition counts attempts.
         then.insert("attempts".to_owned(), u32::MAX.into());
         then.extend(rule.get("delay").cloned().map(|delay| ("delay".to_owned(), delay)));
         let growth = rule.get("backoff").and_then(Value::as_str).unwrap_or("fixed");

@@ -1,11 +1,11 @@
-//! One HTTP request: its body under the name that says its form, its query as texts.
+//! Translates an HTTP request: its body under the name of its encoding, its query as text.
 
 use noetl_model::{Map, Value};
 
 use super::super::text::{is_template, single};
 use super::{plain, strings};
 
-/// Where a body may be written, besides where its form is named.
+/// Settings that may contain a body without naming its encoding.
 const BODIES: [&str; 3] = ["payload", "data", "body"];
 
 pub(super) fn lowered(config: &mut Map, input: &Map, is_rendered: bool) {
@@ -23,13 +23,13 @@ pub(super) fn lowered(config: &mut Map, input: &Map, is_rendered: bool) {
     query_of_data(config, is_bodiless);
     params(config, is_rendered);
     body(config, input, is_form, is_bodiless);
-    // What they do with a body by themselves is what is asked for.
+    // Published workers behave like `auto` by default.
     if config.get("response_type").and_then(Value::as_str) == Some("auto") {
         config.remove("response_type");
     }
 }
 
-/// `data.query` of a request without a body belongs to the address.
+/// Moves `data.query` of a request without a body to the query parameters.
 fn query_of_data(config: &mut Map, is_bodiless: bool) {
     let has_query = config.get("data").is_some_and(|data| data.get("query").is_some());
     if !is_bodiless || !has_query {
@@ -44,8 +44,8 @@ fn query_of_data(config: &mut Map, is_bodiless: bool) {
     }
 }
 
-/// Values are texts, and a name stands once. What repeats names, or is written as one text, goes into
-/// the address.
+/// Translates query parameters. Published workers accept text values and unique names only, so
+/// repeated names, and parameters written as one text, are appended to the URL.
 fn params(config: &mut Map, is_rendered: bool) {
     let Some(params) = config.remove("params") else { return };
     let is_plain = |map: &Map| !map.values().any(Value::is_array);
@@ -74,7 +74,7 @@ fn add_to_address(config: &mut Map, query: &str) {
     if let Some(Value::String(url)) = config.get_mut("url")
         && !query.is_empty()
     {
-        // What comes after a hash is never sent.
+        // A fragment is never sent.
         let (address, _) = url.split_once('#').unwrap_or((url, ""));
         let joint = if address.contains('?') { '&' } else { '?' };
         *url = format!("{address}{joint}{query}");
@@ -106,7 +106,7 @@ fn body(config: &mut Map, input: &Map, is_form: bool, is_bodiless: bool) {
     }
 }
 
-/// A text with every byte escaped that is not plain in a query.
+/// Escapes a text for a query string by percent-encoding.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     let mut made = String::with_capacity(text.len());
@@ -114,7 +114,7 @@ fn escaped(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             made.push(char::from(byte));
         } else {
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(made, "%{byte:02X}");
         }
     }

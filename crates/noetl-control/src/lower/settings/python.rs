@@ -1,13 +1,13 @@
-//! Python code: what it imports is written into it, for nothing is imported for it there.
+//! Translates Python code. Imports are written into the code, because published workers add none.
 
 use noetl_model::{Map, Value};
 
 use super::strings;
 
-/// Modules that code here uses without importing them.
+/// Modules that code may use without importing them.
 const AT_HAND: [&str; 7] = ["json", "os", "re", "time", "math", "datetime", "uuid"];
 
-/// The name under which code there finds all its arguments.
+/// Name under which published workers pass all arguments to the code.
 const ALL: &str = "input_data";
 
 pub(super) fn lowered(config: &mut Map, input: &Map) {
@@ -26,17 +26,17 @@ pub(super) fn lowered(config: &mut Map, input: &Map) {
     if let Some(Value::Object(libs)) = libs {
         before.extend(libs.iter().filter_map(|(alias, spec)| import(alias, spec)));
     }
-    // An argument of that name would be hidden by all arguments.
+    // The map of all arguments would shadow an argument with its name.
     if input.contains_key(ALL) {
         before.push(format!("{ALL} = args['{ALL}']"));
     }
     if !before.is_empty() && !code.contains("from __future__") {
-        // On one line, so that few line numbers move.
+        // One line, so line numbers shift as little as possible.
         *code = format!("{}\n{code}", before.join("; "));
     }
 }
 
-/// Removes an argument before code can see it.
+/// Removes an argument before the code can see it.
 pub(in super::super) fn hide_from_code(config: &mut Map, name: &str) {
     let Some(Value::String(code)) = config.get_mut("code") else { return };
     if !code.contains("from __future__") {
@@ -46,7 +46,7 @@ pub(in super::super) fn hide_from_code(config: &mut Map, name: &str) {
     }
 }
 
-/// A program that is spelled out is code; one from elsewhere keeps its place.
+/// Moves an inline program to `code`. A program at a path or URL keeps its location, under `uri`.
 fn source(config: &mut Map) {
     let Some(Value::Object(script)) = config.get_mut("script") else { return };
     let Some(Value::Object(source)) = script.get_mut("source") else { return };
@@ -62,7 +62,7 @@ fn source(config: &mut Map) {
     }
 }
 
-/// Whether code names something of a module.
+/// Returns `true` if the code uses an attribute of a module.
 fn uses(code: &str, module: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     code.match_indices(module).any(|(at, _)| {

@@ -17,8 +17,8 @@ use crate::decide::Draft;
 use crate::slice;
 
 impl Draft<'_, '_> {
-    /// Renders a call and begins it. A call that can't be rendered fails the pipeline, as a task on a
-    /// worker does.
+    /// Renders a call and starts it. A call that can't be rendered fails the pipeline, like a task
+    /// on a worker.
     pub(super) fn issue_call(
         &mut self,
         step: &Step,
@@ -69,7 +69,7 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// Applies the rules of a call to what it came to.
+    /// Ends a call after applying the task's policy rules to its outcome.
     pub(in crate::flow) fn call_ended(
         &mut self,
         command: CommandId,
@@ -85,7 +85,7 @@ impl Draft<'_, '_> {
             return;
         };
         let task = call.task();
-        // Nothing but these looks at the data.
+        // Only `set`, rules, and selections read the data.
         let is_read = !task.set.is_empty() || !task.rules.is_empty();
         let is_read = is_read || !task.tool.select.is_empty();
         let fields = outcome.as_ref().ok().cloned();
@@ -162,7 +162,8 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Returns the run of a call after the tasks a command carries; `None` when a value is missing.
+    /// Returns the pipeline run of a call after the tasks that a command carries, or `None` if a
+    /// value is missing.
     fn call_run(
         &mut self,
         call: &Call,
@@ -177,7 +178,7 @@ impl Draft<'_, '_> {
         }))
     }
 
-    /// Returns the whole result of a call; `None` when it is not loaded.
+    /// Returns the whole result of a call, or `None` if it is not loaded.
     fn blob(&mut self, reference: &Arc<BlobRef>) -> Option<Result<Value, Failure>> {
         let reach = Reach::new(self.loaded.values());
         let value = exact_json(&reach.data(&away(reference)));

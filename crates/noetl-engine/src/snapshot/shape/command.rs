@@ -34,7 +34,7 @@ pub(super) struct Command {
     parked: Option<Parked>,
     state: String,
     worker: Option<Arc<str>>,
-    /// In microseconds; 0 in a snapshot from before this was kept.
+    /// Time in microseconds; 0 in older snapshots, which lack it.
     #[serde(default, skip_serializing_if = "is_unknown")]
     since: i64,
     answer: Option<Kind>,
@@ -68,7 +68,7 @@ impl Command {
         }
     }
 
-    /// The command, of an execution that belongs to this trace.
+    /// Restores the command of an execution that belongs to this trace.
     pub(super) fn restored(
         self,
         trace: Option<Arc<Trace>>,

@@ -24,7 +24,7 @@ pub(super) enum Kind {
         reference: Arc<BlobRef>,
         fields: Value,
     },
-    /// Writes one over the other, each at a path.
+    /// Values written over one another, each at a path.
     Parts(Vec<(Vec<Arc<str>>, Kind)>),
     /// Values gathered into a list.
     List(Vec<Kind>),

@@ -29,12 +29,12 @@ pub(super) struct Loop {
     chunks: Vec<(u32, u32, Kind)>,
     ends: Vec<Ended>,
     spans: Vec<(u32, [u32; 5])>,
-    /// Rows at a time, rows beside each other, tries of a row.
+    /// Frame sizes: `max_rows`, `row_concurrency`, and `max_attempts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     frame: Option<[u32; 3]>,
 }
 
-/// How an item ended, as short as can be: most have ended well, or not yet.
+/// Outcome of an item in the shortest form: most items have succeeded or not ended.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Ended {

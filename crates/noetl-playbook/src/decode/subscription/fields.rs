@@ -1,4 +1,4 @@
-//! Fields of a subscription: a value of the right type, or nothing once the reason is reported.
+//! Typed field decoders. Each returns `None` after reporting an error.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use crate::decode::cursor::Cursor;
 use crate::decode::keys;
 use crate::yaml::Kind;
 
-/// A mapping, if there is one. Its unknown keys are mentioned.
+/// Decodes a mapping, if present, and warns about its unknown keys.
 pub(in crate::decode) fn section<'b>(
     cx: &mut Context<'_>,
     at: &'b Cursor<'_>,
@@ -22,7 +22,7 @@ pub(in crate::decode) fn section<'b>(
     Some(found)
 }
 
-/// A text that is not empty.
+/// Decodes a nonempty text, if present.
 pub(in crate::decode) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<String> {
     let found = at.get(name)?;
     match found.text() {
@@ -39,7 +39,7 @@ pub(in crate::decode) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str)
     }
 }
 
-/// A text that has to be there.
+/// Decodes a required nonempty text.
 pub(in crate::decode) fn needed_text(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -53,7 +53,7 @@ pub(in crate::decode) fn needed_text(
     text(cx, at, name)
 }
 
-/// One of some words.
+/// Decodes a word out of `words`, if present.
 pub(in crate::decode) fn word<'w>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -61,7 +61,7 @@ pub(in crate::decode) fn word<'w>(
     words: &'w [&'w str],
 ) -> Option<&'w str> {
     let found = at.get(name)?;
-    // Written without quotes, some readers of YAML take it for a truth value.
+    // Some YAML parsers read an unquoted `off` as a boolean.
     let text = match found.node.kind {
         Kind::Bool(false) if words.contains(&"off") => Some("off"),
         _ => found.text(),
@@ -73,7 +73,7 @@ pub(in crate::decode) fn word<'w>(
     word.copied()
 }
 
-/// One of some words that has to be there.
+/// Decodes a required word out of `words`.
 pub(in crate::decode) fn needed_word<'w>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -99,7 +99,7 @@ pub(in crate::decode) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str)
     }
 }
 
-/// A whole number above 0.
+/// Decodes a positive integer, if present.
 pub(in crate::decode) fn positive(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -108,7 +108,7 @@ pub(in crate::decode) fn positive(
     within(cx, at, name, 1..=u64::MAX)
 }
 
-/// A whole number within bounds.
+/// Decodes an integer within `bounds`, if present.
 pub(in crate::decode) fn within(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
@@ -136,7 +136,7 @@ pub(in crate::decode) fn within(
     number
 }
 
-/// A number above 0, whole or not.
+/// Decodes a positive number, if present.
 pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
     let found = at.get(name)?;
     match found.node.kind {
@@ -146,12 +146,12 @@ pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str)
             cx.error("E081", &found, message, "write a number above 0");
             None
         }
-        // Rates past 2^53 are no rates; what is lost in rounding does not matter.
+        // Rounding of integers above 2^53 is irrelevant for rates.
         _ => positive(cx, at, name).map(|number| number as f64),
     }
 }
 
-/// A list of texts.
+/// Decodes a list of texts; empty if missing.
 pub(in crate::decode) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
     let Some(found) = at.get(name) else { return Vec::new() };
     if !found.is_list() {

@@ -1,4 +1,4 @@
-//! `headers`: what the headers of a message may decide.
+//! `headers`: settings that message headers may control.
 
 use serde_json::Map;
 
@@ -12,7 +12,7 @@ const KEYS: &[&str] = &["normalize", "directives", "trace", "passthrough", "unsi
 const DIRECTIVE_KEYS: &[&str] = &["header", "controls", "allowed", "map"];
 const TRACE_KEYS: &[&str] = &["propagate", "baggage_allowlist"];
 
-/// What a header can decide.
+/// Settings that a header can control.
 const CONTROLS: &[&str] = &[
     "dispatch.playbook",
     "dispatch.execution_pool",

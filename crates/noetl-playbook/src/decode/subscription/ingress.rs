@@ -1,4 +1,4 @@
-//! `ingress`: how messages are handed to a subscription.
+//! `ingress`: delivery of messages to a push subscription.
 
 use super::fields::{needed_text, positive, section, text, within};
 use crate::decode::context::Context;
@@ -22,10 +22,10 @@ const VERIFY_KEYS: &[&str] = &[
     "issuer",
 ];
 
-/// What only signatures have.
+/// Keys that apply only to signatures.
 const SIGNATURE_KEYS: [&str; 4] = ["prefix", "timestamp_header", "tolerance_secs", "signed"];
 
-/// The section of a subscription that is handed its messages.
+/// Decodes the section `ingress` of a push subscription.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     spec: &Cursor<'_>,
@@ -127,7 +127,7 @@ fn kind(cx: &mut Context<'_>, at: &Cursor<'_>, help: &str) -> Option<VerifyKind>
     kind
 }
 
-/// When signatures are made, where the document asks for it.
+/// Decodes how signatures are timestamped, if the document requests it.
 fn timestamp(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<SignedAt> {
     let header = text(cx, at, "timestamp_header");
     let tolerance = within(cx, at, "tolerance_secs", 1..=TOLERANCE_SECS_MAX);

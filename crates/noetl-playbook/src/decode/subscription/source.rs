@@ -1,7 +1,8 @@
-//! How a source is reached: the keys of `spec` that its runtime reads.
+//! Connection settings of a source: the keys of `spec` that its runtime reads.
 //!
-//! What documents of published runtimes may say is kept as it is written, so that none of them is
-//! refused here. Sources of ours say what each key is, and what has to be there.
+//! Keys of published runtimes are stored as written, so that none of their documents is rejected
+//! here. Sources that only this implementation has declare the type of each key and the required
+//! keys.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::decode::cursor::Cursor;
 use crate::decode::value;
 use crate::subscription::{Mode, Source};
 
-/// What published runtimes read. It differs by source, so none of it is required.
+/// Keys that published runtimes read. They differ by source, so none is required.
 const PUBLISHED: &[&str] = &[
     "url",
     "user",
@@ -26,11 +27,11 @@ const PUBLISHED: &[&str] = &[
     "brokers",
 ];
 
-/// What a key holds.
+/// Type of a key's value.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
     Text,
-    /// A text, or a list of them.
+    /// A text, or a list of texts.
     Texts,
     Flag,
     Number(u64, u64),
@@ -42,7 +43,7 @@ use Holds::{Flag, Number, Text, Texts, Word};
 const HOUR_MS: u64 = 3_600_000;
 const DAY_SECS: u64 = 86_400;
 
-/// Where reading begins when nothing says how far it came.
+/// Start positions for a consumer without a stored position.
 const FROM: &[&str] = &["first", "new"];
 
 const POSTGRES: &[(&str, Holds)] = &[
@@ -127,14 +128,14 @@ fn published(source: Source) -> &'static [&'static str] {
     }
 }
 
-/// The keys that a source reads; those of published runtimes when it is not known which it is.
+/// Returns the keys that a source reads, or those of published runtimes if the source is unknown.
 pub(super) fn keys(source: Option<Source>) -> Vec<&'static str> {
     let Some(source) = source else { return PUBLISHED.to_vec() };
     let own = own(source).iter().map(|(name, _)| *name);
     published(source).iter().copied().chain(own).collect()
 }
 
-/// What the document says of how its source is reached.
+/// Decodes the connection settings of the source.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     spec: &Cursor<'_>,
@@ -195,7 +196,7 @@ fn read(cx: &mut Context<'_>, spec: &Cursor<'_>, name: &str, holds: Holds) -> Op
     }
 }
 
-/// Where the server is: written in the document, or part of its credential.
+/// Reports a missing server address. The document or its credential must contain it.
 fn needs_address(cx: &mut Context<'_>, spec: &Cursor<'_>, source: &str, keys: &[&str], like: &str) {
     if spec.get("auth").is_none() && keys.iter().all(|key| spec.get(key).is_none()) {
         let message = format!("the {source} source has no '{}'", keys[0]);

@@ -1,4 +1,4 @@
-//! `spool`: what happens to messages while nothing can be started.
+//! `spool`: buffering of messages while executions cannot start.
 
 use super::fields::{needed_word, positive, rate, section, text, word};
 use crate::decode::context::Context;
@@ -61,7 +61,7 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Spool> {
             cx.error("E080", &at, message, format!("add '{place}: …'"));
         }
     }
-    // What is replayed among new messages cannot be in the order everything came.
+    // Messages replayed between new ones cannot preserve the global arrival order.
     let is_mixed = spool.drain.on_recovery == Some(OnRecovery::Interleave);
     if let (Some(Ordering::Global), true, Some(key)) = (ordering, is_mixed, at.key("ordering")) {
         let message = "'ordering: global' and 'drain.on_recovery: interleave' exclude each other";

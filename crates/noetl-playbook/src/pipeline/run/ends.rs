@@ -1,4 +1,4 @@
-//! Ends of a run: its result, and the variables it wrote.
+//! End of a run: its result, and the variables it wrote.
 
 use noetl_model::scope::TaskResult;
 use noetl_model::{Failure, FailureKind};
@@ -10,7 +10,7 @@ use super::{Run, Stage};
 use crate::template::{Slot, exact_json};
 
 impl Run {
-    /// Ends the run well: after its last task, or because a rule broke off.
+    /// Ends the run successfully: after its last task, or because of a `break` rule.
     pub(super) fn succeed(&mut self, broke: bool) {
         let labels = std::mem::take(&mut self.scope.labels);
         let left = labels.iter().map(|(label, slot)| TaskResult {

@@ -1,4 +1,4 @@
-//! What a run fails with.
+//! Failures of a run.
 
 use noetl_model::{Failure, FailureKind};
 
@@ -9,7 +9,8 @@ impl Run {
         self.scope.output.as_ref()?.failure.as_deref().cloned()
     }
 
-    /// What a rule that fails the pipeline fails it with.
+    /// Returns the failure for a `fail` rule: the tool's failure, or a new one if the tool
+    /// succeeded.
     pub(super) fn failed_by(&self, rule: usize) -> Failure {
         let failure = self.failure().unwrap_or_else(|| {
             let task = &self.pipeline.tasks[self.at].label;
@@ -21,7 +22,7 @@ impl Run {
         self.placed(failure)
     }
 
-    /// A tool's failure with the task it is of, where that is not plain.
+    /// Adds the task's label to a tool's failure, unless the pipeline is a single task.
     pub(super) fn placed(&self, failure: Failure) -> Failure {
         match self.pipeline.tasks.as_slice() {
             [_] if self.segment.is_none() => failure,
@@ -29,7 +30,7 @@ impl Run {
         }
     }
 
-    /// The last failure of a task that was tried often enough.
+    /// Returns the last failure of a task whose attempts are used up.
     pub(super) fn exhausted(&self) -> Failure {
         let (attempts, task) = (self.attempt, &self.pipeline.tasks[self.at].label);
         let failure = self.failure().unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What a run does with the keychain, and what it may not set.
+//! Keychain access of a run, and checks of assignments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::{Run, Stage, Stop};
 use crate::template::Data;
 
 impl Stop {
-    /// What stops a task before it is called: without a secret it has failed, and its rules decide.
+    /// Converts a keychain rejection before the call to a failure of the task, so that its rules
+    /// decide.
     pub(super) fn of_task(self) -> Self {
         match self {
             Self::Refused(failure) => Self::Task(failure),
@@ -19,10 +20,10 @@ impl Stop {
     }
 }
 
-/// Why something may not be set, if it may not.
+/// Returns a failure if an assignment is forbidden.
 type Check = dyn Fn(&Written) -> Option<Failure> + Send + Sync;
 
-/// Looks at what is about to be set; a failure forbids it.
+/// Checks assignments before they are applied. A failure forbids the assignment.
 #[derive(Clone)]
 pub(super) struct WriteCheck(Arc<Check>);
 
@@ -33,7 +34,7 @@ impl fmt::Debug for WriteCheck {
 }
 
 impl Run {
-    /// The same run, which fails instead of setting what `check` forbids.
+    /// Makes the run fail instead of applying an assignment that `check` forbids.
     #[must_use]
     pub fn with_write_check(
         mut self,
@@ -43,8 +44,8 @@ impl Run {
         self
     }
 
-    /// Gives an entry of the keychain that was asked for; without it, the task that needs it has
-    /// failed, and its rules decide.
+    /// Provides a requested keychain entry. On an error, the task that needs it fails, and its
+    /// rules decide.
     pub fn secret(&mut self, name: Arc<str>, found: Result<Data, Failure>) {
         match found {
             Ok(fields) => {
@@ -55,14 +56,14 @@ impl Run {
         }
     }
 
-    /// Forgets the entries of the keychain that were found, so that the next run asks anew.
+    /// Discards resolved keychain entries, so that the next task run requests them again.
     pub fn forget_secrets(&mut self) {
         if let Some(keychain) = &mut self.scope.keychain {
             Arc::make_mut(keychain).forget();
         }
     }
 
-    /// Ends a run of the task that was never called, as its tool's failure would.
+    /// Fails the current task, whose tool was not called, as if its tool had failed.
     pub(super) fn uncalled(&mut self, failure: Failure) {
         if matches!(self.stage, Stage::Render) {
             self.runs += 1;
@@ -72,7 +73,7 @@ impl Run {
         }
     }
 
-    /// Whether everything may be written; nothing of it is when something may not.
+    /// Checks all assignments. Returns an error if any is forbidden; then none of them is applied.
     pub(super) fn allowed(&self, written: &[Written]) -> Result<(), Stop> {
         let Some(WriteCheck(check)) = &self.check else { return Ok(()) };
         match written.iter().find_map(|written| check(written)) {

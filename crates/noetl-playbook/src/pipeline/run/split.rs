@@ -1,4 +1,4 @@
-//! Runs of one segment of a split pipeline.
+//! Runs of a segment of a split pipeline.
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use super::super::call::TaskCall;
 use super::{Run, Stage};
 use crate::template::{Loaded, Scope, Slot, from_json_owned};
 
-/// Segment of a split pipeline that a run is.
+/// Segment of a split pipeline that a run executes.
 #[derive(Debug)]
 pub(super) struct Segment {
     /// Number of tasks that ran in earlier segments. Their labels come first.
     pub(super) earlier: usize,
-    /// Whether the run answers with its tasks instead of the pipeline's result.
+    /// Whether the run returns its task results instead of the pipeline's result.
     pub(super) partial: bool,
 }
 
 impl Segment {
-    /// Returns the answer of a segment whose tasks left these results, the earlier ones first.
+    /// Returns the result of a segment. `left` contains the results of all tasks, earlier segments
+    /// first.
     pub(super) fn answer(&self, mut left: Vec<TaskResult>, broke: bool) -> Value {
         let tasks = left.split_off(self.earlier.min(left.len()));
         json!(SegmentAnswer { broke, tasks })
@@ -27,8 +28,8 @@ impl Segment {
 }
 
 impl Run {
-    /// Makes this the run of a segment that follows `earlier` tasks, whose results its templates
-    /// see by label. If `partial`, it answers with a [`SegmentAnswer`].
+    /// Makes this the run of a segment after `earlier` tasks, whose results its templates see by
+    /// label. If `partial`, the run returns a [`SegmentAnswer`].
     #[must_use]
     pub fn with_segment(mut self, earlier: Vec<TaskResult>, partial: bool) -> Self {
         let labels = Arc::make_mut(&mut self.scope.labels);
@@ -47,26 +48,26 @@ impl Run {
         self
     }
 
-    /// Returns what templates of the task see now.
+    /// Returns the scope of the current task's templates.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Takes what the tasks set with `ctx.*` and `step.*` so far. The end of the run then has only
-    /// what is set later.
+    /// Removes and returns the variables set with `ctx.*` and `step.*` so far. The end of the run
+    /// then contains only variables set later.
     pub fn take_written(&mut self) -> (Map<String, Value>, Map<String, Value>) {
         (std::mem::take(&mut self.ctx), std::mem::take(&mut self.step))
     }
 
-    /// Gives the run values that were loaded before.
+    /// Provides values that were loaded earlier.
     #[must_use]
     pub fn with_loaded(mut self, loaded: Arc<Loaded>) -> Self {
         self.loaded = loaded;
         self
     }
 
-    /// Makes the run wait for the answer of its first task, which was called before: this is attempt
-    /// number `attempt` of it.
+    /// Makes the run wait for the outcome of its first task, whose call with this `attempt` was
+    /// issued earlier.
     #[must_use]
     pub fn called(mut self, attempt: u32) -> Self {
         let Some(task) = self.pipeline.tasks.first() else { return self };

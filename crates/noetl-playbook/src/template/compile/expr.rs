@@ -1,4 +1,4 @@
-//! Expressions.
+//! Compilation of expressions.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ impl Compiler<'_> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
-    // As in the evaluation, a level of the recursion costs only what it uses.
+    // As in the evaluation, each kind of node has its own function, to keep the stack frames of the
+    // recursion small.
     fn expr_inner(&mut self, expr: &ast::Expr<'_>) -> Result<Expr, SyntaxError> {
         match expr {
             ast::Expr::Const(node) => Ok(Expr::Const(node.value.clone())),
@@ -78,7 +79,7 @@ impl Compiler<'_> {
         Ok(follow(base, key))
     }
 
-    /// What a key follows; a name is mentioned together with it.
+    /// Compiles the base of a key. A name is recorded as mentioned together with the key.
     fn base(
         &mut self,
         base: &ast::Expr<'_>,
@@ -253,7 +254,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The expression as its author wrote it.
+    /// Returns the source text of an expression.
     fn written(&self, span: Span) -> Box<str> {
         let place = |offset| self.base + usize::try_from(offset).unwrap_or(usize::MAX - self.base);
         self.source
@@ -263,7 +264,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a binary operator asks for.
+/// Category of a binary operator.
 enum Operation {
     And,
     Or,
@@ -293,7 +294,7 @@ fn operation(kind: ast::BinOpKind) -> Operation {
     }
 }
 
-/// Appends a key to what it follows; a chain of keys is one node.
+/// Appends a key to its base. A chain of keys becomes a single node.
 fn follow(base: Expr, key: Key) -> Expr {
     match base {
         Expr::Path(root, mut keys) => {
@@ -308,7 +309,8 @@ fn follow(base: Expr, key: Key) -> Expr {
     }
 }
 
-/// A comparison; where it asks for an event's name, every name of that event is the same.
+/// Builds a comparison. If it involves `event.name`, converts equivalent event names to one
+/// spelling.
 fn compare(mut first: Expr, mut rest: Vec<(Comparison, Expr)>) -> Expr {
     if is_event_name(&first) || rest.iter().any(|(_, expr)| is_event_name(expr)) {
         canonical(&mut first);
@@ -328,7 +330,7 @@ fn is_event_name(expr: &Expr) -> bool {
     }
 }
 
-/// Replaces the names other engines give to an event by the one `event.name` has.
+/// Replaces event names of other engines with the values of `event.name`.
 fn canonical(expr: &mut Expr) {
     match expr {
         Expr::Const(value) => match value.as_str() {

@@ -1,4 +1,4 @@
-//! Filters between values and the forms they travel in.
+//! Filters that encode and decode values.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,9 +33,9 @@ pub(super) fn register(library: &mut Library) {
     library.filter("sql", |v: &Data| sql(v));
 }
 
-/// Compact JSON text in the order the keys were written; indented when asked.
+/// Serializes a value as compact JSON in key order, or indented if requested.
 fn to_json(value: &Data, indent: Option<Data>, named: Kwargs) -> Result<String, Error> {
-    /// More than any reader wants.
+    /// Maximum indentation width in spaces.
     const INDENT_MAX: usize = 16;
     let indent = argument(indent, &named, "indent")?;
     named.assert_all_used()?;
@@ -64,7 +64,7 @@ fn to_json(value: &Data, indent: Option<Data>, named: Kwargs) -> Result<String, 
     }
 }
 
-/// Reads JSON text; what is not text is a value already.
+/// Parses JSON text. Returns values other than text unchanged.
 fn from_json(value: &Data) -> Result<Data, Error> {
     let Some(text) = value.as_str() else {
         return Ok(value.clone());
@@ -98,7 +98,7 @@ fn urlencode(value: &Data) -> Result<String, Error> {
     if value.kind() == ValueKind::Bool {
         return filters::urlencode(&Data::from(&*text(value)?));
     }
-    // A map can hold one long text many times; only its whole size tells.
+    // A map can contain a long text many times, so the total size must be checked.
     OutputRoom::full().json(value)?;
     filters::urlencode(value)
 }
@@ -126,7 +126,8 @@ fn urldecode(text: &str) -> Result<String, Error> {
     }
 }
 
-/// A value as an SQL literal: quoted text, a number, `NULL`, or JSON text for a list or a map.
+/// Formats a value as an SQL literal: quoted text, a number, a boolean, `NULL`, or quoted JSON text
+/// for a list or map.
 fn sql(value: &Data) -> Result<String, Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok("NULL".to_owned()),

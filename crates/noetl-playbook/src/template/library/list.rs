@@ -38,10 +38,10 @@ pub(super) fn register(library: &mut Library) {
     library.method("index_of", Cost::TakeApart, index_of);
 }
 
-/// Replaces what is undefined; with `boolean` also whatever is false. Null is a value: it stays, and
-/// what it is given as a replacement comes out as null.
+/// Replaces undefined values, and with `boolean` also false ones. Null is a value: it is not
+/// replaced, and it can be the replacement.
 fn default(value: &Data, given: Rest<ValueOrKwargs>) -> Result<Data, Error> {
-    // Taken apart here: an optional argument could not tell null from nothing.
+    // Decoded by hand, because an optional argument could not distinguish null from absence.
     let given: Vec<Data> = given.iter().map(|argument| Data::clone(argument)).collect();
     let (given, named): (&[Data], Kwargs) = from_args(&given)?;
     if given.len() > 2 {
@@ -62,7 +62,7 @@ fn default(value: &Data, given: Rest<ValueOrKwargs>) -> Result<Data, Error> {
     Ok(value.clone())
 }
 
-/// How long a value is; what is not there has the length 0.
+/// Returns the length of a value. Undefined and null have length 0.
 fn length(value: &Data) -> Result<usize, Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(0),
@@ -78,7 +78,7 @@ fn list(value: &Data) -> Result<Vec<Data>, Error> {
     value.try_iter()?.checked().collect()
 }
 
-/// The first or last item; undefined where there is none.
+/// Returns the first or last item, or undefined if there is none.
 fn end(value: &Data, last: bool) -> Result<Data, Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(Data::UNDEFINED),
@@ -95,7 +95,7 @@ fn end(value: &Data, last: bool) -> Result<Data, Error> {
     }
 }
 
-/// The value of a key, of a place in a list, or the default.
+/// Returns the value of a key or list index, or the default.
 fn get(value: &Data, key: &Data, default: Option<Data>) -> Data {
     let found = item(value, key);
     if found.is_undefined() {
@@ -115,7 +115,7 @@ fn pairs(value: &Data) -> Result<Vec<(Data, Data)>, Error> {
     }
 }
 
-/// Lists within lists as one list, `levels` deep or all the way.
+/// Flattens nested lists, `levels` deep or completely.
 fn flatten(value: &Data, levels: Option<usize>, named: Kwargs) -> Result<Vec<Data>, Error> {
     let levels = argument(levels, &named, "levels")?;
     named.assert_all_used()?;
@@ -143,7 +143,7 @@ fn flatten_into(
     Ok(())
 }
 
-/// Lists side by side, as long as the shortest.
+/// Combines lists item by item, up to the length of the shortest.
 fn zip(value: &Data, others: Rest<Data>) -> Result<Vec<Data>, Error> {
     let mut columns = vec![value.try_iter()?];
     for other in others.iter() {
@@ -160,7 +160,7 @@ fn zip(value: &Data, others: Rest<Data>) -> Result<Vec<Data>, Error> {
     }
 }
 
-/// Rows of `count` items, the last filled up when a filler is given.
+/// Splits a list into rows of `count` items. Pads the last row if a filler is given.
 fn batch(
     value: &Data,
     count: usize,
@@ -178,7 +178,7 @@ fn batch(
     Ok(rows.into_iter().map(Data::from).collect())
 }
 
-/// `count` rows of nearly equal length, the shorter ones filled up when a filler is given.
+/// Splits a list into `count` rows of nearly equal length. Pads shorter rows if a filler is given.
 fn slice(
     value: &Data,
     count: usize,

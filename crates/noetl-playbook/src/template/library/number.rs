@@ -1,4 +1,5 @@
-//! Filters that make numbers and booleans. What is no number becomes the default, as in Jinja2.
+//! Filters that convert to numbers and booleans. A value that is not a number becomes the default,
+//! as in Jinja2.
 
 use minijinja::Error;
 use minijinja::value::{Kwargs, ValueKind};
@@ -32,7 +33,7 @@ fn int(
     Ok(number.or(default).unwrap_or_else(|| Data::from(0)))
 }
 
-/// Python's `int(text, base)`, and the whole part of a decimal fraction.
+/// Parses like Python's `int(text, base)`. Also accepts a decimal fraction and truncates it.
 fn parse_int(text: &str, base: u32) -> Option<Data> {
     let text = text.trim().replace('_', "");
     let (negative, digits) = match text.strip_prefix('-') {
@@ -61,9 +62,9 @@ fn parse_int(text: &str, base: u32) -> Option<Data> {
     text.parse::<f64>().ok().and_then(whole)
 }
 
-/// A float without its fraction, where 64 bits can hold it.
+/// Truncates a float to an integer, if it fits 64 bits.
 fn whole(number: f64) -> Option<Data> {
-    /// The first float past the largest 64-bit integer.
+    /// Smallest float above the largest 64-bit integer.
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     (number.is_finite() && (-BOUND..BOUND).contains(&number)).then(|| Data::from(number as i64))
 }

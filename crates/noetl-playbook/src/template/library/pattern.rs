@@ -11,7 +11,7 @@ use crate::template::limit::{check_items, check_text};
 use crate::template::ops::is_list;
 use crate::template::path::item;
 
-/// Bytes a compiled pattern may take; ample for hand-written ones.
+/// Maximum size of a compiled pattern in bytes. Ample for hand-written patterns.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) fn register(library: &mut Library) {
@@ -38,7 +38,7 @@ fn compile(pattern: &str, named: &Kwargs) -> Result<Regex, Error> {
         .or_else(|error| fail(format!("bad pattern: {error}")))
 }
 
-/// Replaces every match; groups are written `\1` or `${name}`.
+/// Replaces every match. Groups in the replacement are `\1` or `${name}`.
 fn regex_replace(
     value: &Data,
     pattern: &str,
@@ -62,7 +62,7 @@ fn regex_replace(
     Ok(replaced)
 }
 
-/// Writes Python's `\1` as the `${1}` of the pattern engine.
+/// Converts Python's `\1` to `${1}`, the syntax of the regex crate.
 fn python_groups(replacement: &str) -> String {
     let mut written = String::with_capacity(replacement.len());
     let mut chars = replacement.chars().peekable();
@@ -84,7 +84,8 @@ fn python_groups(replacement: &str) -> String {
     written
 }
 
-/// Follows a path of keys, places and `[*]`: `rows[*].id`, `items[0].name`. Null where it ends.
+/// Follows a path of keys, indexes, and `[*]`: `rows[*].id`, `items[0].name`. Returns null if the
+/// path does not exist.
 fn json_query(value: &Data, path: &str) -> Result<Data, Error> {
     let found = follow(value.clone(), &steps(path)?)?;
     Ok(if found.is_undefined() { Data::from(()) } else { found })

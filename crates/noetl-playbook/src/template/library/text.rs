@@ -1,4 +1,4 @@
-//! Filters on text. What is not text is read as the text it renders to.
+//! Filters on text. Other values are converted to the text they render to.
 
 use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Error, State, filters};
@@ -104,7 +104,7 @@ fn title(text: &str) -> String {
     titled
 }
 
-/// Lower-case words of letters and digits, joined by single hyphens.
+/// Converts text to lowercase words of letters and digits, joined by single hyphens.
 fn slugify(text: &str) -> String {
     let lower = text.to_lowercase();
     lower
@@ -124,7 +124,7 @@ fn replace(
     let count = argument(count, &named, "count")?;
     named.assert_all_used()?;
     let (value, old, new) = (text(value)?, text(old)?, text(new)?);
-    // Python counts a negative limit as none.
+    // As in Python, a negative count means no limit.
     let limit = count.and_then(|count| usize::try_from(count).ok());
     let found = value.matches(&*old).take(limit.unwrap_or(usize::MAX)).count();
     let growth = found.checked_mul(new.len());
@@ -159,7 +159,7 @@ fn split(
     }
 }
 
-/// Words between runs of space; the last part keeps what follows it.
+/// Splits text at runs of whitespace. The last part contains the remaining text.
 fn words(mut rest: &str, parts: usize) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -232,7 +232,7 @@ fn indent(
     Ok(indented)
 }
 
-/// Shortens a text to `length` characters, `end` included, at a word unless `killwords`.
+/// Shortens a text to `length` characters including `end`, at a word boundary unless `killwords`.
 fn truncate(
     value: &Data,
     length: Option<usize>,
@@ -257,13 +257,13 @@ fn truncate(
     Ok(kept + &end)
 }
 
-/// `'%s: %d' | format(a, b)`, with bounded widths.
+/// Applies printf-style formatting, `'%s: %d' | format(a, b)`, with bounded widths.
 fn format(
     state: &mut State<'_, '_>,
     value: &Data,
     arguments: Rest<ValueOrKwargs>,
 ) -> Result<Data, Error> {
-    /// Wider columns than anyone reads.
+    /// Maximum number of digits of a width.
     const WIDTH_DIGITS_MAX: usize = 4;
     const WIDTH_MAX: usize = 9999;
     let pattern = text(value)?;

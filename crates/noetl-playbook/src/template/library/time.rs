@@ -1,4 +1,4 @@
-//! Filters on times.
+//! Filters on timestamps.
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
@@ -15,9 +15,10 @@ pub(super) fn register(library: &mut Library) {
     library.filter("strftime", strftime);
 }
 
-/// An RFC 3339 time, or seconds since the Unix epoch, in UTC and in a `strftime` format.
+/// Formats an RFC 3339 time, or seconds since the Unix epoch, in UTC with a `strftime` format.
 fn strftime(value: &Data, format: &str) -> Result<String, Error> {
-    /// A format longer than this, or a width within it, is not a date.
+    /// Maximum length of a format in bytes. A longer one, or a large width within it, is not a date
+    /// format.
     const FORMAT_BYTES_MAX: usize = 256;
     if format.len() > FORMAT_BYTES_MAX || has_width(format) {
         return fail("the time format is too long");
@@ -34,7 +35,7 @@ fn strftime(value: &Data, format: &str) -> Result<String, Error> {
     }
 }
 
-/// Whether a directive asks for three digits of padding or more.
+/// Returns `true` if a directive requests a width of three or more digits.
 fn has_width(format: &str) -> bool {
     format.split('%').skip(1).any(|directive| {
         let digits = directive.trim_start_matches(['-', '_', '^', '#', '.', ':']);

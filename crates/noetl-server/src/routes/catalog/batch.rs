@@ -1,4 +1,4 @@
-//! Many documents in one request.
+//! Registration of several documents in one request.
 
 use axum::http::StatusCode;
 use noetl_api::Id;
@@ -13,12 +13,12 @@ use crate::http::extract::{Json, Query};
 use crate::http::granted;
 use crate::shape;
 
-/// The most documents of one request.
+/// Maximum documents per request.
 const ITEMS_MAX: usize = 1000;
 
-/// Register several documents
+/// Registers several documents
 ///
-/// One after the other: one that is refused does not keep the others.
+/// Registers the documents in order. A rejected document doesn't affect the others.
 #[utoipa::path(
     post,
     path = "/api/catalog/register/batch",
@@ -42,7 +42,7 @@ pub(crate) async fn register(
     for (index, item) in request.items.into_iter().enumerate() {
         match one(&app, &caller, item, query.force, index).await {
             Ok(result) => results.push(result),
-            // What was registered before stays so; a caller comes again with the rest.
+            // Documents registered before stay registered; the caller retries with the rest.
             Err(failure) if failure.is_callers() => results.push(refused(index, &failure)),
             Err(failure) if results.is_empty() => return Err(failure),
             Err(failure) => results.push(refused(index, &failure)),

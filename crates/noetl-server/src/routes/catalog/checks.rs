@@ -1,4 +1,4 @@
-//! Documents that are looked at and not kept.
+//! Validation of documents without registration.
 
 use noetl_api::catalog::{CheckReply, CheckRequest};
 use noetl_playbook::Severity;
@@ -11,10 +11,9 @@ use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::shape;
 
-/// Check a document
+/// Validates a document
 ///
-/// Everything that is wrong with it and everything its author should look at, with line and column.
-/// Nothing is kept.
+/// Returns all errors and warnings with line and column. Stores nothing.
 #[utoipa::path(
     post,
     path = "/api/catalog/validate",
@@ -30,9 +29,9 @@ pub(crate) async fn validate(
     checked(&app, request).await
 }
 
-/// Check a playbook
+/// Validates a playbook
 ///
-/// The same under the name that published pages ask for.
+/// Behaves like `POST /api/catalog/validate`. Published pages use this path.
 #[utoipa::path(
     post,
     path = "/api/catalog/playbooks/validate",

@@ -1,4 +1,4 @@
-//! The text of a playbook, for editors.
+//! Text of a playbook, for editors.
 
 use noetl_api::Id;
 use noetl_api::catalog::{PlaybookContent, PutContent, RegisterReply};
@@ -15,17 +15,17 @@ use crate::http::extract::{Json, Query};
 use crate::http::granted;
 use crate::shape;
 
-/// Which playbook is meant.
+/// Query parameters of playbook content.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ContentQuery {
-    /// Its id, or its path.
+    /// Catalog ID or path of the playbook.
     playbook_id: String,
 }
 
-/// Read the text of a playbook
+/// Reads the text of a playbook
 ///
-/// By its id, or the newest of its path.
+/// Selects the version with the given ID, or the newest version of the given path.
 #[utoipa::path(
     get,
     path = "/api/catalog/playbook/content",
@@ -48,9 +48,9 @@ pub(crate) async fn get(
     }))
 }
 
-/// Replace the text of a playbook
+/// Replaces the text of a playbook
 ///
-/// It becomes the next version of the path; the document has to have that path.
+/// Registers the text as the next version of the path. The document must have the same path.
 #[utoipa::path(
     put,
     path = "/api/catalog/playbook/content",

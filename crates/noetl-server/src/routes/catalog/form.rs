@@ -1,4 +1,4 @@
-//! A form for the input of a document.
+//! Input form of a document.
 
 use axum::http::Uri;
 use noetl_api::Version;
@@ -14,23 +14,24 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 use crate::routes::fallback::unknown_path;
 
-/// What the path ends in: a document's own path may hold slashes, so nothing can follow it.
+/// Suffix of the route. A document's path may contain slashes, so the route pattern cannot include
+/// the suffix.
 const TAIL: &str = "/ui_schema";
 
-/// Which version is meant.
+/// Query parameters of the input form.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FormQuery {
-    /// A number, or `latest`.
+    /// Version number, or `latest`. Default: `latest`.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     version: Version,
 }
 
-/// A form for the input of a document
+/// Returns the input form of a document
 ///
-/// One field per key of its `workload`. Comments on the line of a key say more of it: `# ui:secret`,
-/// `# ui:enum=[a, b]`, `# ui:credential=glob`, `# ui:description=…`.
+/// The form has one field per key of `workload`. Comments on the line of a key refine its field: `#
+/// ui:secret`, `# ui:enum=[a, b]`, `# ui:credential=glob`, `# ui:description=…`.
 #[utoipa::path(
     get,
     path = "/api/catalog/{*path}",

@@ -1,4 +1,4 @@
-//! Shorter lists of the catalog: paths, versions, agents.
+//! Short lists of the catalog: paths, versions, and agents.
 
 use noetl_api::Id;
 use noetl_api::catalog::{AgentsRequest, ListReply, VersionView, VersionsReply};
@@ -11,17 +11,17 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Path, Query};
 
-/// Which path is meant.
+/// Query parameters of the list of versions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct VersionsQuery {
-    /// The path.
+    /// Path of the document.
     path: String,
 }
 
-/// List the paths of a kind
+/// Lists the paths of a kind
 ///
-/// Those whose newest document is of it, whatever its case, in order.
+/// Returns the sorted paths whose newest document is of this kind. Ignores case.
 #[utoipa::path(
     get,
     path = "/api/catalog/list/{kind}",
@@ -37,9 +37,9 @@ pub(crate) async fn paths(
     Ok(Json(app.control.catalog.paths(&app.tenant, &kind).await?))
 }
 
-/// List the versions of a path
+/// Lists the versions of a path
 ///
-/// Deleted ones too, highest first.
+/// Returns all versions, including deleted ones, highest first.
 #[utoipa::path(
     get,
     path = "/api/catalog/versions",
@@ -66,9 +66,10 @@ pub(crate) async fn versions(
     Ok(Json(VersionsReply { path: query.path, versions: versions.collect() }))
 }
 
-/// List agents
+/// Lists agents
 ///
-/// The newest documents that say `metadata.agent`, and that they can do all that is asked for.
+/// Returns the newest version of each document that sets `metadata.agent` and has all requested
+/// capabilities.
 #[utoipa::path(
     post,
     path = "/api/catalog/agents/list",

@@ -1,4 +1,4 @@
-//! Deleting documents, and taking it back.
+//! Deletion and restoration of documents.
 
 use noetl_api::catalog::{DeleteReply, DeleteRequest};
 use noetl_store::CatalogVersion;
@@ -12,10 +12,10 @@ use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::http::granted;
 
-/// Delete a document
+/// Deletes a document
 ///
-/// One version of a path, or all of them. What is deleted is not listed and not started by its path;
-/// what runs goes on. Deleting again changes nothing.
+/// Deletes one version of a path, or all of them. A deleted version is not listed and cannot be
+/// started by its path. Running executions continue. Deleting a version twice has no effect.
 #[utoipa::path(
     post,
     path = "/api/catalog/delete",
@@ -36,9 +36,9 @@ pub(crate) async fn delete(
     reply(&app, "deleted", path, version, &changed).await
 }
 
-/// Restore a document
+/// Restores a document
 ///
-/// What was deleted is listed and started again.
+/// Makes deleted versions visible in lists and startable by path.
 #[utoipa::path(
     post,
     path = "/api/catalog/restore",
@@ -59,7 +59,8 @@ pub(crate) async fn restore(
     reply(&app, "restored", path, version, &changed).await
 }
 
-/// The path and version a request names; `latest` is the highest that is not deleted.
+/// Returns the path and version that a request names. `latest` means the highest version that is
+/// not deleted.
 async fn meant(app: &App, request: DeleteRequest) -> Result<(String, Option<u32>), ApiError> {
     let catalog = &app.control.catalog;
     match (request.catalog_id, request.path, request.version) {
@@ -84,7 +85,8 @@ async fn meant(app: &App, request: DeleteRequest) -> Result<(String, Option<u32>
     }
 }
 
-/// What changed; a path or version that never was is said.
+/// Creates the response with the changed versions, or a 404 error if the path or version never
+/// existed.
 async fn reply(
     app: &App,
     status: &str,

@@ -1,8 +1,8 @@
-//! Entries as their readers want them.
+//! Catalog entries as pages and programs expect them.
 //!
-//! `payload` is a document's workload. The published page looks for `metadata` and `workflow` in it
-//! and for `registered_at` in `meta`, so a page finds them there besides; programs get what the
-//! document says and nothing else.
+//! `payload` is a document's workload. The published page reads `metadata` and `workflow` from it,
+//! and `registered_at` from `meta`, so entries for pages include these keys. Entries for programs
+//! contain only the data of the document.
 
 use noetl_api::IdForm;
 use noetl_api::catalog::Entry;
@@ -12,18 +12,19 @@ use noetl_store::CatalogEntry;
 
 use crate::shape;
 
-/// The entries, for a page or for a program: a page is who wants ids as text.
+/// Converts entries for a page, which requests IDs as text, or for a program.
 pub(super) async fn entries(found: Vec<CatalogEntry>, ids: IdForm) -> Vec<Entry> {
     let entries: Vec<Entry> = found.into_iter().map(shape::entry).collect();
     match ids {
         IdForm::Number => entries,
-        // Every document is read for it, which is more than a thread of the runtime should do.
+        // This parses every document, which is too much work for a runtime thread.
         IdForm::Text => {
             let read = move || entries.into_iter().map(for_page).collect();
             let read = tokio::task::spawn_blocking(read).await;
             read.unwrap_or_else(|stopped| match stopped.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Only a runtime that shuts down drops the task unrun; nobody waits for it then.
+                // The task is dropped without a run only on shutdown, when no client waits for the
+                // response.
                 Err(_) => Vec::new(),
             })
         }
@@ -35,7 +36,7 @@ fn for_page(mut entry: Entry) -> Entry {
     let mut document =
         entry.content.as_deref().and_then(|text| read_data(text).ok()).unwrap_or_default();
     for name in ["metadata", "workflow"] {
-        // What the workload calls so itself stays.
+        // Keys of the workload take precedence.
         let part = document.get_mut(name).map(Value::take);
         payload.entry(name).or_insert(part.unwrap_or_default());
     }

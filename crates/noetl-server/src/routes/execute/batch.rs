@@ -1,4 +1,4 @@
-//! Starting many executions with one request.
+//! Starts of several executions in one request.
 
 use std::collections::HashSet;
 
@@ -14,17 +14,17 @@ use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_text};
 use crate::http::traced::Traced;
 
-/// The most executions one request starts.
+/// Maximum executions per request.
 const ITEMS_MAX: usize = 1000;
 
-/// Starts under way at a time: enough that they share commits, few enough that one request does not
-/// take the journal for itself.
+/// Maximum starts in flight per request: enough to share commits, and few enough that one request
+/// doesn't fill the journal queue.
 const AT_ONCE: usize = 64;
 
-/// Start several executions
+/// Starts several executions
 ///
-/// Each for itself: what is wrong with one is said at its place, and the others are started. Of items
-/// with one `dedup` key the first starts.
+/// Each item is handled separately: an error is reported at the item's index, and the other items
+/// are started. Of several items with the same `dedup` key, the first one starts.
 #[utoipa::path(
     post,
     path = "/api/execute/batch",
@@ -47,7 +47,7 @@ pub(crate) async fn execute_batch(
     let items = request.executions.iter().map(|item| decode(item.get().as_bytes()));
     let (first, later) = parted(items);
     let mut results = Vec::with_capacity(request.executions.len());
-    // Whether an item is a repeat of another is known when that one has started.
+    // An item with the key of an earlier one is a duplicate only once the earlier one has started.
     for part in [first, later] {
         let started =
             stream::iter(part).map(|(index, item)| taken(&app, &caller, &traced, index, item));
@@ -62,7 +62,7 @@ pub(crate) async fn execute_batch(
 
 type Item = (usize, Result<ExecuteRequest, ApiError>);
 
-/// The items, and apart from them those that name a key an earlier one named.
+/// Splits off the items whose dedup key an earlier item has.
 fn parted(items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>) -> (Vec<Item>, Vec<Item>) {
     let mut named = HashSet::new();
     items.enumerate().partition(|(_, item)| {
@@ -104,7 +104,7 @@ async fn taken(
     }
 }
 
-/// How published clients know what kind of failure it was.
+/// Returns the error prefix by which published clients classify a failure.
 fn class(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "Resource not found",

@@ -1,4 +1,4 @@
-//! What a caller may ask for in lists and logs.
+//! Query parameters of execution lists and event logs.
 
 use noetl_api::Id;
 use noetl_model::Timestamp;
@@ -9,82 +9,84 @@ use utoipa::IntoParams;
 use crate::error::ApiError;
 use crate::reads::{EVENTS_MAX, Only, Stretch};
 
-/// Executions in a list when nothing else is said, and at most.
+/// Default and maximum page size of a list.
 const LIST: (u64, u64) = (50, 100);
-/// Events in a stretch of a log when nothing else is said.
+/// Default number of events in a range.
 pub(super) const EVENTS: u64 = 500;
 
-/// Which executions to list. A parameter without a value counts as left out.
+/// Filters of the list of executions. A parameter without a value counts as omitted.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Of this catalog entry.
+    /// Return executions of this catalog entry.
     #[param(value_type = Option<Id>)]
     catalog_id: Option<String>,
-    /// With this in their path, in any case.
+    /// Return executions whose path contains this text. Ignores case.
     #[param(value_type = Option<String>)]
     path: Option<String>,
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`. Ignores case.
     #[param(value_type = Option<String>)]
     status: Option<String>,
-    /// Started by this execution.
+    /// Return executions started by this execution.
     #[param(value_type = Option<Id>)]
     parent_execution_id: Option<String>,
-    /// Started at this time or later, as RFC 3339.
+    /// Return executions started at or after this RFC 3339 time.
     #[param(value_type = Option<String>, format = DateTime)]
     started_after: Option<String>,
-    /// Started before this time.
+    /// Return executions started before this RFC 3339 time.
     #[param(value_type = Option<String>, format = DateTime)]
     started_before: Option<String>,
-    /// With this in their path in any case, in their id, or in their error as it is written.
+    /// Return executions whose path (ignoring case), ID, or error (case-sensitive) contains this
+    /// text.
     #[param(value_type = Option<String>)]
     text: Option<String>,
-    /// At most so many.
+    /// Maximum executions to return, up to 100. Default: 50.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
-    /// After so many.
+    /// Number of executions to skip. Default: 0.
     #[param(value_type = Option<u64>)]
     offset: Option<String>,
 }
 
-/// Which part of a log to show.
+/// Range of the event log to return.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StretchQuery {
-    /// Events after this number in the log, oldest first.
+    /// Return events after this sequence number, oldest first.
     #[param(value_type = Option<u64>)]
     after_seq: Option<String>,
-    /// This page, from 1, newest events first.
+    /// Page to return, from 1, newest events first.
     #[param(value_type = Option<u64>)]
     page: Option<String>,
-    /// Events on a page.
+    /// Events per page, from 1 to 2,000. Default: 500, or 2,000 with `after_seq`.
     #[param(value_type = Option<u64>)]
     page_size: Option<String>,
-    /// Events after this one.
+    /// Return events after this event ID.
     #[param(value_type = Option<Id>)]
     since_event_id: Option<String>,
-    /// Events of this type, or of these, with commas between them.
+    /// Return events of these types, separated by commas.
     #[param(value_type = Option<String>)]
     event_type: Option<String>,
 }
 
-/// Which stretch of a log to show.
+/// Range of the event log to return.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Events after this number in the log.
+    /// Return events after this sequence number. Default: 0.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// At most so many.
+    /// Maximum events to return, up to 2,000. Default: 500.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
-    /// Whether to leave out what is large in `context`, `result` and `meta`: null stands for it.
+    /// Whether to replace large values in `context`, `result`, and `meta` with null. Default:
+    /// `false`.
     #[param(value_type = Option<bool>)]
     brief: Option<String>,
 }
 
 impl ListQuery {
-    /// Which executions are meant.
+    /// Parses the parameters into a filter.
     pub(super) fn filter(&self) -> Result<ExecutionFilter, ApiError> {
         let catalog = given(self.catalog_id.as_deref()).map(str::parse).transpose();
         let parent = given(self.parent_execution_id.as_deref()).map(str::parse).transpose();
@@ -106,7 +108,7 @@ impl ListQuery {
 }
 
 impl StretchQuery {
-    /// Which stretch is meant; `None` for the whole log.
+    /// Parses the parameters into a range. Returns `None` for the whole log.
     pub(super) fn stretch(&self) -> Result<Option<Stretch>, ApiError> {
         let size = count("page_size", self.page_size.as_deref())?;
         let page = count("page", self.page.as_deref())?;
@@ -124,7 +126,7 @@ impl StretchQuery {
         })
     }
 
-    /// Which events of it are meant.
+    /// Parses the event filter.
     pub(super) fn only(&self) -> Result<Only, ApiError> {
         let since = given(self.since_event_id.as_deref()).map(str::parse).transpose();
         let types = given(self.event_type.as_deref()).unwrap_or_default().split(',');
@@ -137,23 +139,23 @@ impl StretchQuery {
 }
 
 impl EventsQuery {
-    /// The place to begin after.
+    /// Parses the sequence number to start after.
     pub(crate) fn after(&self) -> Result<Option<u64>, ApiError> {
         count("after", self.after.as_deref())
     }
 
-    /// Whether what is large is left out.
+    /// Parses `brief`. Returns `true` if large values are to be omitted.
     pub(crate) fn brief(&self) -> Result<bool, ApiError> {
         flag("brief", self.brief.as_deref())
     }
 
-    /// How many at most.
+    /// Parses the maximum number of events.
     pub(crate) fn limit(&self) -> Result<Option<u64>, ApiError> {
         count("limit", self.limit.as_deref())
     }
 }
 
-/// The status of this name, in any case.
+/// Parses an execution status, ignoring case.
 pub(crate) fn status_named(text: &str) -> Result<ExecutionStatus, ApiError> {
     ExecutionStatus::from_text(&text.to_ascii_uppercase()).ok_or_else(|| {
         let message = "status must be RUNNING, COMPLETED, FAILED or CANCELLED";
@@ -161,7 +163,8 @@ pub(crate) fn status_named(text: &str) -> Result<ExecutionStatus, ApiError> {
     })
 }
 
-/// A time. Where a query was not encoded, the plus of an offset has become a space.
+/// Parses an RFC 3339 time. Accepts a space in place of the plus sign of an offset, which results
+/// from a query that was not percent-encoded.
 fn instant(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
     let Some(text) = given(text) else { return Ok(None) };
     let read = text.parse().or_else(|_| text.replace(' ', "+").parse());
@@ -170,7 +173,7 @@ fn instant(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError
     })
 }
 
-/// A number that cannot be negative. Anything else is the caller's mistake, named by parameter.
+/// Parses a non-negative whole number. The error names the parameter.
 pub(crate) fn count(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
     let number = given(text).map(str::parse).transpose();
     number.map_err(|_| {
@@ -179,7 +182,7 @@ pub(crate) fn count(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiEr
     })
 }
 
-/// A yes or no; no when it is left out.
+/// Parses a Boolean parameter. An omitted one is `false`.
 pub(crate) fn flag(name: &str, text: Option<&str>) -> Result<bool, ApiError> {
     match given(text) {
         None | Some("false" | "0") => Ok(false),

@@ -1,4 +1,4 @@
-//! Stopping executions, running them again, and going on from where they were.
+//! Cancellation, finalization, rerun, fork, and retry of executions.
 
 use std::time::Duration;
 
@@ -21,10 +21,11 @@ use crate::http::extract::{Ids, Json, OptionalJson, Path};
 use crate::http::traced::Traced;
 use crate::reads;
 
-/// Cancel an execution
+/// Cancels an execution
 ///
-/// Running steps are told to stop; their late results change nothing. What it started and waits for
-/// is stopped with it; with `cascade` everything below it is, and is named.
+/// Workers stop its running steps, and late completions have no effect. Child executions that it
+/// waits for are cancelled too. With `cascade`, all descendants are cancelled and listed in the
+/// response.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/cancel",
@@ -51,9 +52,9 @@ pub(crate) async fn cancel(
     }))
 }
 
-/// Stop an execution
+/// Stops an execution
 ///
-/// As a cancel that is content with one that is over already.
+/// Behaves like cancel, except that an execution that already ended is not an error.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/stop",
@@ -82,8 +83,9 @@ pub(crate) async fn stop(
     Ok(Json(CancelReply { execution_id, status, message, cancelled_executions: cancelled }))
 }
 
-/// Stops an execution and, if asked to, what is below it; answers what became of itself, and what was
-/// stopped. One that is over may have left something running below it.
+/// Cancels an execution and, with `cascade`, its descendants. Returns the outcome for the execution
+/// itself and the IDs of all cancelled executions. Cascades also from an execution that already
+/// ended, because descendants may still run.
 async fn cancelled(
     app: &App,
     caller: &Caller,
@@ -102,9 +104,9 @@ async fn cancelled(
     Ok((own, cancelled))
 }
 
-/// End an execution by hand
+/// Finalizes an execution
 ///
-/// For one that an operator knows will never end by itself. What still runs is stopped.
+/// For an execution that cannot end by itself. Steps that still run are stopped.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/finalize",
@@ -136,10 +138,10 @@ pub(crate) async fn finalize(
     }))
 }
 
-/// Run an execution again
+/// Reruns an execution
 ///
-/// The same version of the same playbook from its first step on, with the workload it had and
-/// `workload` laid over it.
+/// Starts the same version of the same playbook from its first step. `workload` is merged into the
+/// original workload.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/rerun",
@@ -169,13 +171,13 @@ pub(crate) async fn rerun(
     }))
 }
 
-/// Go on from a point in the past, as a new execution
+/// Forks an execution at a past event
 ///
-/// The new one begins with what was decided up to `at`, under ids of its own; what was under way
-/// there is handed out anew. When `at` is in the middle of a decision, it goes on from before that;
-/// the reply tells from where. The other is left as it is. With `version` it goes on with another
-/// version of the playbook, which must have a place for everything that is under way there; that is
-/// rendered anew.
+/// Starts a new execution from the decisions up to `at`, with new IDs. Commands in flight at that
+/// event are issued again. If `at` is in the middle of a decision, the fork starts before that
+/// decision; the response says from which event. The original execution doesn't change. With
+/// `version`, the fork continues with another version of the playbook. That version must be
+/// compatible with everything in flight, which is rendered again.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/fork",
@@ -199,11 +201,11 @@ pub(crate) async fn fork(
     )))
 }
 
-/// Try again what failed, as a new execution
+/// Retries a failed or cancelled execution
 ///
-/// It begins with what was decided before the failure, so that what was done is not done again. With
-/// `from` it goes back to that step instead. One that was cancelled goes on where it was. With
-/// `version` it does so with another version of the playbook, as a fork.
+/// Starts a new execution from the decisions before the failure, so that completed steps don't run
+/// again. With `from`, restarts at that step instead. A cancelled execution continues at the point
+/// of cancellation. With `version`, continues with another version of the playbook, as in a fork.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/retry",
@@ -249,9 +251,10 @@ fn forked(Forked { started, from }: Forked) -> ForkReply {
     }
 }
 
-/// Cancel executions that began long ago
+/// Cancels old executions
 ///
-/// Those that run and began more than so many minutes ago, at most 500 per call.
+/// Cancels running executions that started more than the given number of minutes ago, at most 500
+/// per request.
 #[utoipa::path(
     post,
     path = "/api/executions/cleanup",

@@ -1,8 +1,8 @@
-//! A list of executions as it changes, as server-sent events.
+//! Stream of changes to a list of executions, as server-sent events.
 //!
-//! A stream reads its list again when something was committed, and now and then by itself for what
-//! other processes committed; it sends what differs from what it sent before. However much happens,
-//! it reads no more than twice a second.
+//! A stream reads its list again after a commit of this process, and periodically for commits of
+//! other processes. It sends the difference from the previous list. It reads at most twice per
+//! second.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,17 +28,18 @@ use crate::http::extract::{Ids, Query};
 use crate::routes::following::{OpenStream, message};
 use crate::shape;
 
-/// How often a stream looks for what other processes committed.
+/// Interval of reads for commits of other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long it rests between two looks at least.
+/// Minimum time between two reads.
 const REST: Duration = Duration::from_millis(500);
-/// How often something is sent, so that nobody in between takes the connection for dead.
+/// Interval of keep-alive comments, so that proxies don't close the connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Follow a list of executions
+/// Follows a list of executions
 ///
-/// The list that the same parameters give at `/api/executions`, as it changes: first all of it, then
-/// what is new or stands differently, and what is in it no more. It never ends by itself.
+/// Streams the list that `/api/executions` returns for the same parameters: first the whole list,
+/// then executions that are new or changed, and the IDs of those no longer in the list. The server
+/// doesn't end the stream unless it stops, fails to read, or rejects the credential.
 #[utoipa::path(
     get,
     path = "/api/executions/stream",
@@ -69,14 +70,14 @@ pub(crate) async fn watch(
     Ok(Sse::new(messages).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
-/// One who follows a list.
+/// State of one stream.
 struct Reader {
     app: App,
     ids: IdForm,
     filter: ExecutionFilter,
-    /// What its reader knows.
+    /// Rows the client has received.
     sent: HashMap<ExecutionId, ExecutionRow>,
-    /// Whether nothing was sent yet: an empty list is news once.
+    /// Whether the first message, which may be an empty list, is still to be sent.
     is_first: bool,
     commits: watch::Receiver<()>,
     looked: Instant,
@@ -84,7 +85,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next message; none when the server stops or cannot read: whoever follows comes again.
+    /// Returns the next message, or `None` if the server stops, the read fails, or the credential
+    /// is rejected. The client then reconnects.
     async fn next(&mut self) -> Option<Message> {
         loop {
             if self.app.stopping.is_cancelled() || self.open.ended.is_cancelled() {
@@ -103,7 +105,7 @@ impl Reader {
         }
     }
 
-    /// What differs from what was sent.
+    /// Computes the difference from the previous list.
     fn change(&mut self, rows: Vec<ExecutionRow>) -> ListChange {
         let mut before = std::mem::take(&mut self.sent);
         let mut changed = Vec::new();
@@ -117,10 +119,10 @@ impl Reader {
         ListChange { changed, gone }
     }
 
-    /// Waits until there may be something new, and for a rest.
+    /// Waits until the list may have changed, at least [`REST`] after the last read.
     async fn wait(&mut self) {
         let moved = async {
-            // A sender that is gone goes with the control plane, and the server stops then.
+            // The sender is dropped only with the control plane, when the server stops.
             let _ = self.commits.changed().await;
             tokio::time::sleep_until(self.looked + REST).await;
         };

@@ -1,5 +1,5 @@
-//! Messages that are handed to this server. Whoever sends one shows it by the listener's own
-//! verification; no token of ours is asked for.
+//! Messages sent to this server. The listener's own verification authenticates the sender; no
+//! access token is needed.
 
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::header::CONTENT_LENGTH;
@@ -23,12 +23,13 @@ use crate::http::extract::{Json, Path, Raw};
 use crate::http::traced::Traced;
 use crate::oidc::OidcError;
 
-/// Hand a message to a listener
+/// Receives a message for a listener
 ///
-/// The body is taken as it comes. How the sender is known is said by the listener's subscription: a
-/// signature of the body, a token, or the identity of a push service. When this answers with 202,
-/// the execution is durable; a repeat within the window of repeats is answered with the first one's.
-/// A repeated signature is answered with 200 and the first one's.
+/// Accepts a body of any media type. The listener's subscription defines how the sender is
+/// verified: by a signature of the body, a token, or the identity of a push service. A response
+/// with status 202 means that the execution is durable. A duplicate within the dedup window gets
+/// the execution of the first message. A signature that was used before gets status 200 and the
+/// execution of the first message.
 #[utoipa::path(
     post,
     path = "/ingress/{listener}",
@@ -51,9 +52,9 @@ pub(crate) async fn receive(
     answer(app, &listener, request).await
 }
 
-/// Hand a message to a listener of a tenant
+/// Receives a message for a listener of a tenant
 ///
-/// As `POST /ingress/{listener}`, for tenants other than the default one.
+/// Behaves like `POST /ingress/{listener}`, for tenants other than the default one.
 #[utoipa::path(
     post,
     path = "/ingress/{tenant}/{listener}",
@@ -97,7 +98,7 @@ async fn answer(
         execution_id: Id::text(received.execution.get()),
         subscription_id: Id::text(received.subscription.get()),
     };
-    // A repeated signature starts nothing, and its sender need not try again.
+    // A repeated signature starts no execution, and the sender doesn't have to retry.
     let status = if received.is_replay { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(reply)))
 }
@@ -137,7 +138,7 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiEr
     received.map_err(not_received)
 }
 
-/// Finds out who sends, as far as headers tell. What is signed is compared once the body is there.
+/// Authenticates the sender by the headers. A signature is checked once the body is received.
 async fn known(
     app: &App,
     listener: &Listener,
@@ -150,13 +151,13 @@ async fn known(
         VerifyKind::PubsubOidc => {
             let token = verify::shown_token(headers)?;
             let provider = app.issuers.of(&verify.issuer).map_err(|failure| {
-                error!(%failure, "no client for an identity provider can be made");
+                error!(%failure, "failed to create identity provider client");
                 ApiError::internal("no identity provider can be asked")
             })?;
             let claims = provider.claims(token).await.map_err(|failure| match failure {
                 OidcError::Refused(why) => verify::unknown("token_wrong", why),
                 OidcError::Unavailable(why) => {
-                    warn!(why, "the identity provider of a listener does not answer");
+                    warn!(why, "identity provider of listener unavailable");
                     let message = "the identity provider does not answer";
                     ApiError::unavailable("identity_provider_unavailable", message)
                 }
@@ -166,7 +167,7 @@ async fn known(
     }
 }
 
-/// Whether a token that is good is for this listener, and of its sender.
+/// Checks that a valid token was issued for this listener and to its sender.
 fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
     let refused = |code, message: &str| {
         let message = format!("the token is not taken: {message}");
@@ -181,7 +182,7 @@ fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
     if !is_for_us {
         return refused("audience_wrong", "it is for another audience");
     }
-    // An address counts only once the provider has made sure of it.
+    // An email address counts only if the provider has verified it.
     let sender = match claims.get("email") {
         Some(email) if claims["email_verified"] == Value::Bool(true) => email.as_str(),
         Some(_) => return refused("service_account_wrong", "its address is not verified"),
@@ -198,13 +199,13 @@ fn too_large(most: u64) -> ApiError {
     ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-/// Why a listener is not served. What is wrong with its document is not the sender's to know.
+/// Converts the error of an unusable listener. Errors of its document are not shown to the sender.
 fn not_served(name: &str, failure: ListenerError) -> ApiError {
     match failure {
         unknown @ ListenerError::Unknown(_) => unknown.into(),
         ListenerError::Store(failure) => failure.into(),
         other => {
-            warn!(listener = name, why = %other, "a listener cannot be served");
+            warn!(listener = name, why = %other, "listener cannot receive messages");
             let message = format!("listener '{name}' cannot take messages as it is set up");
             ApiError::unavailable("listener_unusable", message)
         }
@@ -231,13 +232,13 @@ fn not_received(failure: ReceiveError) -> ApiError {
             cause: StartError::Submit(SubmitError::Refused(refusal @ Refusal::Workload(_))),
             ..
         } => refusal.into(),
-        // The message is right and its playbook is not there or has errors: whoever looks after the
-        // listener can mend that, and the message comes again until then.
+        // The message is valid, but its playbook is missing or has errors. An operator can fix
+        // that, and the sender retries the message until then.
         ReceiveError::Start {
             playbook,
             cause: cause @ (StartError::NotFound(_) | StartError::Playbook(_) | StartError::Unnamed),
         } => {
-            warn!(playbook, why = %cause, "a message starts nothing");
+            warn!(playbook, why = %cause, "message rejected, its playbook cannot start");
             ApiError::unavailable("playbook_unusable", message)
         }
         ReceiveError::Start { cause, .. } => cause.into(),

@@ -1,7 +1,7 @@
-//! Whether a message comes from its sender: by a signature of its body, or by a token.
+//! Verification of a message's sender, by a signature of the body or by a token.
 //!
-//! What can be told from the headers is told before anything of the body is read. Signatures and
-//! tokens are compared in a time that depends on nothing but their length.
+//! Checks that need only the headers run before the body is read. Signatures and tokens are
+//! compared in a time that depends only on their length.
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
@@ -18,21 +18,21 @@ use subtle::ConstantTimeEq as _;
 
 use crate::error::ApiError;
 
-/// Bytes of a signature.
+/// Size of a signature in bytes.
 const LENGTH: usize = 32;
 
-/// Digits a time may have: seconds until far beyond what a clock shows.
+/// Maximum digits of a timestamp in seconds, far beyond any clock.
 const TIME_DIGITS_MAX: usize = 12;
 
-/// A signature that has the right form and, where that is asked for, a time that counts.
+/// A well-formed signature. Its timestamp, if one is required, lies within the tolerance.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     mac: [u8; LENGTH],
-    /// The time as it was sent, which is what was signed.
+    /// Timestamp as sent, because the sender signed this text.
     time: Option<String>,
 }
 
-/// Reads the signature of a message.
+/// Reads the signature from the headers and checks its timestamp.
 pub(crate) fn signature(
     verify: &ListenerVerify,
     headers: &HeaderMap,
@@ -56,7 +56,7 @@ fn malformed(name: &str) -> ApiError {
     unknown("signature_malformed", message)
 }
 
-/// When a message was signed, if that is close enough to now.
+/// Returns the signing time as sent, if it lies within the tolerance.
 fn time(signed_at: &SignedAt, headers: &HeaderMap, now: Timestamp) -> Result<String, ApiError> {
     let name = &signed_at.header;
     let form = || {
@@ -79,7 +79,7 @@ fn time(signed_at: &SignedAt, headers: &HeaderMap, now: Timestamp) -> Result<Str
     Ok(shown.to_owned())
 }
 
-/// Compares a signature with that of the body, and answers with it in short.
+/// Checks the signature of a body. Returns it in hex.
 pub(crate) fn signed(
     verify: &ListenerVerify,
     signature: &Signature,
@@ -107,7 +107,7 @@ pub(crate) fn signed(
     Ok(computed.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is signed, cut at its marks.
+/// Splits the template of the signed text at its markers.
 fn parts(form: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = form;
@@ -123,11 +123,11 @@ fn parts(form: &str) -> Vec<&str> {
     parts
 }
 
-/// Compares the token a sender shows with the secret.
+/// Checks that the sender's token equals the secret.
 pub(crate) fn bearer(verify: &ListenerVerify, headers: &HeaderMap) -> Result<(), ApiError> {
     let shown = shown_token(headers)?;
     let secret = verify.secret.as_deref().unwrap_or_default();
-    // Only the length can be told from how long this takes.
+    // Constant-time comparison: the duration reveals only the length.
     let is_same = bool::from(secret.as_bytes().ct_eq(shown.as_bytes()));
     if secret.is_empty() || !is_same {
         return Err(unknown("token_wrong", "the token is not that of the listener"));
@@ -135,7 +135,7 @@ pub(crate) fn bearer(verify: &ListenerVerify, headers: &HeaderMap) -> Result<(),
     Ok(())
 }
 
-/// The token in `Authorization`.
+/// Returns the token in `Authorization`.
 pub(crate) fn shown_token(headers: &HeaderMap) -> Result<&str, ApiError> {
     let form = || {
         let message = "the Authorization header must be of the form 'Bearer <token>'";
@@ -155,10 +155,10 @@ pub(crate) fn shown_token(headers: &HeaderMap) -> Result<&str, ApiError> {
     Ok(token)
 }
 
-/// Why there is no header to go by.
+/// Reason that a header cannot be used.
 enum Missing {
     Absent,
-    /// It is there twice, or is no text: whoever passes it on may read it otherwise.
+    /// The header occurs twice or is not text, so a proxy may interpret it differently.
     Unclear,
 }
 
@@ -169,7 +169,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Missing> {
     if all.next().is_some() { Err(Missing::Unclear) } else { Ok(text) }
 }
 
-/// The bytes of a signature, in hex or base64, with or without what may stand before it.
+/// Decodes a signature from hex or base64, with or without its prefix.
 fn decoded(shown: &str, prefix: Option<&str>) -> Option<[u8; LENGTH]> {
     let bare = prefix.and_then(|prefix| shown.strip_prefix(prefix));
     let bare = bare.or_else(|| shown.strip_prefix(SIGNATURE_PREFIX)).unwrap_or(shown);

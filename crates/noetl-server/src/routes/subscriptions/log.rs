@@ -1,4 +1,4 @@
-//! The log of a subscription: its moves, and what runtimes say of it.
+//! Event log of a subscription: state changes and reports of its runtimes.
 
 use noetl_api::Id;
 use noetl_api::subscriptions::SubscriptionEvents;
@@ -13,12 +13,12 @@ use crate::reads::EVENTS_MAX;
 use crate::routes::executions::query::EventsQuery;
 use crate::shape;
 
-/// Events in a reply when nothing else is said.
+/// Default number of events in a response.
 const EVENTS: u64 = 500;
 
-/// Read a stretch of a subscription's log
+/// Reads a range of a subscription's event log
 ///
-/// The events after `after`, oldest first. Asking again with `next_after` goes on from there.
+/// Returns the events after `after`, oldest first. To read the next range, pass `next_after`.
 #[utoipa::path(
     get,
     path = "/api/subscriptions/{id}/events",
@@ -38,7 +38,7 @@ pub(crate) async fn events(
     let id = SubscriptionId::new(id);
     let subscriptions = &app.control.subscriptions;
     let row = subscriptions.get(&app.tenant, id).await?;
-    // One more than is shown says whether there is more.
+    // Reads one event more than requested, to know whether more follow.
     let mut events = subscriptions.events(id, Seq(after), limit + 1).await?;
     let has_more = events.len() > limit;
     events.truncate(limit);
@@ -51,7 +51,7 @@ pub(crate) async fn events(
     }))
 }
 
-/// What its events have in the place of an execution's row.
+/// Builds the execution row that the conversion of events needs.
 fn as_execution(row: &SubscriptionRow) -> ExecutionRow {
     ExecutionRow {
         id: row.id.log(),

@@ -1,4 +1,4 @@
-//! Acting on a subscription from elsewhere: who does, and what could not be dispatched.
+//! Requests of remote subscription runtimes: lease, release, and dead letters.
 
 use std::time::Duration;
 
@@ -17,16 +17,18 @@ use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
-/// The longest name of a runtime.
+/// Maximum length of a runtime's name, in bytes.
 const HOLDER_MAX: usize = 200;
 
-/// The longest lease: whoever falls silent is waited for as long.
+/// Maximum lease duration in seconds. After a runtime dies, another one can take over only once the
+/// lease expires.
 const TTL_SECS_MAX: u64 = 300;
 
-/// Act on a subscription
+/// Acquires or renews the lease on a subscription
 ///
-/// One runtime does at a time, until its lease ends or is given back; it comes again before that. A
-/// runtime that hears `held: false` waits for its turn, and is known to.
+/// One runtime at a time runs a subscription, until its lease expires or it releases it. The
+/// runtime must renew the lease before it expires. A runtime that gets `held: false` is recorded as
+/// waiting for the lease.
 #[utoipa::path(
     post,
     path = "/api/subscriptions/{id}/lease",
@@ -60,9 +62,9 @@ pub(crate) async fn lease(
     Ok(Json(LeaseReply { held, awaited, status: status(row) }))
 }
 
-/// Stop acting on a subscription
+/// Releases the lease on a subscription
 ///
-/// Or waiting to. Its state is not changed by that.
+/// Also ends waiting for the lease. Doesn't change the state of the subscription.
 #[utoipa::path(
     post,
     path = "/api/subscriptions/{id}/release",
@@ -85,9 +87,10 @@ pub(crate) async fn release(
     Ok(Json(status(row)))
 }
 
-/// Keep a message that cannot be dispatched
+/// Dead-letters a message
 ///
-/// Its body becomes an object, and the log of the subscription says where it is and why.
+/// Stores the body as an object, and records its key and the reason in the subscription's event
+/// log.
 #[utoipa::path(
     post,
     path = "/api/subscriptions/{id}/dead-letters",

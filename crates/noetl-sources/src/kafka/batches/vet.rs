@@ -1,18 +1,19 @@
-//! What records say of themselves, looked at before anybody goes by it: the decoder takes room for as
-//! many headers as a record claims to have, and adds up offsets and times as they come.
+//! Validates records before they are decoded: the decoder allocates as many headers as a record
+//! claims to have, and adds offsets and timestamps unchecked.
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::Header;
 
-/// The fewest bytes that a header of a record takes: the lengths of its name and of its value.
+/// Minimum size of a record header in bytes: the lengths of its name and value.
 const HEADER_MIN: usize = 2;
 
-/// The most bytes of a number of 32 bits and of one of 64: seven bits each.
+/// Maximum sizes of a 32-bit and a 64-bit varint in bytes, with seven bits per byte.
 const SHORT: usize = 5;
 const LONG: usize = 10;
 
-/// Refuses records that lie outside their batch, or claim more than they hold.
+/// Rejects records outside the offset range of their batch and records that claim more data than
+/// they contain.
 pub(super) fn vet(batch: &Header, records: &[u8]) -> Result<()> {
     let mut rest = records;
     for _ in 0..batch.count {
@@ -24,7 +25,7 @@ pub(super) fn vet(batch: &Header, records: &[u8]) -> Result<()> {
         ensure!(batch.time.checked_add(later).is_some(), "a record is of no time");
         let place = short(&mut record)?;
         ensure!((0..=batch.last).contains(&place), "a record lies outside its batch");
-        // Key and value; where there is none, its length is below zero.
+        // Key and value. A negative length means null.
         for _ in 0..2 {
             let length = usize::try_from(short(&mut record)?.max(0))?;
             record = record.get(length..).context("a record is cut off")?;
@@ -39,7 +40,7 @@ fn short(rest: &mut &[u8]) -> Result<i32> {
     Ok(i32::try_from(number(rest, SHORT)?)?)
 }
 
-/// A number of up to so many bytes, the sign in its lowest bit.
+/// Reads a zigzag-encoded varint of at most `most` bytes.
 fn number(rest: &mut &[u8], most: usize) -> Result<i64> {
     let mut all: u64 = 0;
     for at in 0..most {

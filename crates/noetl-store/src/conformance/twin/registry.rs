@@ -1,7 +1,7 @@
-//! Random runtimes, subscriptions and schedules for two stores.
+//! Applies random calls on runtimes, subscriptions, and schedules to two stores.
 //!
-//! Times a store sets itself are left out of what is compared; times a caller gives are far in the
-//! past or the future.
+//! The comparison omits times that a store sets itself; times given by a caller are far in the past
+//! or the future.
 
 use std::time::Duration;
 
@@ -21,14 +21,15 @@ use crate::{
 
 const KINDS: [RuntimeKind; 2] = [RuntimeKind::Broker, RuntimeKind::WorkerPool];
 const NAMES: [&str; 3] = ["a", "A", "ab"];
-/// Subscriptions and executions have ids of one family, so that no two logs have one.
+/// First subscription ID. Subscriptions and executions share one ID space, so that no two logs
+/// share an ID.
 const FIRST_SUBSCRIPTION: i64 = 1_000_000;
-/// Few enough that ids meet again.
+/// Number of schedule IDs: few enough that calls reuse them.
 const SCHEDULES: usize = 8;
-/// Two that are past and one that is not.
+/// Run times: two in the past and one in the future.
 const TIMES: [Timestamp; 3] = [Timestamp::from_micros(100), Timestamp::from_micros(200), FUTURE];
 
-/// What the operations so far have left to use again.
+/// Results of earlier calls, for reuse by later ones.
 #[derive(Default)]
 pub(super) struct Registry {
     runtimes: i64,
@@ -37,7 +38,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// One operation on both stores.
+    /// Applies one operation to both stores.
     pub(super) async fn step(
         &mut self,
         random: &mut Random,
@@ -166,7 +167,7 @@ impl Registry {
     ) {
         let number = number(random, SCHEDULES);
         let id = ScheduleId::new(number);
-        // An id is one tenant's, except now and then.
+        // Occasionally use an ID of another tenant.
         let own = TENANTS[usize::try_from(number).expect("a small number") % TENANTS.len()];
         let tenant = Tenant::new(if random.below(6) == 0 { random.pick(&TENANTS) } else { own });
         let (due, next) = (random.pick(&TIMES), random.pick(&TIMES));
@@ -199,7 +200,7 @@ impl Registry {
         }
     }
 
-    /// Every read of both stores.
+    /// Compares every read of both stores.
     pub(super) async fn compare_reads(&self, place: &str, left: &dyn Store, right: &dyn Store) {
         for tenant in TENANTS.map(Tenant::new) {
             for filter in filters() {
@@ -207,7 +208,7 @@ impl Registry {
                 let other = right.runtimes(&tenant, &filter).await.expect(place);
                 assert_eq!(said(one), said(other), "{place}, {tenant}, {filter:?}");
             }
-            // A store may have had some before.
+            // A store may contain subscriptions from before.
             let last = FIRST_SUBSCRIPTION + i64::try_from(self.subscriptions).expect("few");
             let is_ours = |row: &SubscriptionRow| row.id.get() <= last;
             let mut one = left.subscriptions(&tenant).await.expect(place);

@@ -1,7 +1,7 @@
-//! Random leases, cursors, snapshots, due rows and claims of the outbox for two stores.
+//! Applies random calls on leases, cursors, snapshots, timers, and the outbox to two stores.
 //!
-//! Times are far in the past or the future, so that two clocks that differ by a call's length say
-//! the same.
+//! Times are far in the past or the future, so that clocks that differ by the duration of a call
+//! give the same result.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::{Append, Lease, NewDue, OutboxRow, Snapshot, Store};
 const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
 const HOLDERS: [&str; 2] = ["a", "b"];
 
-/// What the operations so far have left to use again.
+/// Results of earlier calls, for reuse by later ones.
 #[derive(Default)]
 pub(super) struct Traffic {
-    /// Leases as each store gave them: their ends differ, their epochs must not.
+    /// Leases as each store returned them: expiration times differ, epochs must not.
     leases: Vec<(Lease, Lease)>,
-    /// How many due rows were sent.
+    /// Number of timers sent.
     sent: usize,
 }
 
 impl Traffic {
-    /// One operation on both stores.
+    /// Applies one operation to both stores.
     pub(super) async fn step(
         &mut self,
         random: &mut Random,
@@ -43,7 +43,7 @@ impl Traffic {
         }
     }
 
-    /// Adds rows to some appends, and answers some that were sent before.
+    /// Adds timers to some appends, and marks some that were sent before as delivered.
     pub(super) fn send(&mut self, random: &mut Random, batch: &mut [Append]) {
         for append in batch {
             for _ in 0..random.below(3) {
@@ -58,7 +58,7 @@ impl Traffic {
         }
     }
 
-    /// The id of a row that was sent, or not yet.
+    /// Returns the ID of a timer, sent or not.
     fn any_due(&self, random: &mut Random) -> DueId {
         DueId::new(i64::try_from(random.below(self.sent + 2)).expect("few rows"))
     }
@@ -77,7 +77,8 @@ impl Traffic {
                 assert_eq!(one, right.put_off(id, until).await.expect(place), "{place}");
             }
             _ => {
-                // All that is ready, so that it does not matter when a lease of no length was over.
+                // Claim all ready timers, so that the exact expiration of an empty lease does not
+                // matter.
                 let lease = random.pick(&[Duration::ZERO, LONG]);
                 let mut one = left.take_due(1000, lease).await.expect(place);
                 let mut other = right.take_due(1000, lease).await.expect(place);
@@ -145,7 +146,7 @@ impl Traffic {
     }
 }
 
-/// A lease without its end.
+/// Returns a lease without its expiration time.
 fn named(lease: &Lease) -> (String, String, i64) {
     (lease.name.clone(), lease.holder.clone(), lease.epoch)
 }
@@ -175,7 +176,8 @@ async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn 
     let age = random.pick(&[LONG, LONG, Duration::ZERO]);
     let one = left.purge_published(age).await.expect(place);
     assert_eq!(one, right.purge_published(age).await.expect(place), "{place}");
-    // All there is: in which order two executions of one batch go out is each store's own.
+    // Claim all rows: the order in which two executions of one batch are published depends on the
+    // store.
     let mut one = left.claim(1_000_000).await.expect(place);
     let mut other = right.claim(1_000_000).await.expect(place);
     one.sort_by_key(|row| row.execution);
@@ -183,7 +185,7 @@ async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn 
     assert_eq!(one.len(), other.len(), "{place}");
     for (one, other) in one.iter().zip(&other) {
         assert_same_row(place, one, other);
-        // Ids are each store's own.
+        // Row IDs depend on the store.
         let delay = random.pick(&[Duration::ZERO, LONG]);
         let (one, other) = match random.below(3) {
             0 => {
@@ -202,7 +204,7 @@ async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn 
 }
 
 fn assert_same_row(place: &str, one: &OutboxRow, other: &OutboxRow) {
-    // A store may keep JSON in its own form.
+    // A store may normalize JSON.
     let decoded = |row: &OutboxRow| -> (OutboxRow, Value) {
         let payload = serde_json::from_str(&row.payload).expect("JSON");
         (OutboxRow { id: 0, payload: String::new(), ..row.clone() }, payload)
@@ -210,9 +212,9 @@ fn assert_same_row(place: &str, one: &OutboxRow, other: &OutboxRow) {
     assert_eq!(decoded(one), decoded(other), "{place}");
 }
 
-/// Every read of both stores.
+/// Compares every read of both stores.
 pub(super) async fn compare_reads(place: &str, left: &dyn Store, right: &dyn Store) {
-    // The end of a lease is a matter of each store's clock; whether it is past is not.
+    // The expiration of a lease depends on each store's clock; whether it is in the past does not.
     let one = left.next_due().await.expect(place).map(|next| next < FUTURE);
     let other = right.next_due().await.expect(place).map(|next| next < FUTURE);
     assert_eq!(one, other, "{place}");
