@@ -109,7 +109,7 @@ pub(crate) async fn run(
                 };
                 let started = control.executions.start(&tenant, request).await;
                 let id = started.map_err(|error| error.to_string())?.execution;
-                let ended = control.executions.finished(&tenant, id).await;
+                let ended = control.executions.wait_until_finished(&tenant, id).await;
                 ended.map_err(|error| error.to_string())?;
                 ids.push(id);
             }

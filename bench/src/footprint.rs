@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use noetl_control::StartRequest;
 use noetl_model::{Failure, Tenant, Value};
-use noetl_tools::{Call, Noop, Registry, Tool};
+use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 use tokio::sync::Notify;
 
 use crate::chain::as_f64;
@@ -68,7 +68,7 @@ impl Tool for Held {
         "noop"
     }
 
-    async fn run(&self, _: Call) -> Result<Value, Failure> {
+    async fn run(&self, _: ToolCall) -> Result<Value, Failure> {
         self.0.notified().await;
         Ok(Value::Null)
     }
@@ -76,9 +76,10 @@ impl Tool for Held {
 
 /// Memory of executions that wait for a worker, and of such that run.
 pub(crate) async fn executions(medium: &Medium) -> Outcome<String> {
-    let idle = grown(medium, 0, Registry::default().with(Noop)).await?;
+    let idle = grown(medium, 0, ToolRegistry::default().with(Noop)).await?;
     let running =
-        grown(medium, EXECUTIONS, Registry::default().with(Held(Arc::new(Notify::new())))).await?;
+        grown(medium, EXECUTIONS, ToolRegistry::default().with(Held(Arc::new(Notify::new()))))
+            .await?;
     let fields = [
         ("executions", as_f64(EXECUTIONS)),
         ("idle_kib_each", idle * 1024.0 / as_f64(EXECUTIONS)),
@@ -88,7 +89,7 @@ pub(crate) async fn executions(medium: &Medium) -> Outcome<String> {
 }
 
 /// Mebibytes by which this process grows when so many executions have begun.
-async fn grown(medium: &Medium, slots: usize, tools: Registry) -> Outcome<f64> {
+async fn grown(medium: &Medium, slots: usize, tools: ToolRegistry) -> Outcome<f64> {
     let stage = Stage::with(Place::open(medium).await?, slots, tools).await?;
     let tenant = Tenant::default();
     let text = crate::chain::chain_text(2);

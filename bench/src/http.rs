@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use noetl_api::Client;
 use noetl_api::catalog::RegisterRequest;
-use noetl_api::events::{EventRequest, Said};
+use noetl_api::events::{EventReportBody, EventRequest};
 use noetl_api::execute::ExecuteRequest;
-use noetl_control::{Control, Options};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{CommandId, ExecutionId, Map};
 use noetl_server::App;
 use noetl_store::SystemClock;
@@ -43,7 +43,7 @@ workflow:
 /// A server that listens, and a client of it.
 struct Served {
     client: Client,
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
 }
@@ -51,7 +51,8 @@ struct Served {
 impl Served {
     async fn start(place: &Place) -> Outcome<Self> {
         let options = Options { slots: 0, ..Options::default() };
-        let control = Control::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
+        let control =
+            ControlPlane::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -163,7 +164,7 @@ async fn events(
         let (client, execution) = (client.clone(), executions[number % executions.len()]);
         async move {
             let payload = json!({"rows": number, "place": "somewhere", "note": "seen by a worker"});
-            let said = Said::new("start", "bench.noted", payload);
+            let said = EventReportBody::new("start", "bench.noted", payload);
             let request = EventRequest { execution_id: execution.into(), said };
             client.report(&request).await.map(|_| ())
         }

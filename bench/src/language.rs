@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use noetl_control::{Control, StartRequest};
+use noetl_control::{ControlPlane, StartRequest};
 use noetl_model::{CatalogId, Map, Tenant, Value};
 use noetl_store::ExecutionStatus;
 use serde_json::json;
@@ -171,7 +171,10 @@ fn items(count: usize) -> Map {
     Map::from_iter([("items".to_owned(), Value::Array(items))])
 }
 
-async fn register(control: &Control, text: &str) -> Result<CatalogId, Box<dyn std::error::Error>> {
+async fn register(
+    control: &ControlPlane,
+    text: &str,
+) -> Result<CatalogId, Box<dyn std::error::Error>> {
     let tenant = Tenant::default();
     let (entry, _) = control.catalog.register(&tenant, text.to_owned(), "playbook", false).await?;
     Ok(entry.id)
@@ -179,7 +182,7 @@ async fn register(control: &Control, text: &str) -> Result<CatalogId, Box<dyn st
 
 /// Runs a playbook some times, one after the other; answers the seconds and processor seconds.
 async fn timed(
-    control: &Control,
+    control: &ControlPlane,
     playbook: CatalogId,
     payload: &Map,
     times: usize,
@@ -190,7 +193,11 @@ async fn timed(
         let payload = payload.clone();
         let request = StartRequest { catalog: Some(playbook), payload, ..StartRequest::default() };
         let id = control.executions.start(&tenant, request).await?.execution;
-        let row = control.executions.finished(&tenant, id).await?.ok_or("the execution is gone")?;
+        let row = control
+            .executions
+            .wait_until_finished(&tenant, id)
+            .await?
+            .ok_or("the execution is gone")?;
         if row.status != ExecutionStatus::Completed {
             return Err(format!("it ended {:?}: {:?}", row.status, row.error).into());
         }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::events::EventView;
 use noetl_api::{Client, calls};
-use noetl_control::{Control, EncryptionKey, Options, StartRequest};
-use noetl_fence::Fence;
+use noetl_control::{ControlPlane, EncryptionKey, Options, StartRequest};
+use noetl_fence::EgressPolicy;
 use noetl_model::{SubscriptionId, Tenant, Value};
 use noetl_server::App;
-use noetl_sources::{Local, Runtime, Sources};
+use noetl_sources::{LocalControlPlane, SourceRegistry, SubscriptionRuntime};
 use noetl_store::SystemClock;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -55,7 +55,7 @@ fn body(number: usize) -> String {
 
 /// A server that listens, on a control plane without a worker: accepting is what is measured.
 struct Served {
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     base: String,
     client: Client,
     place: Place,
@@ -71,7 +71,8 @@ impl Served {
             encryption_key: Some(EncryptionKey::generate()),
             ..Options::default()
         };
-        let control = Control::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
+        let control =
+            ControlPlane::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}", listener.local_addr()?);
@@ -226,11 +227,11 @@ async fn pulled(served: &Served, server: &servers::Server, count: usize) -> Outc
     }
     let id = served.subscribe(&server.keys()).await?;
     let tenant = Tenant::default();
-    let plane = Arc::new(Local::new(served.control.clone(), tenant));
+    let plane = Arc::new(LocalControlPlane::new(served.control.clone(), tenant));
     let started = Instant::now();
-    let runtime = Runtime::all(
+    let runtime = SubscriptionRuntime::all(
         plane,
-        Sources::standard(Fence::default()),
+        SourceRegistry::standard(EgressPolicy::default()),
         noetl_sources::Options::new("bench"),
     );
     let started = if server.is_live() {

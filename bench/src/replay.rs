@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use noetl_control::{ORGANIZATION, ReplayRequest};
-use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{Store, Until};
+use noetl_store::{ReadBound, Store};
 
 use crate::report::line;
 use crate::stage::{Medium, Stage};
@@ -30,7 +30,7 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
         execution,
         tenant: Tenant::default(),
         organization: ORGANIZATION.to_owned(),
-        until: Until::End,
+        until: ReadBound::End,
         projection: Projection::All,
         limit: None,
         resolve_payloads: false,
@@ -72,7 +72,7 @@ async fn raw_rows_per_second(
     let started = Instant::now();
     let (mut last, mut rows) = (None, 0);
     loop {
-        let page = store.read_rows(execution, last, Until::End, PAGE).await?;
+        let page = store.read_rows(execution, last, ReadBound::End, PAGE).await?;
         rows += page.len();
         match page.last() {
             Some(row) if page.len() == PAGE => last = Some(row.event_id),
@@ -91,7 +91,7 @@ async fn decoded_per_second(
     execution: ExecutionId,
     expected: usize,
 ) -> Outcome<f64> {
-    let mut state = ReplayState::new(Scope {
+    let mut state = ReplayState::new(ReplayScope {
         tenant_id: Tenant::DEFAULT.to_owned(),
         organization_id: ORGANIZATION.to_owned(),
         execution_id: execution.get(),
@@ -99,8 +99,8 @@ async fn decoded_per_second(
     });
     let (mut last, mut took) = (None, Duration::ZERO);
     loop {
-        let page = store.read_rows(execution, last, Until::End, PAGE).await?;
-        let events: Vec<ReplayEvent> = page.iter().map(ReplayEvent::of).collect();
+        let page = store.read_rows(execution, last, ReadBound::End, PAGE).await?;
+        let events: Vec<ReplayEvent> = page.iter().map(ReplayEvent::from_row).collect();
         let started = Instant::now();
         events.iter().for_each(|event| state.apply(event));
         took += started.elapsed();

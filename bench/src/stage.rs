@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use noetl_bus::EventStream;
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{Control, Options, Publishing, PublishingOptions};
+use noetl_control::{ControlPlane, Options, PublisherHandle, PublisherOptions};
 use noetl_model::Clock;
 use noetl_store::{MemoryStore, Store, SystemClock};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
-use noetl_tools::{Noop, Registry};
+use noetl_tools::{Noop, ToolRegistry};
 use noetl_worker::Worker;
 use tempfile::TempDir;
 
@@ -128,10 +128,10 @@ impl Place {
 
 /// A control plane with a worker.
 pub(crate) struct Stage {
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ControlPlane>,
     pub(crate) place: Place,
     worker: tokio::task::JoinHandle<()>,
-    publishing: Option<Publishing>,
+    publishing: Option<PublisherHandle>,
 }
 
 impl Stage {
@@ -143,17 +143,18 @@ impl Stage {
     }
 
     pub(crate) async fn on(place: Place, slots: usize) -> Result<Self, Box<dyn std::error::Error>> {
-        Self::with(place, slots, Registry::default().with(Noop)).await
+        Self::with(place, slots, ToolRegistry::default().with(Noop)).await
     }
 
     /// With these tools.
     pub(crate) async fn with(
         place: Place,
         slots: usize,
-        tools: Registry,
+        tools: ToolRegistry,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let options = Options { slots, ..Options::default() };
-        let control = Control::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
+        let control =
+            ControlPlane::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
@@ -189,12 +190,12 @@ impl Stage {
 async fn publish(
     nats: &str,
     store: &Arc<dyn Store>,
-    control: &Control,
-) -> Result<Publishing, Box<dyn std::error::Error>> {
+    control: &ControlPlane,
+) -> Result<PublisherHandle, Box<dyn std::error::Error>> {
     let bus: Arc<dyn EventStream> = Arc::new(NatsStream::open(Address::parse(nats)?));
     tokio::time::timeout(Duration::from_secs(10), bus.connected()).await?;
     let databases = vec![("database".to_owned(), store.clone())];
     let (clock, commits): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), control.watch.commits());
-    let options = PublishingOptions::default();
-    Ok(Publishing::tail(&options, databases, &bus, &commits, &clock, &control.metrics))
+    let options = PublisherOptions::default();
+    Ok(PublisherHandle::tail(&options, databases, &bus, &commits, &clock, &control.metrics))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use noetl_api::Client;
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::execute::ExecuteRequest;
-use noetl_bus::{EventStream, Message, StreamSettings};
+use noetl_bus::{EventStream, StreamMessage, StreamSettings};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_model::{ExecutionId, Fact, Map, Seq};
 use noetl_store::Store;
@@ -200,7 +200,7 @@ async fn published(url: &str) -> Outcome<f64> {
     .await?;
     let started = Instant::now();
     for from in (0..MESSAGES).step_by(MESSAGES_AT_A_TIME) {
-        let message = |number: usize| Message {
+        let message = |number: usize| StreamMessage {
             subject: "raw.x".to_owned(),
             id: number.to_string(),
             payload: vec![b'x'; MESSAGE_BYTES],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use noetl_control::{Report, StartRequest};
+use noetl_control::{EventReport, StartRequest};
 use noetl_model::{Map, Tenant, Value};
 use noetl_store::{ExecutionFilter, Store};
 
@@ -90,11 +90,11 @@ pub(crate) async fn open(medium: &Medium, events: usize) -> Outcome<String> {
     payload.insert("steps".into(), Value::from(events / 7));
     let request = StartRequest { catalog: Some(entry.id), payload, ..StartRequest::default() };
     let execution = stage.control.executions.start(&tenant, request).await?.execution;
-    stage.control.executions.finished(&tenant, execution).await?;
+    stage.control.executions.wait_until_finished(&tenant, execution).await?;
     let place = stage.close().await.reopen(medium).await?;
     let row = place.store.execution(&tenant, execution).await?.ok_or("the execution")?;
     let stage = Stage::on(place, 1).await?;
-    let report = Report {
+    let report = EventReport {
         execution,
         event: None,
         event_type: "progress".into(),
@@ -106,7 +106,7 @@ pub(crate) async fn open(medium: &Medium, events: usize) -> Outcome<String> {
         columns: None,
     };
     let started = Instant::now();
-    stage.control.reports.take(&tenant, report).await?;
+    stage.control.reports.record(&tenant, report).await?;
     let took = started.elapsed().as_secs_f64() * 1e3;
     drop(stage.close().await.close().await);
     let fields = [("events", row.version.0 as f64), ("open_ms", took)];
@@ -149,7 +149,7 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
                 let request = StartRequest { catalog, ..StartRequest::default() };
                 let started = control.executions.start(&tenant, request).await;
                 let id = started.map_err(|error| error.to_string())?.execution;
-                let ended = control.executions.finished(&tenant, id).await;
+                let ended = control.executions.wait_until_finished(&tenant, id).await;
                 ended.map_err(|error| error.to_string())?;
             }
             Ok::<_, String>(())

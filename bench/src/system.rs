@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::Import;
 use serde_json::json;
@@ -99,7 +99,7 @@ pub(crate) async fn project(medium: &Medium, rows: usize, raw: Option<f64>) -> O
             number += 1;
             (place, import(number))
         });
-        let taken = stage.control.intake.take(batch.collect()).await?;
+        let taken = stage.control.intake.import(batch.collect()).await?;
         if taken.kept != BATCH {
             return Err(format!("{} rows of {BATCH} were kept", taken.kept).into());
         }
@@ -119,14 +119,14 @@ fn import(number: i64) -> Import {
         execution: ExecutionId::new(1 + number % 50),
         event: EventId::new(number),
         at: Timestamp::from_micros(1_767_225_600_000_000 + number),
-        row: Imported {
+        row: ImportedEvent {
             event_type: Some("call.done".to_owned()),
             node_name: Some(Arc::from("transform_orders")),
             status: Some("COMPLETED".to_owned()),
             worker: Some(Arc::from("worker-1")),
             result: Some(body()),
             meta: Some(json!({"command_id": "1:transform_orders:2", "actionable": true})),
-            ..Imported::default()
+            ..ImportedEvent::default()
         },
     }
 }

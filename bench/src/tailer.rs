@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use noetl_bus::{EventStream, Message, StreamSettings};
+use noetl_bus::{EventStream, StreamMessage, StreamSettings};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{Metrics, Publishing, PublishingOptions};
+use noetl_control::{Metrics, PublisherHandle, PublisherOptions};
 use noetl_model::Clock;
 use noetl_store::tail::Lane;
 use noetl_store::{Store, SystemClock};
@@ -36,12 +36,12 @@ pub(crate) async fn tailer(medium: &Medium, steps: usize) -> Outcome<String> {
     let raw = raw(&*place.store, &*bus).await?;
 
     let metrics = Arc::new(Metrics::new());
-    let options = PublishingOptions { backfill: true, ..PublishingOptions::default() };
+    let options = PublisherOptions { backfill: true, ..PublisherOptions::default() };
     let (commits, committed) = watch::channel(());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let databases = vec![("database".to_owned(), place.store.clone())];
     let started = Instant::now();
-    let publishing = Publishing::tail(&options, databases, &bus, &committed, &clock, &metrics);
+    let publishing = PublisherHandle::tail(&options, databases, &bus, &committed, &clock, &metrics);
     let rows = published_all(&*place.store, &metrics).await?;
     let rows_per_second = rows / started.elapsed().as_secs_f64();
 
@@ -87,7 +87,7 @@ async fn published_all(store: &dyn Store, metrics: &Metrics) -> Outcome<f64> {
 
 /// Messages per second that the server takes when they are there already.
 async fn raw(store: &dyn Store, bus: &dyn EventStream) -> Outcome<f64> {
-    let settings = PublishingOptions::default().stream();
+    let settings = PublisherOptions::default().stream();
     let settings = StreamSettings {
         name: "raw".to_owned(),
         subjects: vec!["raw.>".to_owned()],
@@ -95,16 +95,20 @@ async fn raw(store: &dyn Store, bus: &dyn EventStream) -> Outcome<f64> {
         ..settings
     };
     bus.ensure(&settings).await?;
-    let mut batches: Vec<Vec<Message>> = Vec::new();
+    let mut batches: Vec<Vec<StreamMessage>> = Vec::new();
     for Lane { number, newest } in store.lanes().await? {
         let mut after = 0;
         while after < newest && batches.len() < 200 {
             let rows = store.tail(number, after, BATCH).await?;
             let Some(last) = rows.last() else { break };
             after = last.position;
-            let message = |row: &noetl_store::TailRow| -> Outcome<Message> {
+            let message = |row: &noetl_store::TailRow| -> Outcome<StreamMessage> {
                 let id = format!("{number}-{}", row.position);
-                Ok(Message { subject: "raw.x".into(), id, payload: row.payload()?.into_bytes() })
+                Ok(StreamMessage {
+                    subject: "raw.x".into(),
+                    id,
+                    payload: row.payload()?.into_bytes(),
+                })
             };
             batches.push(rows.iter().map(message).collect::<Outcome<_>>()?);
         }

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use noetl_model::event::{Issued, TakenArc};
-use noetl_model::{CommandId, ExecutionId, Fact, Outcome, Routing};
+use noetl_model::event::{CommandSpec, TakenArc};
+use noetl_model::{CommandId, ExecutionId, Fact, Routing, StepOutcome};
 use noetl_store::conformance::story::{Story, map};
 use noetl_store::{Append, Committed, Store};
 use serde_json::json;
@@ -107,7 +107,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         return start;
     }
     let name: Arc<str> = Arc::from("transform_orders");
-    let issued = Fact::CommandIssued(Arc::new(Issued {
+    let issued = Fact::CommandIssued(Arc::new(CommandSpec {
         step: name.clone(),
         generation: 1,
         attempt: 1,
@@ -132,7 +132,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
     story.then(vec![
         Fact::CallDone { command: ended, step: name.clone(), data, reference: None, run: None },
         Fact::CommandCompleted { command: ended, step: name.clone(), item: None },
-        Fact::StepExited { step: name.clone(), generation: 1, outcome: Outcome::Done, next },
+        Fact::StepExited { step: name.clone(), generation: 1, outcome: StepOutcome::Done, next },
         Fact::StepEntered {
             step: name.clone(),
             generation: 1,

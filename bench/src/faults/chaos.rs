@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use noetl_model::ExecutionId;
-use noetl_store::Executions;
+use noetl_store::ExecutionStore;
 use noetl_store_postgres::{Options, PostgresStore};
 
 use crate::chance::Chance;

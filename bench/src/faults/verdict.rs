@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use noetl_model::{ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{Commands, EventLog, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions};
+use noetl_store::{
+    CommandStore, EventLog, ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore,
+};
 use noetl_store_postgres::{Options, PostgresStore};
 use serde::Serialize;
 

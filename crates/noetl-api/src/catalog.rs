@@ -62,7 +62,7 @@ pub struct ListRequest {
 pub struct ListReply {
     /// Catalog entries, newest first. A catalog list contains every version; an agent list contains
     /// only the newest version of each path.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CatalogItem>,
 }
 
 /// Body of `POST /api/catalog/resource`. Requires `catalog_id` or `path`.
@@ -81,7 +81,7 @@ pub struct ResourceRequest {
 
 /// A version of a catalog document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Entry {
+pub struct CatalogItem {
     /// Catalog entry ID, as text.
     pub catalog_id: Id,
     /// Catalog path of the document.
@@ -110,14 +110,14 @@ pub struct Entry {
 
 /// Body of `POST /api/catalog/register/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BatchRequest {
+pub struct RegisterBatchRequest {
     /// Documents to register, in order: 1 to 1,000.
     pub items: Vec<RegisterRequest>,
 }
 
 /// Response of `POST /api/catalog/register/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BatchReply {
+pub struct RegisterBatchReply {
     /// Number of registered documents.
     pub registered: usize,
     /// Number of documents that were not registered.

@@ -1,7 +1,7 @@
 //! Typed HTTP client for the control plane.
 //!
 //! [`calls`] has one function per API call, and [`Client::ask`] sends it. Frequent calls have their
-//! own methods on [`Client`]. [`Follow`] reads an event stream and reconnects after a lost
+//! own methods on [`Client`]. [`EventFollower`] reads an event stream and reconnects after a lost
 //! connection.
 
 mod call;
@@ -20,8 +20,8 @@ use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue};
 use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-pub use call::{Answer, Call};
-pub use follow::{Follow, Heard};
+pub use call::{ApiCall, Response};
+pub use follow::{EventFollower, StreamItem};
 
 use crate::approvals::ApprovalList;
 use crate::catalog::{RegisterReply, RegisterRequest};
@@ -171,21 +171,24 @@ impl Client {
     }
 
     /// Sends a call and returns the decoded response with its raw body and date.
-    pub async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<Answer<T>, ClientError> {
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        call: ApiCall<T>,
+    ) -> Result<Response<T>, ClientError> {
         let (status, date, body) = self.fetch(&call).await?;
-        Answer::read(decoded(status, &body)?, date)
+        Response::read(decoded(status, &body)?, date)
     }
 
     /// Sends a call with a large request body and decodes the response. Extends the timeout in
     /// proportion to the size of the request body.
-    pub async fn carry<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
+    pub async fn carry<T: DeserializeOwned>(&self, call: ApiCall<T>) -> Result<T, ClientError> {
         let body = self.bring(&call, 0).await?;
         decode(&body)
     }
 
     /// Sends a call and returns the raw response body. Extends the timeout in proportion to the
     /// request body and to `expected`, the size of the response in bytes.
-    pub async fn bring<T>(&self, call: &Call<T>, expected: u64) -> Result<Vec<u8>, ClientError> {
+    pub async fn bring<T>(&self, call: &ApiCall<T>, expected: u64) -> Result<Vec<u8>, ClientError> {
         let sent = u64::try_from(call.size()).unwrap_or(u64::MAX);
         let seconds = sent.saturating_add(expected) / SLOWEST;
         let limit = REQUEST_TIMEOUT.saturating_add(Duration::from_secs(seconds));
@@ -198,8 +201,8 @@ impl Client {
     }
 
     /// Reads a stream from the item after `after`; 0 reads from the beginning.
-    pub fn follow(&self, call: Call<()>, after: u64) -> Follow {
-        Follow::new(self.clone(), call, after)
+    pub fn follow(&self, call: ApiCall<()>, after: u64) -> EventFollower {
+        EventFollower::new(self.clone(), call, after)
     }
 
     /// Registers a document. With `force`, registers it even if it has errors.
@@ -284,7 +287,7 @@ impl Client {
         self.value(calls::health()).await
     }
 
-    async fn value<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
+    async fn value<T: DeserializeOwned>(&self, call: ApiCall<T>) -> Result<T, ClientError> {
         let (status, _, body) = self.fetch(&call).await?;
         decoded(status, &body)
     }
@@ -293,7 +296,7 @@ impl Client {
     /// status is a success or one that the call also accepts.
     async fn fetch<T>(
         &self,
-        call: &Call<T>,
+        call: &ApiCall<T>,
     ) -> Result<(StatusCode, Option<String>, Vec<u8>), ClientError> {
         let (status, date, body) = send(call.request(&self.http, &self.base)?).await?;
         match status.is_success() || call.also_answers(status) {

@@ -14,12 +14,12 @@ pub struct EventRequest {
     pub execution_id: Id,
     /// Reported event, with its fields at the top level of the body.
     #[serde(flatten)]
-    pub said: Said,
+    pub said: EventReportBody,
 }
 
 /// An event reported by a worker or client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Said {
+pub struct EventReportBody {
     /// Step that the event belongs to.
     pub step: String,
     /// Event type, such as `call.done`. Also accepted as `name`.
@@ -62,7 +62,7 @@ pub struct Said {
     pub created_at: Option<Timestamp>,
 }
 
-impl Said {
+impl EventReportBody {
     /// Creates an event with a step, type, and payload. All other fields are unset.
     pub fn new(step: impl Into<String>, event_type: impl Into<String>, payload: Value) -> Self {
         Self {
@@ -98,13 +98,13 @@ pub struct EventReply {
 /// doesn't affect the others.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = EventBatchRequest)]
-pub struct BatchRequest {
+pub struct EventBatchRequest {
     /// ID of the execution that all events belong to.
     pub execution_id: Id,
     /// Name of the reporting worker. Default for items without a `worker_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// Events to report, at most 50,000. Each item is a [`Said`].
+    /// Events to report, at most 50,000. Each item is a [`EventReportBody`].
     #[schema(value_type = Vec<Value>)]
     pub events: Vec<Box<RawValue>>,
 }
@@ -112,7 +112,7 @@ pub struct BatchRequest {
 /// Response of `POST /api/events/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = EventBatchReply)]
-pub struct BatchReply {
+pub struct EventBatchReply {
     /// Always `ok`, even if items were rejected.
     pub status: String,
     /// IDs of the stored events, in request order.

@@ -37,20 +37,20 @@ pub struct ExecuteRequest {
     pub trace: Option<Map>,
     /// Deduplication: starts at most one execution per key within a time window. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dedup: Option<Dedup>,
+    pub dedup: Option<StartDedup>,
 }
 
 /// Deduplication of execution starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Dedup {
+pub struct StartDedup {
     /// Dedup key, 1 to 500 characters. Unique per parent.
     pub key: String,
     /// Length of the window in seconds, 1 to 604,800 (7 days). Default: 300.
-    #[serde(default = "Dedup::default_window")]
+    #[serde(default = "StartDedup::default_window")]
     pub window_secs: u64,
 }
 
-impl Dedup {
+impl StartDedup {
     const fn default_window() -> u64 {
         300
     }
@@ -78,7 +78,7 @@ pub struct ExecuteReply {
 /// doesn't affect the others.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = ExecuteBatchRequest)]
-pub struct BatchRequest {
+pub struct ExecuteBatchRequest {
     /// Executions to start, 1 to 1,000. Each item has the format of `POST /api/execute`.
     #[schema(value_type = Vec<ExecuteRequest>, min_items = 1, max_items = 1000)]
     pub executions: Vec<Box<RawValue>>,
@@ -87,7 +87,7 @@ pub struct BatchRequest {
 /// Response of `POST /api/execute/batch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ExecuteBatchReply)]
-pub struct BatchReply {
+pub struct ExecuteBatchReply {
     /// Number of items in the request.
     pub count: usize,
     /// Number of started executions.

@@ -51,14 +51,14 @@ pub struct AdvanceRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AdvanceReply {
     /// Executions whose snapshot is up to date.
-    pub advanced: Vec<Advanced>,
+    pub advanced: Vec<AdvancedSnapshot>,
     /// Executions whose snapshot could not be updated.
     pub failed: Vec<NotAdvanced>,
 }
 
 /// An execution whose snapshot is up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Advanced {
+pub struct AdvancedSnapshot {
     /// ID of the execution.
     pub execution_id: Id,
     /// Highest event ID in the snapshot.
@@ -120,14 +120,14 @@ pub struct PurgeReply {
     pub event_partitions_dropped: Vec<String>,
     /// Partitions that still contain executions, with the reason. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<KeptPart>,
+    pub kept: Vec<RetainedPart>,
     /// Whether this was a dry run that deleted nothing.
     pub dry_run: bool,
 }
 
 /// A partition of the event log that was retained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KeptPart {
+pub struct RetainedPart {
     /// Name of the partition.
     pub partition: String,
     /// Reason why the partition is retained.

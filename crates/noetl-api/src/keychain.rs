@@ -65,7 +65,7 @@ impl fmt::Debug for PutKeychain {
 
 /// Response of `POST /api/keychain/{catalog_id}/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KeychainKept {
+pub struct KeychainStored {
     /// Always `success`; failures are HTTP errors.
     pub status: String,
     /// Key of the entry: name, catalog entry ID, and scope.

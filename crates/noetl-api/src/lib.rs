@@ -10,11 +10,11 @@ pub mod callbacks;
 pub mod catalog;
 mod client;
 pub mod commands;
+pub mod completions;
 pub mod credentials;
 pub mod dashboard;
 pub mod database;
 pub mod ehdb;
-pub mod ends;
 pub mod error;
 pub mod events;
 pub mod execute;
@@ -42,7 +42,8 @@ pub mod why;
 pub mod workers;
 
 pub use client::{
-    Access, Answer, Call, Client, ClientError, Follow, Heard, calls, loopback_address, work,
+    Access, ApiCall, Client, ClientError, EventFollower, Response, StreamItem, calls,
+    loopback_address, work,
 };
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};

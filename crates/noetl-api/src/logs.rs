@@ -14,24 +14,24 @@ pub struct LogRequest {
     pub command_id: String,
     /// Printed lines in order, at most 1,000. The server redacts known secrets and splits lines
     /// longer than 16 KiB.
-    pub lines: Vec<LineGiven>,
+    pub lines: Vec<LogLineItem>,
 }
 
 /// A line that a step printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LineGiven {
+pub struct LogLineItem {
     /// Time at which the line was printed. Default: the time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
     /// Output stream: `stdout` or `stderr`. Default: `stdout`.
-    #[serde(default = "LineGiven::stdout")]
+    #[serde(default = "LogLineItem::stdout")]
     pub stream: String,
     /// Text of the line.
     pub text: String,
 }
 
-impl LineGiven {
+impl LogLineItem {
     fn stdout() -> String {
         "stdout".to_owned()
     }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 /// Response of `PUT /api/internal/objects/{key}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ObjectKept {
+pub struct ObjectStored {
     /// Object key. May contain slashes.
     pub key: String,
     /// SHA-256 digest of the object.
@@ -17,7 +17,7 @@ pub struct ObjectKept {
 
 /// Response of `POST /api/internal/plugins/{path}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PluginKept {
+pub struct PluginStored {
     /// Path of the module. May contain slashes.
     pub path: String,
     /// Version of the module at that path.
@@ -36,12 +36,12 @@ pub struct CellsReply {
     /// Name of the cell for new objects.
     pub default_cell: String,
     /// All cells. Always one: the control plane's own store.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<StorageCell>,
 }
 
 /// A storage location for objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Cell {
+pub struct StorageCell {
     /// Name of the cell.
     pub cell: String,
     /// Deployment environment of the cell.

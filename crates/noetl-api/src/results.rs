@@ -25,7 +25,7 @@ fn execution() -> String {
 
 /// Response of `PUT /api/result/{execution_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ResultKept {
+pub struct ResultStored {
     /// Reference to the result, for `GET /api/result/resolve`.
     #[serde(rename = "ref")]
     pub reference: String,

@@ -63,7 +63,7 @@ pub struct AuthMode {
     pub mode: String,
     /// Settings for browser sign-in. `null` unless the mode is `oidc` and a client ID is
     /// configured.
-    pub sign_in: Option<SignInPlace>,
+    pub sign_in: Option<SignInEndpoint>,
     /// Reason why browser sign-in is unavailable, such as an unreachable identity provider. `null`
     /// if there is none.
     pub trouble: Option<String>,
@@ -71,7 +71,7 @@ pub struct AuthMode {
 
 /// Settings for an OIDC authorization request with PKCE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SignInPlace {
+pub struct SignInEndpoint {
     /// Authorization endpoint of the identity provider.
     pub authorization_endpoint: String,
     /// OAuth client ID to send.

@@ -56,7 +56,7 @@ pub struct SubscriptionEvents {
 /// Only the runtime that holds the lease consumes messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SubscriptionLeaseRequest)]
-pub struct LeaseRequest {
+pub struct SubscriptionLeaseRequest {
     /// Unique name of the runtime, 1 to 200 bytes.
     pub holder: String,
     /// Duration of the lease in seconds, 1 to 300.

@@ -121,7 +121,7 @@ pub struct RuntimeQuery {
 
 /// Body of `POST /api/worker/lease`, a long poll for commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LeaseRequest {
+pub struct CommandLeaseRequest {
     /// Name of the worker, at most 200 bytes.
     pub worker_id: String,
     /// Worker pool to claim commands from. Default: `shared`.

@@ -13,7 +13,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
 
-use crate::{ObjectBlobs, Place};
+use crate::{BlobLocation, ObjectBlobs};
 
 /// Maximum total time for retries of one request to a bucket. Equals the time that the server holds
 /// a worker's report.
@@ -39,7 +39,7 @@ pub enum OpenError {
     },
 }
 
-/// Opens a blob store, or returns `None` for [`Place::Database`], where the store itself contains
+/// Opens a blob store, or returns `None` for [`BlobLocation::Database`], where the store itself contains
 /// the blobs.
 ///
 /// `variables` is the process environment, or the part of it that begins with `AWS_`. A bucket
@@ -47,14 +47,14 @@ pub enum OpenError {
 /// without TLS. This function makes no request: an unreachable bucket is reported by the first
 /// operation.
 pub fn open(
-    place: &Place,
+    place: &BlobLocation,
     variables: impl IntoIterator<Item = (String, String)>,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<ObjectBlobs>, OpenError> {
     let store = match place {
-        Place::Database => return Ok(None),
-        Place::Directory(path) => directory(path)?,
-        Place::Bucket { name, prefix } => bucket(name, prefix, variables)?,
+        BlobLocation::Database => return Ok(None),
+        BlobLocation::Directory(path) => directory(path)?,
+        BlobLocation::Bucket { name, prefix } => bucket(name, prefix, variables)?,
     };
     Ok(Some(ObjectBlobs::new(store, clock)))
 }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{BlobError, BlobPage, BlobRef, Blobs, Digest, Spooled, StoreError, StoredBlob};
+use noetl_store::{
+    BlobError, BlobPage, BlobRef, Blobs, Digest, SpooledFile, StoreError, StoredBlob,
+};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use crate::generation::{Generation, directory};
+use crate::object_key::{ObjectKey, directory};
 
 /// Maximum listings per read. A read lists again if the object it chose was replaced before it was
 /// read, which requires another write of the same blob each time.
@@ -45,17 +47,17 @@ impl ObjectBlobs {
     }
 
     /// Lists the objects of a blob, oldest first.
-    async fn generations(&self, digest: Digest) -> Result<Vec<Generation>, BlobError> {
+    async fn generations(&self, digest: Digest) -> Result<Vec<ObjectKey>, BlobError> {
         let listed = self.store.list(Some(&directory(digest)));
         let listed: Vec<_> = listed.try_collect().await.map_err(failed("look for content"))?;
-        let mut found: Vec<Generation> =
-            listed.iter().filter_map(|meta| Generation::from_path(&meta.location)).collect();
+        let mut found: Vec<ObjectKey> =
+            listed.iter().filter_map(|meta| ObjectKey::from_path(&meta.location)).collect();
         found.sort();
         Ok(found)
     }
 
     /// Deletes objects. An object that is already deleted counts as success.
-    async fn remove(&self, generations: &[Generation]) -> Result<(), BlobError> {
+    async fn remove(&self, generations: &[ObjectKey]) -> Result<(), BlobError> {
         for generation in generations {
             match self.store.delete(&generation.path()).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
@@ -68,7 +70,7 @@ impl ObjectBlobs {
     /// Deletes the objects that a new write replaced. The new object is valid regardless, so a
     /// failure only leaves an extra copy until the next write of the blob or the next garbage
     /// collection.
-    async fn replace(&self, older: &[Generation]) {
+    async fn replace(&self, older: &[ObjectKey]) {
         if let Err(error) = self.remove(older).await {
             tracing::warn!(%error, "failed to delete replaced blob object");
         }
@@ -87,7 +89,7 @@ impl ObjectBlobs {
     }
 
     /// Reads an object. Returns `None` if it was replaced since it was listed.
-    async fn fetch(&self, generation: &Generation) -> Result<Option<Vec<u8>>, BlobError> {
+    async fn fetch(&self, generation: &ObjectKey) -> Result<Option<Vec<u8>>, BlobError> {
         let read = async {
             let found = self.store.get(&generation.path()).await?;
             found.bytes().await
@@ -114,7 +116,7 @@ impl ObjectBlobs {
         let listed: Vec<_> = listed.try_collect().await.map_err(failed("list content"))?;
         let mut newest: BTreeMap<Digest, StoredBlob> = BTreeMap::new();
         for meta in &listed {
-            let Some(found) = Generation::from_path(&meta.location) else { continue };
+            let Some(found) = ObjectKey::from_path(&meta.location) else { continue };
             let (digest, written_at) = (found.digest, found.written_at);
             let blob = StoredBlob { digest, bytes: meta.size, written_at };
             let known = newest.entry(digest).or_insert(blob);
@@ -130,19 +132,19 @@ impl ObjectBlobs {
 impl Blobs for ObjectBlobs {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
         let media_type = media_type.to_owned();
-        let named = blocking(move || (BlobRef::to(&bytes, &media_type), bytes));
+        let named = blocking(move || (BlobRef::from_bytes(&bytes, &media_type), bytes));
         let (blob, bytes) = named.await?;
         let known = self.generations(blob.digest).await?;
-        let new = Generation::after(blob.digest, self.clock.now(), known.last());
+        let new = ObjectKey::after(blob.digest, self.clock.now(), known.last());
         self.write(&new.path(), bytes).await?;
         self.replace(&known).await;
         Ok(blob)
     }
 
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         let blob = content.blob().clone();
         let known = self.generations(blob.digest).await?;
-        let new = Generation::after(blob.digest, self.clock.now(), known.last());
+        let new = ObjectKey::after(blob.digest, self.clock.now(), known.last());
         self.write_spooled(&new.path(), &content).await?;
         self.replace(&known).await;
         Ok(blob)
@@ -167,7 +169,7 @@ impl Blobs for ObjectBlobs {
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
         let known = self.generations(digest).await?;
         let Some(newest) = known.last() else { return Ok(false) };
-        let new = Generation::after(digest, self.clock.now(), Some(newest));
+        let new = ObjectKey::after(digest, self.clock.now(), Some(newest));
         match self.store.copy(&newest.path(), &new.path()).await {
             Ok(()) => {
                 self.replace(&known).await;

@@ -16,11 +16,11 @@ pub struct AddressError {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     servers: Vec<String>,
-    credentials: Credentials,
+    credentials: NatsCredentials,
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) enum Credentials {
+pub(crate) enum NatsCredentials {
     #[default]
     None,
     Password {
@@ -35,10 +35,10 @@ impl Address {
     /// used as credentials: a user and password, or a token alone. The first credentials found
     /// apply to all servers.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let mut address = Self { servers: Vec::new(), credentials: Credentials::None };
+        let mut address = Self { servers: Vec::new(), credentials: NatsCredentials::None };
         for (entry, url) in (1..).zip(text.split(',')) {
             let (server, credentials) = server(url.trim()).ok_or(AddressError { entry })?;
-            if address.credentials == Credentials::None {
+            if address.credentials == NatsCredentials::None {
                 address.credentials = credentials;
             }
             address.servers.push(server);
@@ -51,7 +51,7 @@ impl Address {
         self.servers.iter().filter_map(|server| server.parse().ok()).collect()
     }
 
-    pub(crate) fn credentials(&self) -> &Credentials {
+    pub(crate) fn credentials(&self) -> &NatsCredentials {
         &self.credentials
     }
 }
@@ -69,7 +69,7 @@ impl fmt::Debug for Address {
     }
 }
 
-fn server(url: &str) -> Option<(String, Credentials)> {
+fn server(url: &str) -> Option<(String, NatsCredentials)> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
     if !matches!(scheme, "nats" | "tls") {
         return None;
@@ -86,11 +86,11 @@ fn server(url: &str) -> Option<(String, Credentials)> {
     let server = format!("{scheme}://{host}");
     server.parse::<ServerAddr>().ok()?;
     let credentials = match who.map(|who| who.split_once(':').ok_or(who)) {
-        None => Credentials::None,
+        None => NatsCredentials::None,
         Some(Ok((user, password))) => {
-            Credentials::Password { user: unescaped(user)?, password: unescaped(password)? }
+            NatsCredentials::Password { user: unescaped(user)?, password: unescaped(password)? }
         }
-        Some(Err(token)) => Credentials::Token(unescaped(token)?),
+        Some(Err(token)) => NatsCredentials::Token(unescaped(token)?),
     };
     Some((server, credentials))
 }
@@ -121,19 +121,19 @@ mod tests {
 
     #[test]
     fn credentials_are_taken_out_of_the_url() {
-        let password = |user: &str, password: &str| Credentials::Password {
+        let password = |user: &str, password: &str| NatsCredentials::Password {
             user: user.to_owned(),
             password: password.to_owned(),
         };
         for (text, servers, credentials) in [
-            ("nats://localhost", "nats://localhost", Credentials::None),
-            ("localhost:4222", "nats://localhost:4222", Credentials::None),
+            ("nats://localhost", "nats://localhost", NatsCredentials::None),
+            ("localhost:4222", "nats://localhost:4222", NatsCredentials::None),
             ("nats://ada:p%40ss:w@db:4222/", "nats://db:4222", password("ada", "p@ss:w")),
             ("nats://ada:p@ss@db", "nats://db", password("ada", "p@ss")),
             ("nats://ada:50%@db", "nats://db", password("ada", "50%")),
-            ("tls://s3cr3t@db:1", "tls://db:1", Credentials::Token("s3cr3t".to_owned())),
+            ("tls://s3cr3t@db:1", "tls://db:1", NatsCredentials::Token("s3cr3t".to_owned())),
             ("nats://u:p@a:1, nats://b:2", "nats://a:1,nats://b:2", password("u", "p")),
-            ("nats://[::1]:4222", "nats://[::1]:4222", Credentials::None),
+            ("nats://[::1]:4222", "nats://[::1]:4222", NatsCredentials::None),
         ] {
             let address = Address::parse(text).expect(text);
             assert_eq!(address.to_string(), servers, "{text}");

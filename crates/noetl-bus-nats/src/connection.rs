@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::address::{Address, Credentials};
+use crate::address::{Address, NatsCredentials};
 
 /// Time a server has to respond to any request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,12 +42,12 @@ impl Session {
 }
 
 /// The current connection and the handle of the task that maintains it.
-pub(crate) struct Connection {
+pub(crate) struct NatsConnection {
     session: watch::Receiver<Option<Session>>,
     closing: CancellationToken,
 }
 
-impl Connection {
+impl NatsConnection {
     /// Starts the task that connects and reconnects until this value is dropped.
     pub(crate) fn open(address: Address) -> Self {
         let (sender, session) = watch::channel(None);
@@ -83,7 +83,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for NatsConnection {
     fn drop(&mut self) {
         self.closing.cancel();
     }
@@ -203,30 +203,30 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
 
 /// Returns the prefix of reply subjects. Each user has a separate one, so that a server's
 /// permissions can prevent users from reading each other's replies.
-fn inbox(credentials: &Credentials) -> String {
+fn inbox(credentials: &NatsCredentials) -> String {
     const USUAL: &str = "_INBOX";
     let is_plain = |user: &str| {
         user.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     match credentials {
-        Credentials::Password { user, .. } if !user.is_empty() && is_plain(user) => {
+        NatsCredentials::Password { user, .. } if !user.is_empty() && is_plain(user) => {
             format!("{USUAL}.{user}")
         }
-        Credentials::Password { .. } | Credentials::Token(_) | Credentials::None => {
+        NatsCredentials::Password { .. } | NatsCredentials::Token(_) | NatsCredentials::None => {
             USUAL.to_owned()
         }
     }
 }
 
-fn auth(credentials: &Credentials) -> Auth {
+fn auth(credentials: &NatsCredentials) -> Auth {
     let mut auth = Auth::new();
     match credentials {
-        Credentials::None => {}
-        Credentials::Password { user, password } => {
+        NatsCredentials::None => {}
+        NatsCredentials::Password { user, password } => {
             auth.username = Some(user.clone());
             auth.password = Some(password.clone());
         }
-        Credentials::Token(token) => auth.token = Some(token.clone()),
+        NatsCredentials::Token(token) => auth.token = Some(token.clone()),
     }
     auth
 }

@@ -9,7 +9,7 @@ use async_nats::{StatusCode, Subscriber};
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::select_all;
-use noetl_bus::{CommandReader, Given, ReadError};
+use noetl_bus::{CommandConsumer, Delivery, ReadError};
 use tokio::time::timeout;
 
 use crate::connection::{Session, TIMEOUT};
@@ -28,14 +28,14 @@ const AGAIN: &str = "-NAK";
 const DELETED: &str = "Consumer Deleted";
 
 #[async_trait]
-impl CommandReader for NatsStream {
+impl CommandConsumer for NatsStream {
     async fn next(
         &self,
         stream: &str,
         readers: &[String],
         max: usize,
         wait: Duration,
-    ) -> Result<Vec<Given>, ReadError> {
+    ) -> Result<Vec<Delivery>, ReadError> {
         let session = self.session().ok_or_else(|| away(NOT_CONNECTED))?;
         if readers.is_empty() {
             return Err(ReadError::NoReader);
@@ -72,7 +72,7 @@ impl CommandReader for NatsStream {
         self.answer(receipts, DONE).await;
     }
 
-    async fn again(&self, receipts: &[String]) {
+    async fn nack(&self, receipts: &[String]) {
         self.answer(receipts, AGAIN).await;
     }
 }
@@ -114,7 +114,7 @@ async fn there(
     stream: &str,
     readers: &[String],
     max: usize,
-) -> Result<Vec<Given>, ReadError> {
+) -> Result<Vec<Delivery>, ReadError> {
     let mut given = Vec::new();
     for reader in readers {
         if given.len() < max {
@@ -136,7 +136,7 @@ async fn pull(
     stream: &str,
     reader: &str,
     asked: Asked,
-) -> Result<Vec<Given>, ReadError> {
+) -> Result<Vec<Delivery>, ReadError> {
     let client = &session.client;
     let inbox = client.new_inbox();
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{reader}");
@@ -154,11 +154,11 @@ async fn pull(
     let mut given = Vec::new();
     while given.len() < asked.count {
         match timeout(longest, answer(&mut answers)).await {
-            Ok(Answer::Message(message)) => given.push(message),
-            Ok(Answer::NoMore) => break,
+            Ok(ConsumerReply::Message(message)) => given.push(message),
+            Ok(ConsumerReply::NoMore) => break,
             // Messages that were delivered must be processed first.
-            Ok(Answer::Error(_)) if !given.is_empty() => break,
-            Ok(Answer::Error(error)) => return Err(error),
+            Ok(ConsumerReply::Error(_)) if !given.is_empty() => break,
+            Ok(ConsumerReply::Error(error)) => return Err(error),
             Err(_) if !given.is_empty() => break,
             Err(_) => return Err(silent(session)),
         }
@@ -166,23 +166,23 @@ async fn pull(
     Ok(given)
 }
 
-enum Answer {
-    Message(Given),
+enum ConsumerReply {
+    Message(Delivery),
     NoMore,
     Error(ReadError),
 }
 
-async fn answer(answers: &mut Subscriber) -> Answer {
+async fn answer(answers: &mut Subscriber) -> ConsumerReply {
     let Some(message) = answers.next().await else {
-        return Answer::Error(away("the connection is lost"));
+        return ConsumerReply::Error(away("the connection is lost"));
     };
     match message.status.unwrap_or(StatusCode::OK) {
         StatusCode::OK => {}
-        StatusCode::TIMEOUT | StatusCode::NOT_FOUND => return Answer::NoMore,
-        StatusCode::NO_RESPONDERS => return Answer::Error(ReadError::NoReader),
+        StatusCode::TIMEOUT | StatusCode::NOT_FOUND => return ConsumerReply::NoMore,
+        StatusCode::NO_RESPONDERS => return ConsumerReply::Error(ReadError::NoReader),
         status => {
             let said = message.description.unwrap_or_default();
-            return Answer::Error(match said.contains(DELETED) {
+            return ConsumerReply::Error(match said.contains(DELETED) {
                 true => ReadError::NoReader,
                 false => away(format!("{status} {said}")),
             });
@@ -190,7 +190,7 @@ async fn answer(answers: &mut Subscriber) -> Answer {
     }
     let receipt = message.reply.map(|reply| reply.to_string()).unwrap_or_default();
     let (subject, payload) = (message.subject.to_string(), message.payload.to_vec());
-    Answer::Message(Given { subject, payload, receipt })
+    ConsumerReply::Message(Delivery { subject, payload, receipt })
 }
 
 /// Drops the connection of a server that did not respond in time, and returns the error.

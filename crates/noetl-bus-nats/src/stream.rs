@@ -12,13 +12,13 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use noetl_bus::{
-    BusError, CommandBus, Consumer, ConsumerState, EventStream, Message, PublishError, Stored,
-    StreamSettings, StreamState,
+    BusError, CommandBus, Consumer, ConsumerState, EventStream, PublishAck, PublishError,
+    StreamMessage, StreamSettings, StreamState,
 };
 use tokio::time::timeout;
 
 use crate::address::Address;
-use crate::connection::{Connection, Session, TIMEOUT};
+use crate::connection::{NatsConnection, Session, TIMEOUT};
 
 /// Bytes reserved for headers next to the payload. The only header is the message ID, which is far
 /// smaller.
@@ -26,13 +26,13 @@ const HEADERS_MAX: usize = 1024;
 
 /// A bus on a NATS server.
 pub struct NatsStream {
-    pub(crate) connection: Connection,
+    pub(crate) connection: NatsConnection,
 }
 
 impl NatsStream {
     /// Starts to connect and returns at once. Must be called within a Tokio runtime.
     pub fn open(address: Address) -> Self {
-        Self { connection: Connection::open(address) }
+        Self { connection: NatsConnection::open(address) }
     }
 
     pub(crate) fn session(&self) -> Option<Session> {
@@ -54,7 +54,7 @@ impl EventStream for NatsStream {
         Ok(())
     }
 
-    async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
+    async fn publish(&self, batch: Vec<StreamMessage>) -> Vec<Result<PublishAck, PublishError>> {
         let Some(session) = self.session() else {
             let away = PublishError::Away(NOT_CONNECTED.to_owned());
             return vec![Err(away); batch.len()];
@@ -208,7 +208,7 @@ struct Sent {
     bytes: usize,
 }
 
-async fn send(session: &Session, message: Message) -> Result<Sent, PublishError> {
+async fn send(session: &Session, message: StreamMessage) -> Result<Sent, PublishError> {
     let bytes = message.payload.len();
     if bytes > payload_max(session) {
         return Err(PublishError::TooLarge { bytes });
@@ -228,11 +228,11 @@ async fn send(session: &Session, message: Message) -> Result<Sent, PublishError>
 async fn answer(
     session: &Session,
     sent: Result<Sent, PublishError>,
-) -> Result<Stored, PublishError> {
+) -> Result<PublishAck, PublishError> {
     let Sent { answer, bytes } = sent?;
     match answer.await {
-        Ok(answer) if answer.duplicate => Ok(Stored::Known),
-        Ok(_) => Ok(Stored::New),
+        Ok(answer) if answer.duplicate => Ok(PublishAck::Known),
+        Ok(_) => Ok(PublishAck::New),
         Err(error) => {
             if error.kind() == PublishErrorKind::TimedOut {
                 session.doubt();

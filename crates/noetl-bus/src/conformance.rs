@@ -1,4 +1,4 @@
-//! Conformance suite for implementations of [`CommandBus`] and [`CommandReader`].
+//! Conformance suite for implementations of [`CommandBus`] and [`CommandConsumer`].
 //!
 //! `event_stream_suite!(name, async || Subject::new(stream, reader, inspect))` generates a test for
 //! every case, each on a bus without a stream.
@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    CommandBus, CommandReader, Consumer, ConsumerState, Given, Kept, Message, PublishError,
-    ReadError, Stored, StreamSettings,
+    CommandBus, CommandConsumer, Consumer, ConsumerState, Delivery, PublishAck, PublishError,
+    ReadError, StoredMessage, StreamMessage, StreamSettings,
 };
 
 pub use self::changes::{
@@ -22,13 +22,13 @@ pub use self::changes::{
 #[async_trait]
 pub trait Inspect: Send + Sync {
     /// Returns every message of the stream, oldest first.
-    async fn kept(&self) -> Vec<Kept>;
+    async fn kept(&self) -> Vec<StoredMessage>;
 
     /// Deletes the stream.
     async fn delete(&self);
 
     /// Delivers a consumer's next message, if there is one, and acks or nacks it as `answer` says.
-    async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept>;
+    async fn give(&self, consumer: &str, answer: Answer) -> Option<StoredMessage>;
 }
 
 /// Reaction of a consumer to a delivered message.
@@ -44,14 +44,14 @@ pub enum Answer {
 /// Implementation under test, with access for inspection.
 pub struct Subject {
     pub stream: Arc<dyn CommandBus>,
-    pub reader: Arc<dyn CommandReader>,
+    pub reader: Arc<dyn CommandConsumer>,
     pub inspect: Arc<dyn Inspect>,
 }
 
 impl Subject {
     pub fn new(
         stream: Arc<dyn CommandBus>,
-        reader: Arc<dyn CommandReader>,
+        reader: Arc<dyn CommandConsumer>,
         inspect: Arc<dyn Inspect>,
     ) -> Self {
         Self { stream, reader, inspect }
@@ -74,12 +74,12 @@ pub fn settings() -> StreamSettings {
 }
 
 /// Returns messages with these IDs, each with its ID as the payload.
-pub fn messages<const N: usize>(ids: [&str; N]) -> Vec<Message> {
+pub fn messages<const N: usize>(ids: [&str; N]) -> Vec<StreamMessage> {
     ids.map(|id| message(id, id)).into()
 }
 
-fn message(id: &str, payload: &str) -> Message {
-    Message { subject: "cases.x".to_owned(), id: id.to_owned(), payload: payload.into() }
+fn message(id: &str, payload: &str) -> StreamMessage {
+    StreamMessage { subject: "cases.x".to_owned(), id: id.to_owned(), payload: payload.into() }
 }
 
 /// Generates a test for every case, in a module of this name.
@@ -124,12 +124,12 @@ macro_rules! event_stream_suite {
 
 pub async fn a_batch_is_kept_in_its_order(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
-    let batch: Vec<Message> =
+    let batch: Vec<StreamMessage> =
         (0..300).map(|number| message(&format!("m{number}"), &"x".repeat(number))).collect();
     let answers = subject.stream.publish(batch.clone()).await;
-    assert_eq!(answers, vec![Ok(Stored::New); 300]);
+    assert_eq!(answers, vec![Ok(PublishAck::New); 300]);
     let kept = subject.inspect.kept().await;
-    let as_kept = |sent: &Message| Kept {
+    let as_kept = |sent: &StreamMessage| StoredMessage {
         subject: sent.subject.clone(),
         id: sent.id.clone(),
         payload: sent.payload.clone(),
@@ -144,15 +144,15 @@ pub async fn an_empty_batch_is_nothing(subject: &Subject) {
 pub async fn an_id_is_kept_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let answers = subject.stream.publish(messages(["a", "b", "a"])).await;
-    assert_eq!(answers, [Ok(Stored::New), Ok(Stored::New), Ok(Stored::Known)]);
+    assert_eq!(answers, [Ok(PublishAck::New), Ok(PublishAck::New), Ok(PublishAck::Known)]);
     let again = subject.stream.publish(vec![message("b", "other"), message("c", "c")]).await;
-    assert_eq!(again, [Ok(Stored::Known), Ok(Stored::New)]);
+    assert_eq!(again, [Ok(PublishAck::Known), Ok(PublishAck::New)]);
     assert_eq!(ids(subject).await, ["a", "b", "c"]);
 }
 
 pub async fn a_stream_that_is_there_stays_as_it_is(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let other = StreamSettings {
         age_max: Duration::from_secs(7200),
         duplicate_window: Duration::from_secs(60),
@@ -161,7 +161,7 @@ pub async fn a_stream_that_is_there_stays_as_it_is(subject: &Subject) {
     for settings in [settings(), other] {
         subject.stream.ensure(&settings).await.expect("the same stream");
     }
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::Known)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::Known)]);
     assert_eq!(ids(subject).await, ["a"]);
 }
 
@@ -172,16 +172,16 @@ pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
     let mut batch = messages(["a", "b"]);
     batch[1].subject = "elsewhere.x".to_owned();
     let answers = subject.stream.publish(batch).await;
-    assert_eq!(answers, [Ok(Stored::New), Err(PublishError::NoStream)]);
+    assert_eq!(answers, [Ok(PublishAck::New), Err(PublishError::NoStream)]);
 }
 
 pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     subject.inspect.delete().await;
     assert_eq!(subject.stream.publish(messages(["b"])).await, [Err(PublishError::NoStream)]);
     subject.stream.ensure(&settings()).await.expect("another stream");
-    assert_eq!(subject.stream.publish(messages(["b"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["b"])).await, [Ok(PublishAck::New)]);
     assert_eq!(ids(subject).await, ["b"]);
 }
 
@@ -192,7 +192,7 @@ pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
     let batch = vec![message("a", "a"), large, message("b", "b")];
     let answers = subject.stream.publish(batch).await;
     let too_large = Err(PublishError::TooLarge { bytes: most + 1 });
-    assert_eq!(answers, [Ok(Stored::New), too_large, Ok(Stored::New)]);
+    assert_eq!(answers, [Ok(PublishAck::New), too_large, Ok(PublishAck::New)]);
     assert_eq!(ids(subject).await, ["a", "b"]);
 }
 
@@ -204,7 +204,7 @@ pub async fn who_is_connected_says_so(subject: &Subject) {
 pub async fn what_a_consumer_has_not_dealt_with_is_told(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(waiting(subject, "reader").await, (0, 0));
-    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
     assert_eq!(waiting(subject, "reader").await, (2, 0));
     let given = async |answer| subject.inspect.give("reader", answer).await.map(|kept| kept.id);
     assert_eq!(given(Answer::None).await.as_deref(), Some("a"));
@@ -221,7 +221,7 @@ pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
     subject.stream.ensure(&both).await.expect("a stream");
     let mut batch = messages(["a", "b"]);
     batch[1].subject = "cases.y.1".to_owned();
-    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(PublishAck::New); 2]);
     assert_eq!(waiting(subject, "narrow").await, (1, 0));
     assert_eq!(waiting(subject, "reader").await, (2, 0));
     let found = states(subject).await;
@@ -234,7 +234,7 @@ pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
 
 pub async fn consumers_are_added_to_a_stream_that_is_there(subject: &Subject) {
     subject.stream.ensure(&StreamSettings { consumers: Vec::new(), ..settings() }).await.expect("");
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     assert_eq!(states(subject).await, []);
     subject.stream.ensure(&settings()).await.expect("a consumer");
     assert_eq!(waiting(subject, "reader").await, (1, 0), "it begins with the oldest");
@@ -263,7 +263,10 @@ pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject:
 pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(read(subject, 3, AT_ONCE).await, Ok(Vec::new()), "the wait ends");
-    assert_eq!(subject.stream.publish(messages(["a", "b", "c"])).await, vec![Ok(Stored::New); 3]);
+    assert_eq!(
+        subject.stream.publish(messages(["a", "b", "c"])).await,
+        vec![Ok(PublishAck::New); 3]
+    );
     let first = read(subject, 2, LONG).await.expect("two");
     assert_eq!(said(&first), ["a", "b"]);
     assert!(first.iter().all(|given| given.subject == "cases.x"));
@@ -281,7 +284,7 @@ pub async fn a_reader_that_waits_is_given_what_comes(subject: &Subject) {
     let reading = read(subject, 5, LONG);
     let publishing = async {
         tokio::time::sleep(AT_ONCE).await;
-        assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+        assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     };
     let (read, ()) = tokio::join!(reading, publishing);
     assert_eq!(said(&read.expect("one")), ["a"]);
@@ -289,16 +292,16 @@ pub async fn a_reader_that_waits_is_given_what_comes(subject: &Subject) {
 
 pub async fn what_is_given_back_is_given_again_at_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let given = read(subject, 1, LONG).await.expect("one");
-    subject.reader.again(&receipts(&given)).await;
+    subject.reader.nack(&receipts(&given)).await;
     let given = read(subject, 1, LONG).await.expect("the same");
     assert_eq!(said(&given), ["a"]);
 }
 
 pub async fn readers_of_one_name_share_what_there_is(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
     let (one, other) = tokio::join!(read(subject, 1, LONG), read(subject, 1, LONG));
     let mut both = said(&one.expect("one"));
     both.extend(said(&other.expect("another")));
@@ -312,7 +315,7 @@ pub async fn several_readers_are_read_as_one(subject: &Subject) {
     subject.stream.ensure(&both).await.expect("a stream");
     let mut batch = messages(["a", "b"]);
     batch[1].subject = "cases.y.1".to_owned();
-    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(PublishAck::New); 2]);
     let names = ["reader".to_owned(), "narrow".to_owned()];
     let read = subject.reader.next(&settings().name, &names, 8, LONG).await;
     let mut given = said(&read.expect("both"));
@@ -344,15 +347,15 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 /// Upper bound for an event that must occur.
 const LONG: Duration = Duration::from_secs(60);
 
-async fn read(subject: &Subject, max: usize, wait: Duration) -> Result<Vec<Given>, ReadError> {
+async fn read(subject: &Subject, max: usize, wait: Duration) -> Result<Vec<Delivery>, ReadError> {
     subject.reader.next(&settings().name, &["reader".to_owned()], max, wait).await
 }
 
-fn said(given: &[Given]) -> Vec<String> {
+fn said(given: &[Delivery]) -> Vec<String> {
     given.iter().map(|given| String::from_utf8_lossy(&given.payload).into_owned()).collect()
 }
 
-fn receipts(given: &[Given]) -> Vec<String> {
+fn receipts(given: &[Delivery]) -> Vec<String> {
     given.iter().map(|given| given.receipt.clone()).collect()
 }
 

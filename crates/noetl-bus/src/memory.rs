@@ -1,7 +1,7 @@
 //! In-memory bus with fault injection.
 
-mod kept;
 mod reading;
+mod stream;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use self::kept::KeptStream;
+use self::stream::StreamBuffer;
 use crate::{
-    BusError, CommandBus, Consumer, EventStream, Message, PublishError, Stored, StreamSettings,
-    StreamState,
+    BusError, CommandBus, Consumer, EventStream, PublishAck, PublishError, StreamMessage,
+    StreamSettings, StreamState,
 };
 
 /// A message stored in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredMessage {
     /// Subject the message was published on.
     pub subject: String,
     pub id: String,
@@ -27,7 +27,7 @@ pub struct Kept {
 /// Streams in memory, for tests. Deduplication IDs and messages never expire.
 #[derive(Debug)]
 pub struct MemoryStream {
-    state: Mutex<State>,
+    state: Mutex<BusState>,
     connected: watch::Sender<bool>,
     published: watch::Sender<u64>,
     /// Incremented when waiting pulls must check again although nothing was published: on a nack
@@ -36,8 +36,8 @@ pub struct MemoryStream {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    streams: Vec<KeptStream>,
+struct BusState {
+    streams: Vec<StreamBuffer>,
     /// Number of streams created so far.
     made: i128,
     payload_max: Option<usize>,
@@ -72,8 +72,8 @@ impl MemoryStream {
     }
 
     /// Returns every stored message, oldest first within its stream.
-    pub fn kept(&self) -> Vec<Kept> {
-        self.state().streams.iter().flat_map(KeptStream::kept).cloned().collect()
+    pub fn kept(&self) -> Vec<StoredMessage> {
+        self.state().streams.iter().flat_map(StreamBuffer::kept).cloned().collect()
     }
 
     /// Returns the configuration the first stream was created with.
@@ -107,7 +107,7 @@ impl MemoryStream {
     }
 
     /// Delivers a consumer's next message, to be acked or nacked with [`MemoryStream::answer`].
-    pub fn give(&self, consumer: &str) -> Option<(usize, Kept)> {
+    pub fn give(&self, consumer: &str) -> Option<(usize, StoredMessage)> {
         self.state().streams.iter_mut().find_map(|stream| stream.give(consumer))
     }
 
@@ -126,13 +126,13 @@ impl MemoryStream {
         self.published.subscribe()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn keep(&mut self, message: Message) -> Result<Stored, PublishError> {
+impl BusState {
+    fn keep(&mut self, message: StreamMessage) -> Result<PublishAck, PublishError> {
         let bytes = message.payload.len();
         if self.payload_max.is_some_and(|most| bytes > most) {
             return Err(PublishError::TooLarge { bytes });
@@ -159,7 +159,7 @@ impl EventStream for MemoryStream {
         let place = known.unwrap_or_else(|| {
             let made = state.made;
             state.made += 1;
-            state.streams.push(KeptStream::new(settings, made));
+            state.streams.push(StreamBuffer::new(settings, made));
             state.streams.len() - 1
         });
         for consumer in &settings.consumers {
@@ -168,7 +168,7 @@ impl EventStream for MemoryStream {
         Ok(())
     }
 
-    async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
+    async fn publish(&self, batch: Vec<StreamMessage>) -> Vec<Result<PublishAck, PublishError>> {
         let away = || Err(PublishError::Away(AWAY.to_owned()));
         if !self.is_connected() {
             return batch.iter().map(|_| away()).collect();
@@ -217,7 +217,7 @@ impl CommandBus for MemoryStream {
         }
         let state = Self::state(self);
         let found = state.streams.iter().find(|known| known.settings.name == stream);
-        Ok(found.map(KeptStream::state))
+        Ok(found.map(StreamBuffer::state))
     }
 
     async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError> {
@@ -252,7 +252,7 @@ mod tests {
 
     #[async_trait]
     impl Inspect for MemoryStream {
-        async fn kept(&self) -> Vec<Kept> {
+        async fn kept(&self) -> Vec<StoredMessage> {
             Self::kept(self)
         }
 
@@ -260,7 +260,7 @@ mod tests {
             Self::delete(self);
         }
 
-        async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept> {
+        async fn give(&self, consumer: &str, answer: Answer) -> Option<StoredMessage> {
             let (place, message) = Self::give(self, consumer)?;
             match answer {
                 Answer::Done => self.answer(consumer, place, true),
@@ -283,12 +283,12 @@ mod tests {
         stream.leave_after(1);
         let batch = crate::conformance::messages(["a", "b"]);
         let answers = stream.publish(batch.clone()).await;
-        assert!(matches!(&answers[..], [Ok(Stored::New), Err(PublishError::Away(_))]));
+        assert!(matches!(&answers[..], [Ok(PublishAck::New), Err(PublishError::Away(_))]));
         assert!(!stream.is_connected());
         assert!(matches!(stream.publish(batch.clone()).await[0], Err(PublishError::Away(_))));
         stream.set_connected(true);
         stream.connected().await;
-        assert_eq!(stream.publish(batch).await, [Ok(Stored::Known), Ok(Stored::Known)]);
+        assert_eq!(stream.publish(batch).await, [Ok(PublishAck::Known), Ok(PublishAck::Known)]);
         assert_eq!(MemoryStream::kept(&stream).len(), 2);
     }
 }

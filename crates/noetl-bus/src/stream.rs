@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::StreamSettings;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct StreamMessage {
     /// Dot-separated tokens of letters, digits, `_`, `-`, and `:`.
     pub subject: String,
     /// Deduplication ID, unique within the stream's duplicate window.
@@ -15,7 +15,7 @@ pub struct Message {
 
 /// Outcome of publishing a message that the stream has stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
+pub enum PublishAck {
     /// The message is stored.
     New,
     /// A message with this ID was already stored, so this one was dropped.
@@ -78,7 +78,7 @@ pub trait EventStream: Send + Sync {
     /// ([`PublishError::is_own_fault`]) doesn't affect the others. If the outcome of some messages
     /// is unknown, no later message is stored unless those are stored too. A caller that publishes
     /// again from the first of them therefore preserves the order.
-    async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>>;
+    async fn publish(&self, batch: Vec<StreamMessage>) -> Vec<Result<PublishAck, PublishError>>;
 
     /// Returns the maximum payload size in bytes, or `None` while the limit is unknown.
     fn payload_max(&self) -> Option<usize>;

@@ -3,8 +3,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
-use noetl_control::Control;
-use noetl_model::event::Parked;
+use noetl_control::ControlPlane;
+use noetl_model::event::ParkReason;
 use noetl_model::{CommandId, Event, ExecutionId, Fact};
 use serde_json::json;
 
@@ -35,8 +35,8 @@ impl Approvals {
     /// Answers a `command.parked` event that waits for a callback; ignores other events.
     ///
     /// Returns at once. A spawned task prompts and sends the answer.
-    pub(crate) fn see(self, control: &Arc<Control>, event: &Event) {
-        let Fact::CommandParked { command, step, on: Parked::Callback(callback) } = &event.fact
+    pub(crate) fn see(self, control: &Arc<ControlPlane>, event: &Event) {
+        let Fact::CommandParked { command, step, on: ParkReason::Callback(callback) } = &event.fact
         else {
             return;
         };
@@ -71,7 +71,7 @@ fn ask(step: &str) -> bool {
 }
 
 async fn answer(
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     execution: ExecutionId,
     command: CommandId,
     token: Arc<str>,

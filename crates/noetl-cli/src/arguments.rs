@@ -1,14 +1,14 @@
 //! Command-line arguments of `noetl`. Doc comments in these modules become the `--help` text.
 
-mod asking;
 mod audit;
 mod catalog;
 mod contexts;
 mod executions;
 mod grants;
 mod isolation;
-mod keeping;
+mod query;
 mod remote;
+mod resources;
 mod run;
 mod schedules;
 mod worker;
@@ -18,7 +18,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use asking::{EhdbCommand, EhdbQuery, QueryArguments};
 pub(crate) use audit::{
     AuditArguments, AuditCommand, ExportAuditArguments, SyslogAddress, VerifyAuditArguments,
 };
@@ -36,13 +35,14 @@ pub(crate) use grants::{
     CreateGrantArguments, GrantCommand, GrantsArguments, RemoveGrantArguments,
 };
 pub(crate) use isolation::IsolationArguments;
-pub(crate) use keeping::{
+pub(crate) use query::{EhdbCommand, EhdbQuery, QueryArguments};
+pub(crate) use remote::{DoctorArguments, OutputFormat, RemoteArguments};
+pub(crate) use resources::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
     RevokeTokenArguments, SetCredentialArguments, ShownTokenArguments, SubscriptionCommand,
     SubscriptionEventsArguments, TokenCommand, TokensArguments, WorkersArguments,
 };
-pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
-pub(crate) use run::{RunArguments, Where};
+pub(crate) use run::{RunArguments, RunTarget};
 pub(crate) use schedules::{CreateScheduleArguments, ScheduleCommand};
 pub(crate) use worker::WorkerArguments;
 

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::{CommandBus, CommandReader, EventStream};
+use noetl_bus::{CommandBus, CommandConsumer, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_control::{
-    Announcing, AnnouncingOptions, Control, Publishing, PublishingOptions, SystemReaders,
-    SystemReading,
+    AnnouncerHandle, AnnouncerOptions, ControlPlane, PublisherHandle, PublisherOptions,
+    SystemConsumers, SystemConsumersHandle,
 };
 use noetl_model::Clock;
 use noetl_store::{OutboxOptions, SystemClock};
 
 use crate::arguments::BusArguments;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::{number, setting, switch};
-use crate::stores::Stores;
+use crate::stores::OpenStores;
 
 /// Variable with the address of the NATS server.
 pub(crate) const NATS_URL: &str = "NOETL_NATS_URL";
@@ -48,9 +48,9 @@ pub(crate) struct BusSetup {
     address: Option<Address>,
     way: Option<Way>,
     /// Settings of the stream, for the process that creates it.
-    options: PublishingOptions,
+    options: PublisherOptions,
     /// System consumers of the stream in this process.
-    readers: SystemReaders,
+    readers: SystemConsumers,
     /// URL at which workers reach this server, if configured.
     server_url: Option<String>,
     /// Number of subjects over which the commands of the system pool are distributed.
@@ -71,14 +71,14 @@ impl BusArguments {
     ///
     /// Returns a failure if the settings contradict each other, or require a bus and none is
     /// configured.
-    pub(crate) fn setup(&self) -> Result<BusSetup, Failure> {
+    pub(crate) fn setup(&self) -> Result<BusSetup, CliError> {
         let address = address(self.nats_url.as_deref())?;
         let options = options()?;
         let is_relayed = switch(RELAY)?;
         let way = match (switch(STREAM)?, is_relayed) {
             (true, true) => {
                 let message = format!("{STREAM} and {RELAY} are both on");
-                return Err(Failure::new(Kind::Config, message)
+                return Err(CliError::new(ErrorKind::Config, message)
                     .hint("each publishes every event: leave one of them out"));
             }
             (true, false) => Some(Way::Tail),
@@ -87,19 +87,21 @@ impl BusArguments {
         };
         if is_relayed && !outbox()?.is_on {
             let message = format!("{RELAY} has nothing to publish without {OUTBOX}");
-            return Err(Failure::new(Kind::Config, message).hint(format!("set {OUTBOX}=true too")));
+            return Err(
+                CliError::new(ErrorKind::Config, message).hint(format!("set {OUTBOX}=true too"))
+            );
         }
         if way.is_some() && address.is_none() {
             let name = if is_relayed { RELAY } else { STREAM };
             let message = format!("{name} is on, and there is no bus to publish to");
-            return Err(Failure::new(Kind::Config, message).hint(NAME_A_BUS));
+            return Err(CliError::new(ErrorKind::Config, message).hint(NAME_A_BUS));
         }
         let readers =
-            SystemReaders { materialize: switch(MATERIALIZER)?, project: switch(PROJECTOR)? };
+            SystemConsumers { materialize: switch(MATERIALIZER)?, project: switch(PROJECTOR)? };
         if readers.any() && address.is_none() {
             let name = if readers.materialize { MATERIALIZER } else { PROJECTOR };
             let message = format!("{name} is on, and there is no bus to read from");
-            return Err(Failure::new(Kind::Config, message).hint(NAME_A_BUS));
+            return Err(CliError::new(ErrorKind::Config, message).hint(NAME_A_BUS));
         }
         let (server_url, system_shards) = (server_url()?, system_shards()?);
         Ok(BusSetup { address, way, options, readers, server_url, system_shards })
@@ -108,7 +110,7 @@ impl BusArguments {
 
 impl BusSetup {
     /// Starts to connect to the bus in the background, or returns `None` if none is configured.
-    pub(crate) fn open(&self) -> Option<Arc<dyn CommandReader>> {
+    pub(crate) fn open(&self) -> Option<Arc<dyn CommandConsumer>> {
         let address = self.address.clone()?;
         Some(Arc::new(NatsStream::open(address)))
     }
@@ -119,88 +121,88 @@ impl BusSetup {
     /// public URL overrides it.
     pub(crate) fn announce(
         &self,
-        bus: Option<&Arc<dyn CommandReader>>,
-        stores: &Stores,
-        control: &Control,
+        bus: Option<&Arc<dyn CommandConsumer>>,
+        stores: &OpenStores,
+        control: &ControlPlane,
         reached_at: &str,
-    ) -> Option<Announcing> {
+    ) -> Option<AnnouncerHandle> {
         let server_url = self.server_url.as_deref().unwrap_or(reached_at);
         let system_shards = self.system_shards;
-        let options = AnnouncingOptions { system_shards, ..AnnouncingOptions::new(server_url) };
+        let options = AnnouncerOptions { system_shards, ..AnnouncerOptions::new(server_url) };
         let databases = stores.shards.clone();
         let bus: Arc<dyn CommandBus> = bus?.clone();
-        Some(Announcing::start(&options, databases, bus, control))
+        Some(AnnouncerHandle::start(&options, databases, bus, control))
     }
 
     /// Starts the system consumers of the stream, or returns `None` if none is enabled.
     pub(crate) fn read(
         &self,
-        bus: Option<&Arc<dyn CommandReader>>,
-        control: &Control,
-    ) -> Option<SystemReading> {
+        bus: Option<&Arc<dyn CommandConsumer>>,
+        control: &ControlPlane,
+    ) -> Option<SystemConsumersHandle> {
         let bus = bus.filter(|_| self.readers.any())?;
-        Some(SystemReading::start(self.readers, &self.options, bus, control))
+        Some(SystemConsumersHandle::start(self.readers, &self.options, bus, control))
     }
 
     /// Starts to publish events, or returns `None` if publishing is not enabled.
     pub(crate) fn publish(
         &self,
         bus: Option<&Arc<dyn EventStream>>,
-        stores: &Stores,
-        control: &Control,
-    ) -> Option<Publishing> {
+        stores: &OpenStores,
+        control: &ControlPlane,
+    ) -> Option<PublisherHandle> {
         let (bus, commits) = (bus?, control.watch.commits());
         let (clock, options): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), &self.options);
         Some(match self.way.as_ref()? {
             Way::Tail => {
                 let databases = stores.databases();
-                Publishing::tail(options, databases, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::tail(options, databases, bus, &commits, &clock, &control.metrics)
             }
             Way::Relay => {
                 let store = stores.routed.clone();
-                Publishing::relay(options, store, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::relay(options, store, bus, &commits, &clock, &control.metrics)
             }
         })
     }
 }
 
 /// Parses the address of the bus. `None` or an empty text means that there is no bus.
-pub(crate) fn address(url: Option<&str>) -> Result<Option<Address>, Failure> {
+pub(crate) fn address(url: Option<&str>) -> Result<Option<Address>, CliError> {
     let url = url.map(str::trim).filter(|url| !url.is_empty());
     url.map(Address::parse).transpose().map_err(|error| {
         // The value may contain a password, so the message omits it.
-        Failure::new(Kind::Config, format!("{NATS_URL}: {error}"))
+        CliError::new(ErrorKind::Config, format!("{NATS_URL}: {error}"))
             .hint("use nats://user:password@host:port, several parted by commas")
     })
 }
 
-fn server_url() -> Result<Option<String>, Failure> {
+fn server_url() -> Result<Option<String>, CliError> {
     let url = setting(PUBLIC_URL).filter(|url| !url.trim().is_empty());
     match url {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
             let message = format!("{PUBLIC_URL}: '{url}' is no address");
-            Err(Failure::new(Kind::Config, message)
+            Err(CliError::new(ErrorKind::Config, message)
                 .hint("use http://host:port, as workers reach this server"))
         }
         url => Ok(url),
     }
 }
 
-fn system_shards() -> Result<u32, Failure> {
+fn system_shards() -> Result<u32, CliError> {
     let count = number("NOETL_COMMAND_SHARD_COUNT", 1..=1024)?;
     let count = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
     Ok(if switch("NOETL_SHARD_SUBJECT_ROUTE")? { count } else { 1 })
 }
 
 /// Reads the outbox settings of the stores.
-pub(crate) fn outbox() -> Result<OutboxOptions, Failure> {
+pub(crate) fn outbox() -> Result<OutboxOptions, CliError> {
     let defaults = OutboxOptions::default();
     let lease = seconds("NOETL_OUTBOX_LEASE_SECS", 1, 86_400)?;
     Ok(OutboxOptions { is_on: switch(OUTBOX)?, lease: lease.unwrap_or(defaults.lease) })
 }
 
-fn options() -> Result<PublishingOptions, Failure> {
-    let defaults = PublishingOptions::default();
+fn options() -> Result<PublisherOptions, CliError> {
+    let defaults = PublisherOptions::default();
     let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
     let poll = number("NOETL_EVENT_STREAM_POLL_MS", 1..=3_600_000)?;
     let poll = poll.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
@@ -213,11 +215,11 @@ fn options() -> Result<PublishingOptions, Failure> {
     if window > age_max {
         let message =
             "NOETL_EVENT_STREAM_DEDUP_SECS is more than NOETL_EVENT_STREAM_RETENTION_SECS";
-        return Err(Failure::new(Kind::Config, message)
+        return Err(CliError::new(ErrorKind::Config, message)
             .hint("a message that is gone cannot be known any more"));
     }
     let lease = seconds("NOETL_EVENT_STREAM_LEASE_SECS", 1, 3600)?;
-    Ok(PublishingOptions {
+    Ok(PublisherOptions {
         batch: batch.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(defaults.batch),
         poll: poll.unwrap_or(defaults.poll),
         backfill: switch("NOETL_EVENT_STREAM_BACKFILL")?,
@@ -227,7 +229,7 @@ fn options() -> Result<PublishingOptions, Failure> {
     })
 }
 
-fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, Failure> {
+fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, CliError> {
     let seconds = number(name, least..=most)?;
     Ok(seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
 }

@@ -1,6 +1,8 @@
 //! Implementations of the verbs, one module per verb.
 
 pub(crate) mod audit;
+mod called_playbooks;
+pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -15,10 +17,10 @@ pub(crate) mod ehdb;
 pub(crate) mod events;
 pub(crate) mod executions;
 mod follow;
+mod format;
 pub(crate) mod grant;
 mod load;
 pub(crate) mod logs;
-mod neighbours;
 mod payload;
 pub(crate) mod query;
 pub(crate) mod register;
@@ -27,10 +29,8 @@ pub(crate) mod run;
 pub(crate) mod schedule;
 mod serve;
 pub(crate) mod server;
-mod shown;
 pub(crate) mod start;
 pub(crate) mod status;
-pub(crate) mod steer;
 pub(crate) mod subscription;
 pub(crate) mod token;
 pub(crate) mod why;

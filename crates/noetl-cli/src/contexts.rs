@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::yaml;
 use crate::settings::setting;
 
@@ -36,15 +36,15 @@ pub(crate) struct Contexts {
 }
 
 /// Exclusive access to the context file, until dropped.
-pub(crate) struct Changing {
+pub(crate) struct ContextsLock {
     pub(crate) contexts: Contexts,
     _lock: File,
 }
 
 /// Returns the path of the context file.
-pub(crate) fn file() -> Result<PathBuf, Failure> {
+pub(crate) fn file() -> Result<PathBuf, CliError> {
     let home = setting("HOME").ok_or_else(|| {
-        Failure::new(Kind::Config, "HOME is not set, so there is no file of contexts")
+        CliError::new(ErrorKind::Config, "HOME is not set, so there is no file of contexts")
             .hint("set HOME, or name the server with --server-url")
     })?;
     Ok(Path::new(&home).join(".noetl").join("config.yaml"))
@@ -52,12 +52,12 @@ pub(crate) fn file() -> Result<PathBuf, Failure> {
 
 impl Contexts {
     /// Reads the context file. A missing file is empty.
-    pub(crate) fn read(file: PathBuf) -> Result<Self, Failure> {
+    pub(crate) fn read(file: PathBuf) -> Result<Self, CliError> {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => {
-                return Err(Failure::from_error(Kind::Config, &error)
+                return Err(CliError::from_error(ErrorKind::Config, &error)
                     .about(&format!("could not read {}", file.display())));
             }
         };
@@ -92,18 +92,18 @@ impl Contexts {
     }
 
     /// Returns the context with this name, or a failure that lists the existing ones.
-    pub(crate) fn named(&self, name: &str) -> Result<Context, Failure> {
+    pub(crate) fn named(&self, name: &str) -> Result<Context, CliError> {
         self.get(name).ok_or_else(|| self.unknown(name))
     }
 
-    pub(crate) fn unknown(&self, name: &str) -> Failure {
+    pub(crate) fn unknown(&self, name: &str) -> CliError {
         let names: Vec<String> = self.all().into_iter().map(|context| context.name).collect();
         let hint = match names.is_empty() {
             true => format!("add it with `noetl context add {name} --server-url URL`"),
             false => format!("there is {}", names.join(", ")),
         };
         let message = format!("there is no context '{name}' in {}", self.file.display());
-        Failure::new(Kind::User, message).hint(hint)
+        CliError::new(ErrorKind::User, message).hint(hint)
     }
 
     fn contexts(&self) -> Option<&Map<String, Value>> {
@@ -111,9 +111,9 @@ impl Contexts {
     }
 }
 
-impl Changing {
+impl ContextsLock {
     /// Locks the file against other writers and reads it. Waits for the lock.
-    pub(crate) fn begin(file: PathBuf) -> Result<Self, Failure> {
+    pub(crate) fn begin(file: PathBuf) -> Result<Self, CliError> {
         // Resolve a symbolic link, so that its target is changed and the link is not replaced.
         let file = fs::canonicalize(&file).unwrap_or(file);
         let lock = lock(&file).map_err(|error| not_written(&file, &error))?;
@@ -146,7 +146,7 @@ impl Changing {
     }
 
     /// Replaces the file atomically, readable only by its owner.
-    pub(crate) fn write(self) -> Result<(), Failure> {
+    pub(crate) fn write(self) -> Result<(), CliError> {
         let Contexts { file, root } = self.contexts;
         let text = yaml::document(&Value::Object(root));
         replace(&file, text.as_bytes()).map_err(|error| not_written(&file, &error))
@@ -161,10 +161,10 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Parses the content of the file. An error omits the line, which may contain a token.
-fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, Failure> {
+fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, CliError> {
     let name = file.display();
     let hint = "it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`";
-    let wrong = |message: String| Failure::new(Kind::Config, message).hint(hint);
+    let wrong = |message: String| CliError::new(ErrorKind::Config, message).hint(hint);
     let data = noetl_playbook::read_data(text).map_err(|found| {
         let first = found.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
@@ -211,8 +211,9 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     kept
 }
 
-fn not_written(file: &Path, error: &io::Error) -> Failure {
-    Failure::from_error(Kind::Config, error).about(&format!("could not write {}", file.display()))
+fn not_written(file: &Path, error: &io::Error) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
+        .about(&format!("could not write {}", file.display()))
 }
 
 #[cfg(test)]
@@ -238,7 +239,7 @@ mod tests {
         let text = "current_context: a\ntheirs: {deep: [1, 'no']}\ncontexts:\n  a:\n    \
                     server_url: http://a\n    kube_context: kind\n    gateway_session_token: s\n";
         fs::write(&file, text).expect("a file");
-        let mut changing = Changing::begin(file.clone()).expect("a file");
+        let mut changing = ContextsLock::begin(file.clone()).expect("a file");
         changing.set("a", &fields("http://b"));
         changing.set("c", &fields("http://c"));
         changing.write().expect("written");
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn only_its_owner_reads_the_file_and_no_draft_stays() {
         let (_home, file) = home();
-        let mut changing = Changing::begin(file.clone()).expect("no file yet");
+        let mut changing = ContextsLock::begin(file.clone()).expect("no file yet");
         changing.set("a", &fields("http://a"));
         changing.set_current("a");
         changing.write().expect("written");
@@ -277,7 +278,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["config.lock", "config.yaml"]);
-        let mut changing = Changing::begin(file.clone()).expect("a file");
+        let mut changing = ContextsLock::begin(file.clone()).expect("a file");
         assert!(changing.remove("a") && !changing.remove("a"));
         changing.write().expect("written");
         assert_eq!(Contexts::read(file).expect("a file").current(), None);
@@ -290,7 +291,7 @@ mod tests {
             .map(|number| {
                 let file = file.clone();
                 std::thread::spawn(move || {
-                    let mut changing = Changing::begin(file).expect("a file");
+                    let mut changing = ContextsLock::begin(file).expect("a file");
                     changing.set(&format!("c{number}"), &fields("http://a"));
                     changing.write().expect("written");
                 })

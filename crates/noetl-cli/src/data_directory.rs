@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 
 /// Mode of the directory: only its owner has access.
@@ -18,10 +18,10 @@ const SHARED: u32 = 0o1000;
 ///
 /// Restricts an existing directory of this user to its owner, too, unless it serves other purposes;
 /// prints a warning in that case.
-pub(crate) fn prepare(data: &Path) -> Result<(), Failure> {
+pub(crate) fn prepare(data: &Path) -> Result<(), CliError> {
     let failed = |error: io::Error| {
         let about = format!("could not prepare the data directory {}", data.display());
-        Failure::from_error(Kind::Config, &error).about(&about)
+        CliError::from_error(ErrorKind::Config, &error).about(&about)
     };
     DirBuilder::new().recursive(true).mode(OWNER).create(data).map_err(failed)?;
     let found = fs::metadata(data).map_err(failed)?;

@@ -8,7 +8,7 @@ use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
 use crate::bus;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::{number, setting};
 
 /// File name of the database in a data directory.
@@ -27,7 +27,7 @@ pub(crate) enum Database {
 
 impl Database {
     /// Parses a database URL.
-    pub(crate) fn from_url(url: &str) -> Result<Self, Failure> {
+    pub(crate) fn from_url(url: &str) -> Result<Self, CliError> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         match scheme {
             "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
@@ -41,7 +41,7 @@ impl Database {
     }
 
     /// Returns the database of the URL, else that of the `POSTGRES_*` variables, else `None`.
-    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, CliError> {
         match url {
             Some(url) => Self::from_url(url).map(Some),
             None => Self::from_postgres_variables(),
@@ -49,13 +49,13 @@ impl Database {
     }
 
     /// Returns the database of the URL or the `POSTGRES_*` variables, else `default`.
-    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, Failure> {
+    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, CliError> {
         Ok(Self::named(url)?.unwrap_or(default))
     }
 
     /// Returns the database of the URL or the `POSTGRES_*` variables, else the file in the data
     /// directory.
-    pub(crate) fn of_directory(url: Option<&str>, data: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of_directory(url: Option<&str>, data: &Path) -> Result<Self, CliError> {
         Self::chosen(url, Self::in_directory(data))
     }
 
@@ -65,7 +65,7 @@ impl Database {
     }
 
     /// Reads `POSTGRES_HOST` and related variables, as the upstream server does.
-    fn from_postgres_variables() -> Result<Option<Self>, Failure> {
+    fn from_postgres_variables() -> Result<Option<Self>, CliError> {
         let Some(host) = setting("POSTGRES_HOST") else { return Ok(None) };
         let port = number("POSTGRES_PORT", 1..=65_535)?.unwrap_or(5432);
         let or_noetl = |name| setting(name).unwrap_or_else(|| "noetl".to_owned());
@@ -104,7 +104,7 @@ impl Database {
 
     /// Returns the schema version of the database and the latest one known to this program.
     /// Read-only.
-    pub(crate) async fn schema(&self) -> Result<(i64, i64), Failure> {
+    pub(crate) async fn schema(&self) -> Result<(i64, i64), CliError> {
         match self {
             Self::Memory => Err(memory_is_gone()),
             Self::Sqlite(path) => {
@@ -122,7 +122,7 @@ impl Database {
 
     /// Opens the database for reading. Does not migrate it and does not disturb the process that
     /// owns it.
-    pub(crate) async fn look_at(self) -> Result<OpenStore, Failure> {
+    pub(crate) async fn look_at(self) -> Result<OpenStore, CliError> {
         match self {
             Self::Memory => Err(memory_is_gone()),
             Self::Sqlite(path) => {
@@ -138,7 +138,7 @@ impl Database {
     }
 
     /// Opens the database and migrates its schema to the latest version.
-    pub(crate) async fn open(self) -> Result<OpenStore, Failure> {
+    pub(crate) async fn open(self) -> Result<OpenStore, CliError> {
         match self {
             Self::Memory => open_sqlite(sqlite::Options::memory()),
             Self::Sqlite(path) => open_sqlite(sqlite::Options::file(path)),
@@ -199,7 +199,7 @@ impl OpenStore {
     }
 }
 
-fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
+fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
     let outbox = bus::outbox()?;
     let options = sqlite::Options { synchronous: synchronous()?, outbox, ..options };
     let store = SqliteStore::open(options).map_err(|error| unopened(&error))?;
@@ -207,7 +207,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
 }
 
 /// Returns the options of a Postgres store, with all settings from the environment.
-pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> {
+pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
     if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 3..=10_000)? {
@@ -226,14 +226,14 @@ pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> 
     Ok(options)
 }
 
-fn not_a_url(url: &str) -> Failure {
+fn not_a_url(url: &str) -> CliError {
     let message = format!("'{}' is not a database URL", without_password(url));
-    Failure::new(Kind::Config, message)
+    CliError::new(ErrorKind::Config, message)
         .hint("use sqlite://path/to/noetl.db or postgres://user:password@host:port/database")
 }
 
-fn not_opened(error: &postgres::OpenError) -> Failure {
-    let failure = Failure::from_error(Kind::Config, error);
+fn not_opened(error: &postgres::OpenError) -> CliError {
+    let failure = CliError::from_error(ErrorKind::Config, error);
     match error {
         postgres::OpenError::Connect { .. } => {
             failure.hint("check that the server runs there and takes this user and password")
@@ -243,13 +243,13 @@ fn not_opened(error: &postgres::OpenError) -> Failure {
     }
 }
 
-fn memory_is_gone() -> Failure {
-    Failure::new(Kind::User, "a database in memory is gone with its process")
+fn memory_is_gone() -> CliError {
+    CliError::new(ErrorKind::User, "a database in memory is gone with its process")
         .hint("name a file or a server with --data or --database-url")
 }
 
-pub(crate) fn unopened(error: &sqlite::OpenError) -> Failure {
-    let failure = Failure::from_error(Kind::Config, error);
+pub(crate) fn unopened(error: &sqlite::OpenError) -> CliError {
+    let failure = CliError::from_error(ErrorKind::Config, error);
     match error {
         sqlite::OpenError::InUse { .. } => {
             failure.hint("stop the other process, or choose another file")
@@ -266,13 +266,13 @@ pub(crate) fn unopened(error: &sqlite::OpenError) -> Failure {
     }
 }
 
-fn synchronous() -> Result<sqlite::Synchronous, Failure> {
+fn synchronous() -> Result<sqlite::Synchronous, CliError> {
     match setting("NOETL_SQLITE_SYNCHRONOUS").as_deref() {
         None | Some("full") => Ok(sqlite::Synchronous::Full),
         Some("normal") => Ok(sqlite::Synchronous::Normal),
         Some(other) => {
             let message = format!("NOETL_SQLITE_SYNCHRONOUS is 'full' or 'normal', not '{other}'");
-            Err(Failure::new(Kind::Config, message))
+            Err(CliError::new(ErrorKind::Config, message))
         }
     }
 }

@@ -14,11 +14,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use noetl_api::loopback_address;
-use noetl_control::{Control, Role, TokenRequest};
+use noetl_control::{ControlPlane, Role, TokenRequest};
 use noetl_model::Tenant;
 use rustix::process::geteuid;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 /// Default data directory of `noetl dev`.
@@ -76,12 +76,13 @@ fn read(path: &Path) -> Option<String> {
 /// Otherwise creates a new token, after revoking earlier tokens for this address whose file is
 /// lost.
 pub(crate) async fn ensure(
-    control: &Control,
+    control: &ControlPlane,
     path: &Path,
     address: SocketAddr,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let failed = |error: &dyn std::error::Error| {
-        Failure::from_error(Kind::Config, error).about("could not make the token of this server")
+        CliError::from_error(ErrorKind::Config, error)
+            .about("could not make the token of this server")
     };
     if let Some(token) = read(path) {
         let holder = control.tokens.holder(&token).await.map_err(|error| failed(&error))?;
@@ -103,7 +104,7 @@ pub(crate) async fn ensure(
     let (_, token) = made.map_err(|error| failed(&error))?;
     write(path, &token).map_err(|error| {
         let about = format!("could not write {}", path.display());
-        Failure::from_error(Kind::Config, &error).about(&about)
+        CliError::from_error(ErrorKind::Config, &error).about(&about)
     })
 }
 

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use noetl_tools::{Inherit, Isolation, Level, Options, OwnFiles, User};
+use noetl_tools::{EnvPolicy, Isolation, Level, Options, OwnFiles, User};
 
 use crate::arguments::IsolationArguments;
 use crate::contexts;
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::{number, setting, settings, switch};
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 
 /// Path of the running executable. Stays valid if the file is replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -31,9 +31,9 @@ const CGROUP: &str = "NOETL_STEP_CGROUP";
 const ENV: &str = "NOETL_STEP_ENV";
 
 /// Applies the flags, or else the environment, to the options of the tools.
-pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), Failure> {
+pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), CliError> {
     let user = said.step_user.clone().or_else(|| setting(USER));
-    let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, Failure> {
+    let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, CliError> {
         match flag {
             Some(amount) => Ok(Some(amount.into())),
             None => Ok(number(name, least..=u32::MAX.into())?.and_then(|n| u64::try_from(n).ok())),
@@ -42,7 +42,7 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
     let users = said.step_users.clone().or_else(|| setting(USERS));
     if user.is_some() && users.is_some() {
         let message = format!("{USER} and {USERS} are both given");
-        return Err(Failure::new(Kind::Config, message).hint("leave one of them out"));
+        return Err(CliError::new(ErrorKind::Config, message).hint("leave one of them out"));
     }
     options.isolation = Isolation {
         level: Level::None,
@@ -74,21 +74,21 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
     }
     if let Some(names) = said.step_env.clone().or_else(|| setting(ENV)) {
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-        options.environment.inherit = Inherit::Only(names.map(str::to_owned).collect());
+        options.environment.inherit = EnvPolicy::Only(names.map(str::to_owned).collect());
     }
     Ok(())
 }
 
 /// Parses a setting whose type has its own syntax.
-fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Failure> {
-    text.parse().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
+fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T, CliError> {
+    text.parse().map_err(|error| CliError::new(ErrorKind::Config, format!("{name}: {error}")))
 }
 
 /// Adds the files of databases, and the directories in which the program stores its own files.
-pub(crate) fn own(files: &mut OwnFiles, place: &Place, directories: &[PathBuf]) {
+pub(crate) fn own(files: &mut OwnFiles, place: &StoreLocation, directories: &[PathBuf]) {
     let databases = match place {
-        Place::One(database) => std::slice::from_ref(database),
-        Place::Spread(shards) => &shards.shards,
+        StoreLocation::One(database) => std::slice::from_ref(database),
+        StoreLocation::Spread(shards) => &shards.shards,
     };
     for database in databases {
         if let Database::Sqlite(path) = database {
@@ -107,7 +107,7 @@ pub(crate) fn own(files: &mut OwnFiles, place: &Place, directories: &[PathBuf]) 
 pub(crate) async fn settle(
     options: &mut Options,
     said: &IsolationArguments,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let asked = said.step_isolation.clone().or_else(|| setting(LEVEL));
     let asked = asked.as_deref().map(str::trim).filter(|asked| *asked != "auto");
     let isolation = &options.isolation;
@@ -126,7 +126,7 @@ pub(crate) async fn settle(
         None => options.choose_isolation(least).await,
     };
     settled.map_err(|error| {
-        let failure = Failure::new(Kind::Config, error.message);
+        let failure = CliError::new(ErrorKind::Config, error.message);
         match error.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -135,10 +135,10 @@ pub(crate) async fn settle(
 }
 
 /// Parses a user given by numeric IDs or by a name known to this machine.
-fn user(text: &str) -> Result<User, Failure> {
+fn user(text: &str) -> Result<User, CliError> {
     let unknown = || {
         let message = format!("this machine knows no user '{text}' for steps");
-        Failure::new(Kind::Config, message).hint("give a name, or numbers as 1000:1000")
+        CliError::new(ErrorKind::Config, message).hint("give a name, or numbers as 1000:1000")
     };
     if let Some((uid, gid)) = text.split_once(':') {
         let (uid, gid) = (uid.parse(), gid.parse());
@@ -190,7 +190,7 @@ mod tests {
             ..Isolation::default()
         };
         assert_eq!(options.isolation, asked);
-        let Inherit::Only(names) = options.environment.inherit else { panic!("a list") };
+        let EnvPolicy::Only(names) = options.environment.inherit else { panic!("a list") };
         assert_eq!(names, ["PATH", "LANG"]);
     }
 }

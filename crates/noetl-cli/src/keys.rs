@@ -10,7 +10,7 @@ use noetl_control::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE,
 };
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 /// File name of the key in a data directory.
@@ -18,14 +18,14 @@ const FILE: &str = "encryption.key";
 
 /// Returns the key of the environment, or `None` if it is not set. Fails if the value is not a
 /// valid key.
-pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, Failure> {
+pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, CliError> {
     let Some(text) = setting(KEY_VARIABLE) else { return Ok(None) };
     let key = EncryptionKey::from_base64(&text).map_err(|error| not_a_key(KEY_VARIABLE, error))?;
     changed(key).map(Some)
 }
 
 /// Adds the configured version to a key, and the previous key for values it still has to decrypt.
-fn changed(key: EncryptionKey) -> Result<EncryptionKey, Failure> {
+fn changed(key: EncryptionKey) -> Result<EncryptionKey, CliError> {
     let key = match setting(KEY_VERSION_VARIABLE) {
         Some(version) => key.with_version(version.trim()),
         None => key,
@@ -38,14 +38,15 @@ fn changed(key: EncryptionKey) -> Result<EncryptionKey, Failure> {
 
 /// Returns the key of the environment, else that of the data directory, which is created if
 /// missing.
-pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
+pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, CliError> {
     if let Some(key) = from_settings()? {
         return Ok(key);
     }
     let file = data.join(FILE);
     let name = file.display().to_string();
     let failed = |error: io::Error| {
-        Failure::from_error(Kind::Config, &error).about(&format!("could not keep a key in {name}"))
+        CliError::from_error(ErrorKind::Config, &error)
+            .about(&format!("could not keep a key in {name}"))
     };
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
@@ -88,8 +89,8 @@ fn make(data: &Path, file: &Path) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-fn not_a_key(place: &str, error: KeyError) -> Failure {
-    Failure::from_error(Kind::Config, &error)
+fn not_a_key(place: &str, error: KeyError) -> CliError {
+    CliError::from_error(ErrorKind::Config, &error)
         .about(place)
         .hint("a key is base64 of 32 bytes: make one with `openssl rand -base64 32`")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use noetl_server::{Network, NetworkError, Options};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::settings::{number, setting};
 
@@ -18,7 +18,7 @@ const OTHER_FILES: u64 = 512;
 const CONNECTIONS_MIN: u64 = 64;
 
 /// Returns the defaults with the limits of the environment applied.
-pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
+pub(crate) fn edge(defaults: Options) -> Result<Options, CliError> {
     let count = |name: &str, default: usize| {
         let found = number(name, 1..=1_000_000)?;
         Ok(found.and_then(|number| usize::try_from(number).ok()).unwrap_or(default))
@@ -28,7 +28,7 @@ pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
         Ok(found.map_or(default, Duration::from_secs))
     };
     let rate = |name: &str, default: Option<f64>| {
-        Ok::<_, Failure>(match number(name, 0..=1_000_000)? {
+        Ok::<_, CliError>(match number(name, 0..=1_000_000)? {
             None => default,
             Some(0) => None,
             Some(number) => Some(number as f64),
@@ -54,14 +54,14 @@ pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
 }
 
 /// Returns the proxies whose forwarded client addresses are trusted.
-fn proxies() -> Result<Vec<Network>, Failure> {
+fn proxies() -> Result<Vec<Network>, CliError> {
     const PROXIES: &str = "NOETL_TRUSTED_PROXIES";
     let text = setting(PROXIES).unwrap_or_default();
     let named = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     named
         .map(|name| {
             name.parse().map_err(|error: NetworkError| {
-                Failure::new(Kind::Config, format!("{PROXIES}: {error}"))
+                CliError::new(ErrorKind::Config, format!("{PROXIES}: {error}"))
             })
         })
         .collect()
@@ -69,7 +69,7 @@ fn proxies() -> Result<Vec<Network>, Failure> {
 
 /// Returns the maximum number of connections, after raising the process's limit of open files as
 /// far as its hard limit allows.
-fn connections(wanted: usize) -> Result<usize, Failure> {
+fn connections(wanted: usize) -> Result<usize, CliError> {
     let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
     let raised = limit.maximum.map_or(needed, |most| needed.min(most));
@@ -91,7 +91,7 @@ fn connections(wanted: usize) -> Result<usize, Failure> {
 }
 
 /// Returns the number of wanted connections that fit into a limit of open files.
-fn room(files: Option<u64>, wanted: usize) -> Result<usize, Failure> {
+fn room(files: Option<u64>, wanted: usize) -> Result<usize, CliError> {
     let Some(files) = files else { return Ok(wanted) };
     let room = files.saturating_sub(OTHER_FILES);
     if room < CONNECTIONS_MIN {
@@ -100,7 +100,7 @@ fn room(files: Option<u64>, wanted: usize) -> Result<usize, Failure> {
             OTHER_FILES + CONNECTIONS_MIN
         );
         let hint = format!("raise the limit, as in `ulimit -n {}`", OTHER_FILES + 16_384);
-        return Err(Failure::new(Kind::Config, message).hint(hint));
+        return Err(CliError::new(ErrorKind::Config, message).hint(hint));
     }
     Ok(usize::try_from(room).unwrap_or(usize::MAX).min(wanted))
 }

@@ -12,14 +12,14 @@ mod contexts;
 mod data_directory;
 mod database;
 mod dev_token;
-mod edge;
-mod failure;
-mod fence;
+mod egress;
+mod error;
+mod http_options;
 mod isolation;
 mod keys;
-mod leading;
+mod leading_flags;
 mod limits;
-mod notices;
+mod notifications;
 mod output;
 mod policy;
 mod process;
@@ -55,7 +55,8 @@ fn main() -> ExitCode {
     if let Some(code) = process::supervise_as_init() {
         return code;
     }
-    let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
+    let arguments =
+        Arguments::parse_from(leading_flags::reorder_leading_flags(std::env::args_os()));
     let outcome = match arguments.command {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
@@ -79,8 +80,8 @@ fn main() -> ExitCode {
         Command::Logs(arguments) => commands::logs::main(&arguments),
         Command::Replay(arguments) => commands::replay::main(&arguments),
         Command::Why(arguments) => commands::why::main(&arguments),
-        Command::Cancel(arguments) => commands::steer::cancel(&arguments),
-        Command::Cleanup(arguments) => commands::steer::cleanup(&arguments),
+        Command::Cancel(arguments) => commands::cancel::cancel(&arguments),
+        Command::Cleanup(arguments) => commands::cancel::cleanup(&arguments),
         Command::Credential(command) => commands::credential::main(&command),
         Command::Get(GetCommand::Credential(arguments)) => commands::credential::get(&arguments),
         Command::Query(arguments) => commands::query::main(&arguments),

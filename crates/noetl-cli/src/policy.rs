@@ -1,23 +1,25 @@
 //! Builds the retention policy from flags and the environment.
 
-use noetl_store::retention::{OutOfRange, Policy, Window};
+use noetl_store::retention::{OutOfRange, RetentionPolicy, RetentionWindow};
 
 use crate::arguments::PolicyArguments;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 impl PolicyArguments {
     /// Returns the retention policy, with defaults for unset periods.
-    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
-        let wrong = |error: OutOfRange| Failure::from_error(Kind::User, &error);
-        let days = |setting, number: Option<i64>, default: Window| {
-            number.map_or(Ok(default), |days| Window::days(setting, days)).map_err(wrong)
+    pub(crate) fn policy(&self) -> Result<RetentionPolicy, CliError> {
+        let wrong = |error: OutOfRange| CliError::from_error(ErrorKind::User, &error);
+        let days = |setting, number: Option<i64>, default: RetentionWindow| {
+            number.map_or(Ok(default), |days| RetentionWindow::days(setting, days)).map_err(wrong)
         };
-        let known = Policy::default();
+        let known = RetentionPolicy::default();
         let runtimes = match self.runtime_stale_minutes {
-            Some(minutes) => Window::minutes("runtime_stale_minutes", minutes).map_err(wrong)?,
+            Some(minutes) => {
+                RetentionWindow::minutes("runtime_stale_minutes", minutes).map_err(wrong)?
+            }
             None => known.runtimes,
         };
-        Ok(Policy {
+        Ok(RetentionPolicy {
             executions: days("event_retention_days", self.event_retention_days, known.executions)?,
             commands: days("command_retention_days", self.command_retention_days, known.commands)?,
             runtimes,
@@ -29,7 +31,7 @@ impl PolicyArguments {
     }
 
     /// Returns the retention policy, or `None` if no period is set.
-    pub(crate) fn policy_if_any(&self) -> Result<Option<Policy>, Failure> {
+    pub(crate) fn policy_if_any(&self) -> Result<Option<RetentionPolicy>, CliError> {
         let said = [
             self.event_retention_days,
             self.command_retention_days,

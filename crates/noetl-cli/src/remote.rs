@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use noetl_api::{Access, Answer, Call, Client, ClientError, Follow};
+use noetl_api::{Access, ApiCall, Client, ClientError, EventFollower, Response};
 use serde::de::DeserializeOwned;
 
-use crate::arguments::{Form, RemoteArguments};
+use crate::arguments::{OutputFormat, RemoteArguments};
 use crate::contexts::{self, Contexts};
 use crate::dev_token;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 /// Default server URL, which is the default address of `noetl dev`.
@@ -22,7 +22,7 @@ const KEY: &str = "NOETL_TLS_CLIENT_KEY";
 /// Client of a server, with the output format for its responses.
 pub(crate) struct Remote {
     pub(crate) client: Client,
-    pub(crate) form: Form,
+    pub(crate) form: OutputFormat,
     /// Source of the server URL, such as a flag or a variable, for messages.
     pub(crate) origin: String,
     /// Whether requests carry a token.
@@ -30,9 +30,9 @@ pub(crate) struct Remote {
 }
 
 /// Returns the access token for the selected server, or a failure if there is none.
-pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, Failure> {
-    Target::from_arguments(arguments)?.token.ok_or_else(|| {
-        Failure::new(Kind::User, "there is no token for this server").hint(
+pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, CliError> {
+    ServerTarget::from_arguments(arguments)?.token.ok_or_else(|| {
+        CliError::new(ErrorKind::User, "there is no token for this server").hint(
             "give one with --token, NOETL_TOKEN or a context; `noetl dev` makes one for its \
              loopback address, and none with --auth open",
         )
@@ -42,22 +42,22 @@ pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, Failure> {
 /// Runs `work` with a client of the selected server.
 pub(crate) fn run(
     arguments: &RemoteArguments,
-    work: impl AsyncFnOnce(Remote) -> Result<ExitCode, Failure>,
-) -> Result<ExitCode, Failure> {
+    work: impl AsyncFnOnce(Remote) -> Result<ExitCode, CliError>,
+) -> Result<ExitCode, CliError> {
     let remote = Remote::open(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(work(remote))
 }
 
 impl Remote {
     /// Creates a client of the selected server, with its token and TLS settings.
-    pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, Failure> {
-        let Target { url, token, origin } = Target::from_arguments(arguments)?;
+    pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, CliError> {
+        let ServerTarget { url, token, origin } = ServerTarget::from_arguments(arguments)?;
         let access = Access { token, authorities: authorities()?, identity: identity()? };
         let has_token = access.token.is_some();
         let client = Client::with(&url, &access).map_err(|error| {
-            let failure = Failure::from_error(Kind::User, &error);
+            let failure = CliError::from_error(ErrorKind::User, &error);
             match error {
                 ClientError::Address(_) => {
                     failure.about(&origin).hint(format!("write an address as {DEFAULT}"))
@@ -71,33 +71,36 @@ impl Remote {
     /// Sends a request and parses the response.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
-        call: Call<T>,
-    ) -> Result<Answer<T>, Failure> {
+        call: ApiCall<T>,
+    ) -> Result<Response<T>, CliError> {
         self.client.ask(call).await.map_err(|error| self.failure(&error))
     }
 
     /// Reads an event stream, starting after the given position.
-    pub(crate) fn follow(&self, call: Call<()>, after: u64) -> Follow {
+    pub(crate) fn follow(&self, call: ApiCall<()>, after: u64) -> EventFollower {
         self.client.follow(call, after)
     }
 
     /// Converts a failed request to a failure with a hint.
-    pub(crate) fn failure(&self, error: &ClientError) -> Failure {
+    pub(crate) fn failure(&self, error: &ClientError) -> CliError {
         let base = &self.client.address();
         match error {
-            ClientError::Transport(_) => Failure::from_error(Kind::Config, error).about(base).hint(
-                "start a server with `noetl dev`, or name another with --server-url or \
+            ClientError::Transport(_) => {
+                CliError::from_error(ErrorKind::Config, error).about(base).hint(
+                    "start a server with `noetl dev`, or name another with --server-url or \
                      `noetl context use`",
-            ),
-            ClientError::Shape(_) => Failure::from_error(Kind::Config, error)
+                )
+            }
+            ClientError::Shape(_) => CliError::from_error(ErrorKind::Config, error)
                 .about(base)
                 .hint("something else may listen there, or a server of another version"),
             ClientError::Address(_) | ClientError::Access(_) => {
-                Failure::from_error(Kind::User, error)
+                CliError::from_error(ErrorKind::User, error)
             }
             ClientError::Refused { status, body } => {
-                let kind = if matches!(status, 429 | 500..) { Kind::Config } else { Kind::User };
-                let failure = Failure::new(kind, body.error.clone());
+                let kind =
+                    if matches!(status, 429 | 500..) { ErrorKind::Config } else { ErrorKind::User };
+                let failure = CliError::new(kind, body.error.clone());
                 match (status, self.has_token) {
                     (401, false) if is_localhost(self.client.base().host_str()) => failure.hint(
                         "the token of `noetl dev` is shown to an address and never to a name: \
@@ -126,7 +129,7 @@ impl Remote {
 
 /// Selected server, with the access token for it.
 #[derive(Debug, PartialEq, Eq)]
-struct Target {
+struct ServerTarget {
     url: String,
     token: Option<String>,
     origin: String,
@@ -136,10 +139,10 @@ fn is_localhost(host: Option<&str>) -> bool {
     host.is_some_and(|host| host.eq_ignore_ascii_case("localhost"))
 }
 
-impl Target {
+impl ServerTarget {
     /// Returns the server named by the arguments, the environment, or the current context, with its
     /// token: the given one, else that of a `noetl dev` of this user at that address.
-    fn from_arguments(arguments: &RemoteArguments) -> Result<Self, Failure> {
+    fn from_arguments(arguments: &RemoteArguments) -> Result<Self, CliError> {
         let chosen = Self::chosen(arguments, setting, || contexts::file().and_then(Contexts::read));
         let mut target = chosen?;
         if target.token.is_none() {
@@ -153,8 +156,8 @@ impl Target {
     fn chosen(
         arguments: &RemoteArguments,
         setting: impl Fn(&str) -> Option<String>,
-        contexts: impl FnOnce() -> Result<Contexts, Failure>,
-    ) -> Result<Self, Failure> {
+        contexts: impl FnOnce() -> Result<Contexts, CliError>,
+    ) -> Result<Self, CliError> {
         let given = arguments.token.clone();
         let given = given.or_else(|| setting("NOETL_TOKEN"));
         let given = given.or_else(|| setting("NOETL_SESSION_TOKEN"));
@@ -191,7 +194,7 @@ impl Target {
         let Some(context) = context else { return Ok(plain(DEFAULT.to_owned(), "default")) };
         let url = context.server_url.ok_or_else(|| {
             let name = &context.name;
-            Failure::new(Kind::Config, format!("the context '{name}' has no server_url"))
+            CliError::new(ErrorKind::Config, format!("the context '{name}' has no server_url"))
                 .hint(format!("set it with `noetl context update {name} --server-url URL`"))
         })?;
         let origin = format!("context '{}'", context.name);
@@ -199,11 +202,11 @@ impl Target {
     }
 }
 
-fn authorities() -> Result<Option<Vec<u8>>, Failure> {
+fn authorities() -> Result<Option<Vec<u8>>, CliError> {
     setting(AUTHORITIES).map(|path| read(AUTHORITIES, &path)).transpose()
 }
 
-fn identity() -> Result<Option<Vec<u8>>, Failure> {
+fn identity() -> Result<Option<Vec<u8>>, CliError> {
     match (setting(CERTIFICATE), setting(KEY)) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
@@ -215,14 +218,14 @@ fn identity() -> Result<Option<Vec<u8>>, Failure> {
         (one, _) => {
             let (has, lacks) = if one.is_some() { (CERTIFICATE, KEY) } else { (KEY, CERTIFICATE) };
             let message = format!("{has} is set and {lacks} is not");
-            Err(Failure::new(Kind::Config, message).hint("a client's certificate needs both"))
+            Err(CliError::new(ErrorKind::Config, message).hint("a client's certificate needs both"))
         }
     }
 }
 
-fn read(name: &str, path: &str) -> Result<Vec<u8>, Failure> {
+fn read(name: &str, path: &str) -> Result<Vec<u8>, CliError> {
     std::fs::read(Path::new(path)).map_err(|error| {
-        Failure::new(Kind::Config, format!("{name}: {path} cannot be read: {error}"))
+        CliError::new(ErrorKind::Config, format!("{name}: {path} cannot be read: {error}"))
     })
 }
 
@@ -244,7 +247,7 @@ mod tests {
             let found = variables.iter().chain(&[("HOME", "/h")]).find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let target = Target::chosen(arguments, setting, || Contexts::read(file));
+        let target = ServerTarget::chosen(arguments, setting, || Contexts::read(file));
         target.map(|target| (target.url, target.token)).map_err(|failure| failure.text())
     }
 

@@ -7,41 +7,41 @@ use std::time::Duration;
 
 use noetl_bus::EventStream;
 use noetl_control::{
-    Announcing, Caps, Control, EncryptionKey, OpenError, Options, Publishing, QuotaSettings,
-    QuotaSettingsError, SubmitError, SystemReading,
+    AnnouncerHandle, ControlPlane, EncryptionKey, ExecutionLimits, OpenError, Options,
+    PublisherHandle, QuotaSettings, QuotaSettingsError, SubmitError, SystemConsumersHandle,
 };
 use noetl_model::MachineId;
-use noetl_otlp::Exporter;
-use noetl_store::{Policy, SystemClock};
-use noetl_tools::Registry;
+use noetl_otlp::ExporterTask;
+use noetl_store::{RetentionPolicy, SystemClock};
+use noetl_tools::ToolRegistry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
 use crate::arguments::IsolationArguments;
 use crate::bus::BusSetup;
-use crate::failure::{Failure, Kind};
-use crate::fence::fence;
+use crate::egress::fence;
+use crate::error::{CliError, ErrorKind};
 use crate::settings::{number, setting, switch};
-use crate::stores::{Place, Stores};
-use crate::{isolation, notices, results, signals, traces};
+use crate::stores::{OpenStores, StoreLocation};
+use crate::{isolation, notifications, results, signals, traces};
 
 /// A running control plane with its local worker.
-pub(crate) struct Runtime {
-    pub(crate) control: Arc<Control>,
+pub(crate) struct LocalRuntime {
+    pub(crate) control: Arc<ControlPlane>,
     /// Stream to which events are published, if configured.
     pub(crate) bus: Option<Arc<dyn EventStream>>,
-    publishing: Option<Publishing>,
-    announcing: Option<Announcing>,
-    reading: Option<SystemReading>,
-    exporter: Option<Exporter>,
-    stores: Stores,
+    publishing: Option<PublisherHandle>,
+    announcing: Option<AnnouncerHandle>,
+    reading: Option<SystemConsumersHandle>,
+    exporter: Option<ExporterTask>,
+    stores: OpenStores,
     worker: JoinHandle<()>,
 }
 
 /// Settings of a control plane that depend on the verb.
 pub(crate) struct Setup {
     /// Location of the databases.
-    pub(crate) place: Place,
+    pub(crate) place: StoreLocation,
     /// Maximum number of steps that the local worker runs at a time; 0 for none.
     pub(crate) slots: usize,
     /// Whether to resume unfinished executions of earlier processes, and to run schedules.
@@ -51,7 +51,7 @@ pub(crate) struct Setup {
     /// Key that encrypts credentials. Without it, credentials are unavailable.
     pub(crate) encryption_key: Option<EncryptionKey>,
     /// Retention policy. `None` retains everything.
-    pub(crate) retention: Option<Policy>,
+    pub(crate) retention: Option<RetentionPolicy>,
     /// Settings of the message bus.
     pub(crate) bus: BusSetup,
     /// URL at which workers reach this server; empty if it has no listener.
@@ -60,8 +60,8 @@ pub(crate) struct Setup {
     pub(crate) own: Vec<PathBuf>,
 }
 
-impl Runtime {
-    pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
+impl LocalRuntime {
+    pub(crate) async fn open(setup: Setup) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
         let (traces, exporter) = traces::open()?;
         let said = IsolationArguments::default();
@@ -88,14 +88,15 @@ impl Runtime {
             caps: caps()?,
             replay_window: replay_window()?,
             quotas: quotas()?,
-            notices: notices::notices(tools.clone())?,
+            notices: notifications::notices(tools.clone())?,
             traces,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
-        let control = Control::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
+        let control =
+            ControlPlane::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
-        let worker = Worker::new(control.local.clone(), Registry::standard(tools));
+        let worker = Worker::new(control.local.clone(), ToolRegistry::standard(tools));
         let worker = tokio::spawn(worker.run(setup.grace));
         let commands = setup.bus.open();
         let bus: Option<Arc<dyn EventStream>> = match &commands {
@@ -133,30 +134,30 @@ impl Runtime {
     }
 }
 
-fn not_started(error: &OpenError) -> Failure {
+fn not_started(error: &OpenError) -> CliError {
     let kind = match error {
         OpenError::Identity(_) | OpenError::Store(_) | OpenError::Resume(SubmitError::Store(_)) => {
-            Kind::Config
+            ErrorKind::Config
         }
-        OpenError::Resume(_) => Kind::Internal,
+        OpenError::Resume(_) => ErrorKind::Internal,
     };
-    Failure::from_error(kind, error)
+    CliError::from_error(kind, error)
 }
 
 /// Reads the machine ID of this process. If it is not set, the process acquires a free one.
-fn machine() -> Result<Option<MachineId>, Failure> {
+fn machine() -> Result<Option<MachineId>, CliError> {
     let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
     Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
 }
 
 /// Reads the limits of a single execution.
-fn caps() -> Result<Caps, Failure> {
+fn caps() -> Result<ExecutionLimits, CliError> {
     let most = |name, range: std::ops::RangeInclusive<i64>, default: u32| {
         let number = number(name, range)?;
         Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(default))
     };
-    let defaults = Caps::default();
-    Ok(Caps {
+    let defaults = ExecutionLimits::default();
+    Ok(ExecutionLimits {
         loop_items: most("NOETL_LOOP_ITEMS_MAX", 1..=10_000_000, defaults.loop_items)?,
         in_flight: most("NOETL_LOOP_IN_FLIGHT", 1..=100_000, defaults.in_flight)?,
         depth: most("NOETL_PLAYBOOK_DEPTH_MAX", 1..=1000, defaults.depth)?,
@@ -168,25 +169,25 @@ fn caps() -> Result<Caps, Failure> {
 
 /// Reads the dedup window of webhook signatures from `NOETL_WEBHOOK_REPLAY_SECS`: 0 to 7 days, in
 /// seconds. 0 turns deduplication by signature off.
-fn replay_window() -> Result<Duration, Failure> {
+fn replay_window() -> Result<Duration, CliError> {
     let seconds = number("NOETL_WEBHOOK_REPLAY_SECS", 0..=7 * 24 * 3600)?;
     let seconds = seconds.and_then(|number| u64::try_from(number).ok());
     Ok(seconds.map_or(Options::default().replay_window, Duration::from_secs))
 }
 
 /// Reads the quotas of tenants from `NOETL_QUOTAS`.
-fn quotas() -> Result<QuotaSettings, Failure> {
+fn quotas() -> Result<QuotaSettings, CliError> {
     const QUOTAS: &str = "NOETL_QUOTAS";
     let text = setting(QUOTAS).unwrap_or_default();
     text.parse().map_err(|error: QuotaSettingsError| {
-        Failure::new(Kind::Config, format!("{QUOTAS}: {error}"))
+        CliError::new(ErrorKind::Config, format!("{QUOTAS}: {error}"))
             .hint(format!("as in {QUOTAS}='executions=1000 starts=50; acme: executions=10'"))
     })
 }
 
 /// Reads the lease duration of this process from `NOETL_LEASE_SECS`: 3 to 3,600 seconds. Other
 /// processes take over its work when the lease expires.
-fn lease() -> Result<Duration, Failure> {
+fn lease() -> Result<Duration, CliError> {
     let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
@@ -194,7 +195,7 @@ fn lease() -> Result<Duration, Failure> {
 
 /// Reads the lease duration of remote workers from `NOETL_WORKER_LEASE_SECS`: 3 to 3,600 seconds.
 /// Other workers get the commands of a worker whose lease expires.
-fn worker_lease() -> Result<Duration, Failure> {
+fn worker_lease() -> Result<Duration, CliError> {
     let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
@@ -202,7 +203,7 @@ fn worker_lease() -> Result<Duration, Failure> {
 
 /// Reads the time for which a published worker may hold a command whose report may be lost, from
 /// `NOETL_LOST_REPORT_SECS`: 5 to 86,400 seconds.
-fn lost_reports() -> Result<Duration, Failure> {
+fn lost_reports() -> Result<Duration, CliError> {
     let seconds = number("NOETL_LOST_REPORT_SECS", 5..=86_400)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().lost_reports, Duration::from_secs))
@@ -216,7 +217,7 @@ fn template_environment() -> BTreeMap<String, String> {
 }
 
 /// Returns the options of the tools that this process runs.
-pub(crate) fn tools(said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
+pub(crate) fn tools(said: &IsolationArguments) -> Result<noetl_tools::Options, CliError> {
     let mut options = noetl_tools::Options { fence: fence()?, ..noetl_tools::Options::default() };
     if let Some(python) = setting("NOETL_PYTHON") {
         options.python = PathBuf::from(python);

@@ -7,7 +7,7 @@ use noetl_server::{
     SESSION_CREDENTIAL, SessionCredential, SessionDatabase, SessionFuture, SessionLookupError,
     Sessions, StoredSession,
 };
-use noetl_tools::{Credential, GatewaySession, GatewaySessions};
+use noetl_tools::{GatewaySession, GatewaySessions, ToolCredential};
 
 use crate::settings::setting;
 
@@ -30,7 +30,7 @@ impl SessionDatabase for Tables {
                 return Err(SessionLookupError(message));
             };
             let (name, kind, data) = (name.clone(), kind.clone(), data.clone());
-            let found = self.0.find(&Credential { name, kind, data }, token).await;
+            let found = self.0.find(&ToolCredential { name, kind, data }, token).await;
             let found = found.map_err(|failure| SessionLookupError(failure.message))?;
             Ok(found.map(stored))
         })

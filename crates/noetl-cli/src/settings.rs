@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// Returns the value of an environment variable. An empty value counts as unset.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads settings")]
@@ -21,26 +21,26 @@ pub(crate) fn settings() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Reads a Boolean variable, which defaults to `false`.
-pub(crate) fn switch(name: &str) -> Result<bool, Failure> {
+pub(crate) fn switch(name: &str) -> Result<bool, CliError> {
     let text = setting(name).unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
         "" | "false" | "0" | "no" | "off" => Ok(false),
         _ => {
             let message = format!("{name} is true or false, not '{text}'");
-            Err(Failure::new(Kind::Config, message))
+            Err(CliError::new(ErrorKind::Config, message))
         }
     }
 }
 
 /// Reads a number, or returns `None` if it is unset. Fails if it is outside the range.
-pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, Failure> {
+pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, CliError> {
     let Some(text) = setting(name) else { return Ok(None) };
     let number = text.trim().parse().ok().filter(|number| range.contains(number));
     let number = number.ok_or_else(|| {
         let (least, most) = (range.start(), range.end());
         let message = format!("{name} is a number from {least} to {most}, not '{text}'");
-        Failure::new(Kind::Config, message)
+        CliError::new(ErrorKind::Config, message)
     });
     number.map(Some)
 }

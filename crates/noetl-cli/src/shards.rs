@@ -8,7 +8,7 @@
 use noetl_store::SHARDS_MAX;
 
 use crate::database::{Database, postgres_url};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 /// Variable with the list of shard databases.
@@ -28,13 +28,13 @@ pub(crate) struct Shards {
 
 impl Shards {
     /// Returns the shards of the environment, or `None` if they are not configured.
-    pub(crate) fn from_settings() -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_settings() -> Result<Option<Self>, CliError> {
         parse(setting(SHARDS).as_deref(), setting(CLUSTER).as_deref())
     }
 }
 
 /// Parses the values of both variables.
-fn parse(shards: Option<&str>, cluster: Option<&str>) -> Result<Option<Shards>, Failure> {
+fn parse(shards: Option<&str>, cluster: Option<&str>) -> Result<Option<Shards>, CliError> {
     let Some(text) = shards else {
         return match cluster {
             None => Ok(None),
@@ -71,7 +71,7 @@ fn entry(text: &str) -> Result<Database, String> {
     if is_url {
         return Database::from_url(text).map_err(|failure| failure.text());
     }
-    let mut parts = Parts::default();
+    let mut parts = EntryParts::default();
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         // The message omits the part, which may be the rest of a password that contains a `;`.
         let (key, value) = part.split_once('=').ok_or("a part of it is not key=value")?;
@@ -82,7 +82,7 @@ fn entry(text: &str) -> Result<Database, String> {
 
 /// Keys of an entry with their values.
 #[derive(Default)]
-struct Parts<'a> {
+struct EntryParts<'a> {
     host: Option<&'a str>,
     port: Option<&'a str>,
     user: Option<&'a str>,
@@ -90,7 +90,7 @@ struct Parts<'a> {
     database: Option<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> EntryParts<'a> {
     fn take(&mut self, key: &str, value: &'a str) -> Result<(), String> {
         let part = match key {
             "host" => &mut self.host,
@@ -129,8 +129,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn wrong(message: String) -> Failure {
-    Failure::new(Kind::Config, message)
+fn wrong(message: String) -> CliError {
+    CliError::new(ErrorKind::Config, message)
         .hint("an entry is host=..;port=..;user=..;password=..;database=.. or a database URL")
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_store::{Sharded, Store, StoreError};
 
 use crate::database::{Database, OpenStore};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 use crate::shards::{CLUSTER, SHARDS, Shards};
 
@@ -18,29 +18,29 @@ const MARK_COUNT: i64 = 1 << 16;
 
 /// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     /// A single database for everything.
     One(Database),
     /// Executions distributed over several databases.
     Spread(Shards),
 }
 
-impl Place {
+impl StoreLocation {
     /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
     /// else `default`.
-    pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, Failure> {
+    pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, CliError> {
         Ok(Self::named(url)?.unwrap_or(Self::One(default)))
     }
 
     /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
     /// else `None`.
-    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, CliError> {
         match (Shards::from_settings()?, url) {
             (None, url) => Ok(Database::named(url)?.map(Self::One)),
             (Some(shards), None) => Ok(Some(Self::Spread(shards))),
             (Some(_), Some(_)) => {
                 let message = format!("{SHARDS} and a database URL are both given");
-                Err(Failure::new(Kind::Config, message).hint("leave one of them out"))
+                Err(CliError::new(ErrorKind::Config, message).hint("leave one of them out"))
             }
         }
     }
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// Opens the databases and migrates their schemas to the latest version.
-    pub(crate) async fn open(self) -> Result<Stores, Failure> {
+    pub(crate) async fn open(self) -> Result<OpenStores, CliError> {
         match self {
             Self::One(database) => {
                 let open = database.open().await?;
@@ -66,10 +66,10 @@ impl Place {
                 if let Some(mark) = mark(&*store).await? {
                     let (number, count) = (mark % MARK_COUNT, mark / MARK_COUNT);
                     let message = format!("the database is shard {number} of {count}");
-                    return Err(Failure::new(Kind::Config, message)
+                    return Err(CliError::new(ErrorKind::Config, message)
                         .hint(format!("name all of them in {SHARDS}")));
                 }
-                Ok(Stores { open: vec![open], shards: vec![store.clone()], routed: store })
+                Ok(OpenStores { open: vec![open], shards: vec![store.clone()], routed: store })
             }
             Self::Spread(shards) => spread(shards).await,
         }
@@ -77,7 +77,7 @@ impl Place {
 }
 
 /// Stores that are open.
-pub(crate) struct Stores {
+pub(crate) struct OpenStores {
     open: Vec<OpenStore>,
     /// Store that routes each call to its database.
     pub(crate) routed: Arc<dyn Store>,
@@ -85,7 +85,7 @@ pub(crate) struct Stores {
     pub(crate) shards: Vec<Arc<dyn Store>>,
 }
 
-impl Stores {
+impl OpenStores {
     /// Returns each database once, with its name for messages.
     pub(crate) fn databases(&self) -> Vec<(String, Arc<dyn Store>)> {
         let shards = self.shards.len();
@@ -108,10 +108,10 @@ impl Stores {
     }
 }
 
-async fn spread(settings: Shards) -> Result<Stores, Failure> {
+async fn spread(settings: Shards) -> Result<OpenStores, CliError> {
     if setting("NOETL_DATABASE_DIRECT_URL").is_some() {
         let message = format!("NOETL_DATABASE_DIRECT_URL names one database, and {SHARDS} several");
-        return Err(Failure::new(Kind::Config, message).hint(
+        return Err(CliError::new(ErrorKind::Config, message).hint(
             "leave it out, and let the entries lead past a proxy that pools by transaction",
         ));
     }
@@ -144,23 +144,23 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
         put_mark(&**store, number, count).await?;
     }
     let routed = Arc::new(Sharded::new(cluster, named));
-    Ok(Stores { open, shards: routed.shards(), routed })
+    Ok(OpenStores { open, shards: routed.shards(), routed })
 }
 
 /// Rejects a database that is another shard, or that contains executions of a server without
 /// shards.
-async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
+async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), CliError> {
     match mark(store).await? {
         Some(found) if found == mark_of(number, count) => Ok(()),
         Some(found) => {
             let (number, count) = (found % MARK_COUNT, found / MARK_COUNT);
             let message = format!("it was shard {number} of {count} before");
-            Err(Failure::new(Kind::Config, message)
+            Err(CliError::new(ErrorKind::Config, message)
                 .hint("shards keep their number and order: executions are found by them"))
         }
         None if count > 1 && store.newest_id().await.map_err(failed)?.is_some() => {
             let message = "it holds executions of a server without shards";
-            Err(Failure::new(Kind::Config, message).hint("begin shards with empty databases"))
+            Err(CliError::new(ErrorKind::Config, message).hint("begin shards with empty databases"))
         }
         None => Ok(()),
     }
@@ -168,7 +168,7 @@ async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Fai
 
 /// Writes the marker of a shard. A single shard gets none, because it can also be used without
 /// sharding.
-async fn put_mark(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
+async fn put_mark(store: &dyn Store, number: usize, count: usize) -> Result<(), CliError> {
     if count > 1 {
         store.advance(MARK, mark_of(number, count), None).await.map_err(failed)?;
     }
@@ -180,17 +180,17 @@ fn mark_of(number: usize, count: usize) -> i64 {
     as_number(count) * MARK_COUNT + as_number(number)
 }
 
-fn failed(error: StoreError) -> Failure {
-    Failure::from_error(Kind::Config, &error)
+fn failed(error: StoreError) -> CliError {
+    CliError::from_error(ErrorKind::Config, &error)
 }
 
-async fn mark(store: &dyn Store) -> Result<Option<i64>, Failure> {
+async fn mark(store: &dyn Store) -> Result<Option<i64>, CliError> {
     store.cursor(MARK).await.map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
-    use noetl_store::{Cursors, MemoryStore};
+    use noetl_store::{CursorStore, MemoryStore};
 
     use super::*;
 

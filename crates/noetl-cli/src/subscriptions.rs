@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::Control;
+use noetl_control::ControlPlane;
 use noetl_model::Tenant;
-use noetl_sources::{Local, Options, Runtime, Sources};
+use noetl_sources::{LocalControlPlane, Options, SourceRegistry, SubscriptionRuntime};
 
-use crate::failure::Failure;
-use crate::fence::fence;
+use crate::egress::fence;
+use crate::error::CliError;
 use crate::settings::number;
 
 /// Lease holder name of a process that owns its database exclusively. All such processes share it,
@@ -17,7 +17,7 @@ const OWNER: &str = "owner";
 
 /// Returns the options of the subscription runtime. On a shared database, the lease holder is
 /// unique to this process.
-pub(crate) fn options(control: &Control) -> Result<Options, Failure> {
+pub(crate) fn options(control: &ControlPlane) -> Result<Options, CliError> {
     let holder = match control.subscriptions.is_shared() {
         true => format!("{}-{:x}", std::process::id(), control.now().as_micros()),
         false => OWNER.to_owned(),
@@ -29,7 +29,10 @@ pub(crate) fn options(control: &Control) -> Result<Options, Failure> {
 }
 
 /// Starts a runtime for every subscription that fetches messages from a source.
-pub(crate) fn act_on_all(control: &Arc<Control>, options: Options) -> Result<Runtime, Failure> {
-    let plane = Arc::new(Local::new(control.clone(), Tenant::default()));
-    Ok(Runtime::all(plane, Sources::standard(fence()?), options))
+pub(crate) fn act_on_all(
+    control: &Arc<ControlPlane>,
+    options: Options,
+) -> Result<SubscriptionRuntime, CliError> {
+    let plane = Arc::new(LocalControlPlane::new(control.clone(), Tenant::default()));
+    Ok(SubscriptionRuntime::all(plane, SourceRegistry::standard(fence()?), options))
 }

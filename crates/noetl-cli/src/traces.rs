@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use noetl_control::Traces;
-use noetl_model::trace::{Ratio, Root, Sampler};
-use noetl_otlp::{Exporter, Settings};
+use noetl_model::trace::{Ratio, RootSampling, Sampler};
+use noetl_otlp::{ExporterTask, Settings};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 const DISABLED: &str = "OTEL_SDK_DISABLED";
@@ -25,14 +25,14 @@ const USUAL: &str = "http://localhost:4318";
 
 /// Opens the exporter that the environment configures. Without one, trace contexts are only
 /// propagated.
-pub(crate) fn open() -> Result<(Traces, Option<Exporter>), Failure> {
+pub(crate) fn open() -> Result<(Traces, Option<ExporterTask>), CliError> {
     let environment = Environment { read: &setting };
     let sampler = environment.sampler()?;
     let Some(settings) = environment.settings()? else {
         return Ok((Traces::passed_on(sampler), None));
     };
     let (sink, exporter) = noetl_otlp::open(settings).map_err(|error| {
-        Failure::from_error(Kind::Config, &error)
+        CliError::from_error(ErrorKind::Config, &error)
             .hint("see OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS")
     })?;
     Ok((Traces::recorded(sink, sampler), Some(exporter)))
@@ -56,13 +56,13 @@ impl Environment<'_> {
             .find_map(|name| self.text(&name).map(|text| (name, text)))
     }
 
-    fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Failure> {
+    fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, CliError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         number(name, &text, range).map(Some)
     }
 
     /// Returns the settings of the exporter, or `None` if no endpoint is configured.
-    fn settings(&self) -> Result<Option<Settings>, Failure> {
+    fn settings(&self) -> Result<Option<Settings>, CliError> {
         let is_disabled = self.text(DISABLED).is_some_and(|text| text.eq_ignore_ascii_case("true"));
         let is_asked = match self.text(EXPORTER).as_deref() {
             Some("none") => return Ok(None),
@@ -107,7 +107,7 @@ impl Environment<'_> {
 
     /// Returns the endpoint for traces: the specific one as is, or that of the collector with
     /// `/v1/traces`.
-    fn endpoint(&self, is_asked: bool) -> Result<Option<String>, Failure> {
+    fn endpoint(&self, is_asked: bool) -> Result<Option<String>, CliError> {
         let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
         let (name, said, suffix) = match (self.text(own), self.text("OTEL_EXPORTER_OTLP_ENDPOINT"))
         {
@@ -125,7 +125,7 @@ impl Environment<'_> {
     }
 
     /// Returns the resource attributes of this process.
-    fn resource(&self) -> Result<Vec<(String, String)>, Failure> {
+    fn resource(&self) -> Result<Vec<(String, String)>, CliError> {
         let mut resource = match self.text(RESOURCE) {
             Some(text) => pairs(RESOURCE, &text)?,
             None => Vec::new(),
@@ -146,16 +146,16 @@ impl Environment<'_> {
         Ok(resource)
     }
 
-    fn sampler(&self) -> Result<Sampler, Failure> {
+    fn sampler(&self) -> Result<Sampler, CliError> {
         let Some(name) = self.text(SAMPLER) else { return Ok(Sampler::default()) };
         let (of, follows_caller) = match name.strip_prefix("parentbased_") {
             Some(of) => (of, true),
             None => (name.as_str(), false),
         };
         let root = match of {
-            "always_on" => Root::All,
-            "always_off" => Root::None,
-            "traceidratio" => Root::Share(self.share()?),
+            "always_on" => RootSampling::All,
+            "always_off" => RootSampling::None,
+            "traceidratio" => RootSampling::Share(self.share()?),
             _ => {
                 let message = format!(
                     "{SAMPLER} is always_on, always_off or traceidratio, or one of them after \
@@ -167,7 +167,7 @@ impl Environment<'_> {
         Ok(Sampler { root, follows_caller })
     }
 
-    fn share(&self) -> Result<Ratio, Failure> {
+    fn share(&self) -> Result<Ratio, CliError> {
         let text = self.text(SAMPLER_ARGUMENT).unwrap_or_else(|| "1".to_owned());
         let share = text.parse().ok().and_then(Ratio::new);
         share.ok_or_else(|| {
@@ -176,7 +176,7 @@ impl Environment<'_> {
     }
 }
 
-fn number(name: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, Failure> {
+fn number(name: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, CliError> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| {
         let (least, most) = (range.start(), range.end());
@@ -186,7 +186,7 @@ fn number(name: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, Fai
 
 /// Parses comma-separated `name=value` pairs with percent-encoded values. An error omits the
 /// values, because one may be a token.
-fn pairs(variable: &str, text: &str) -> Result<Vec<(String, String)>, Failure> {
+fn pairs(variable: &str, text: &str) -> Result<Vec<(String, String)>, CliError> {
     let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
     members
         .enumerate()
@@ -220,8 +220,8 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn wrong(message: String) -> Failure {
-    Failure::new(Kind::Config, message)
+fn wrong(message: String) -> CliError {
+    CliError::new(ErrorKind::Config, message)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@
 mod direct;
 
 use noetl_model::{CredentialId, ExecutionId, Tenant};
-use noetl_store::{Credential, Grant, NewGrant, StoreError, Token};
+use noetl_store::{AccessToken, Grant, NewGrant, StoreError, StoredCredential};
 use tracing::warn;
 
-use crate::Control;
-use crate::audit::{Asking, Given, SecretUses};
+use crate::ControlPlane;
+use crate::audit::{SecretAuditLog, SecretOutcome, SecretRequest};
 use crate::credentials::{CredentialError, CredentialRequest, Credentials};
 use crate::grants::{GrantError, GrantRequest, Grants};
 use crate::tokens::{TokenError, TokenRequest, Tokens};
@@ -38,7 +38,7 @@ fn described(grant: &NewGrant) -> String {
     format!("{} {target} on {prefix}/{subject} ({id})", kind.as_str())
 }
 
-impl Control {
+impl ControlPlane {
     /// Returns the service for audited changes to credentials, tokens, and grants.
     pub fn administration(&self) -> Administration {
         let Self { credentials, tokens, uses, grants, .. } = self;
@@ -54,7 +54,7 @@ impl Administration {
         tenant: &Tenant,
         who: &str,
         request: CredentialRequest,
-    ) -> Result<Credential, CredentialError> {
+    ) -> Result<StoredCredential, CredentialError> {
         Credentials::check(&request)?;
         let recorded = self.recorded.record(tenant, who, "credential.put", &request.name).await;
         recorded.map_err(CredentialError::ChangeUnrecorded)?;
@@ -80,7 +80,7 @@ impl Administration {
         tenant: &Tenant,
         who: &str,
         request: TokenRequest,
-    ) -> Result<(Token, String), TokenError> {
+    ) -> Result<(AccessToken, String), TokenError> {
         self.recorded.create(tenant, who, request).await
     }
 
@@ -105,8 +105,8 @@ impl Administration {
         execution: Option<ExecutionId>,
     ) -> Result<(), StoreError> {
         let who = who.to_owned();
-        let asking = Asking { who, operation, execution, parent: None, worker: None };
-        self.recorded.uses.record(tenant, &asking, what, Given::Ok, None).await
+        let asking = SecretRequest { who, operation, execution, parent: None, worker: None };
+        self.recorded.uses.record(tenant, &asking, what, SecretOutcome::Ok, None).await
     }
 
     /// Records the change in the audit, then stores the grant under a new ID.
@@ -163,7 +163,7 @@ impl Administration {
 #[derive(Clone)]
 struct Recorded {
     tokens: Tokens,
-    uses: SecretUses,
+    uses: SecretAuditLog,
 }
 
 impl Recorded {
@@ -172,7 +172,7 @@ impl Recorded {
         tenant: &Tenant,
         who: &str,
         request: TokenRequest,
-    ) -> Result<(Token, String), TokenError> {
+    ) -> Result<(AccessToken, String), TokenError> {
         let (new, shown) = self.tokens.minted(request)?;
         let name = named(&new.name, &new.id);
         let recorded = self.record(tenant, who, "token.create", &name).await;
@@ -198,9 +198,14 @@ impl Recorded {
         operation: &'static str,
         what: &str,
     ) -> Result<(), StoreError> {
-        let asking =
-            Asking { who: who.to_owned(), operation, execution: None, parent: None, worker: None };
-        self.uses.record(tenant, &asking, what, Given::Ok, None).await
+        let asking = SecretRequest {
+            who: who.to_owned(),
+            operation,
+            execution: None,
+            parent: None,
+            worker: None,
+        };
+        self.uses.record(tenant, &asking, what, SecretOutcome::Ok, None).await
     }
 }
 

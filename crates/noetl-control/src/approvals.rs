@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_engine::Execution;
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::{CommandId, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::{CommandRow, ExecutionRow, StoreError};
@@ -45,7 +45,7 @@ pub struct Approval {
 
 /// Page of pending approvals, oldest first.
 #[derive(Debug, Default)]
-pub struct Approvals {
+pub struct ApprovalPage {
     pub found: Vec<Approval>,
     /// Command after which the next page starts. `None` if the scan is complete.
     pub next: Option<CommandId>,
@@ -62,7 +62,7 @@ pub struct WorkerLoad {
 }
 
 #[derive(Debug, Default)]
-pub struct Load {
+pub struct LoadSummary {
     /// Load of each worker with open commands, sorted by name.
     pub workers: Vec<WorkerLoad>,
     /// Whether the scan covered all open commands. If not, the counts are lower bounds.
@@ -79,7 +79,7 @@ impl Executions {
         tenant: &Tenant,
         after: CommandId,
         limit: usize,
-    ) -> Result<Approvals, StoreError> {
+    ) -> Result<ApprovalPage, StoreError> {
         let mut found = Vec::new();
         let mut looked: Looked = None;
         let (mut reached, mut searched) = (after, 0);
@@ -93,14 +93,14 @@ impl Executions {
                     found.extend(self.approval(tenant, &row, &mut looked).await?);
                 }
                 if found.len() >= limit {
-                    return Ok(Approvals { found, next: Some(reached) });
+                    return Ok(ApprovalPage { found, next: Some(reached) });
                 }
             }
             if is_last {
-                return Ok(Approvals { found, next: None });
+                return Ok(ApprovalPage { found, next: None });
             }
             if searched >= SEARCHED_MAX {
-                return Ok(Approvals { found, next: Some(reached) });
+                return Ok(ApprovalPage { found, next: Some(reached) });
             }
         }
     }
@@ -122,7 +122,7 @@ impl Executions {
         }
         let Some((_, Some((execution, state)))) = looked else { return Ok(None) };
         let Some(open) = state.open_command(row.id) else { return Ok(None) };
-        let Some(Parked::Callback(callback)) = open.parked() else { return Ok(None) };
+        let Some(ParkReason::Callback(callback)) = open.parked() else { return Ok(None) };
         let setting = |name: &str| open.issued.config.get(name).filter(|said| !said.is_null());
         Ok(Some(Approval {
             execution: execution.clone(),
@@ -139,7 +139,7 @@ impl Executions {
 
     /// Returns the load of each worker, over all tenants. Excludes commands claimed by the control
     /// plane, which occupy no worker.
-    pub async fn load(&self) -> Result<Load, StoreError> {
+    pub async fn load(&self) -> Result<LoadSummary, StoreError> {
         let mut workers: BTreeMap<Arc<str>, WorkerLoad> = BTreeMap::new();
         let (mut reached, mut searched) = (CommandId::new(0), 0);
         let is_whole = loop {
@@ -163,6 +163,6 @@ impl Executions {
                 break is_last;
             }
         };
-        Ok(Load { workers: workers.into_values().collect(), is_whole })
+        Ok(LoadSummary { workers: workers.into_values().collect(), is_whole })
     }
 }

@@ -8,13 +8,13 @@ use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{AuditFilter, SecretUse, Store, StoreError};
 use tracing::warn;
 
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 
 pub use verify::{AuditCheck, verify_audit};
 
 /// Caller and purpose of a request for a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
+pub struct SecretRequest {
     /// Identity of the caller: `token:ID`, `oidc:SUBJECT`, `session:CREDENTIAL/USER_ID via …`, or a
     /// part of the control plane. Never a name that a caller sent.
     pub who: String,
@@ -29,7 +29,7 @@ pub struct Asking {
 
 /// Outcome of a request for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given {
+pub enum SecretOutcome {
     Ok,
     /// No secret has that name.
     NotFound,
@@ -39,7 +39,7 @@ pub enum Given {
     Failed,
 }
 
-impl Given {
+impl SecretOutcome {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -52,15 +52,15 @@ impl Given {
 
 /// Audit service. Cheap to clone.
 #[derive(Clone)]
-pub struct SecretUses {
+pub struct SecretAuditLog {
     store: Arc<dyn Store>,
-    ids: Ids,
+    ids: IdGenerator,
     /// Whether a secret is withheld if its use cannot be recorded.
     is_required: bool,
 }
 
-impl SecretUses {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, is_required: bool) -> Self {
+impl SecretAuditLog {
+    pub(crate) fn new(store: Arc<dyn Store>, ids: IdGenerator, is_required: bool) -> Self {
         Self { store, ids, is_required }
     }
 
@@ -69,9 +69,9 @@ impl SecretUses {
     pub async fn record(
         &self,
         tenant: &Tenant,
-        asking: &Asking,
+        asking: &SecretRequest,
         credential: &str,
-        given: Given,
+        given: SecretOutcome,
         key_version: Option<String>,
     ) -> Result<(), StoreError> {
         let used = SecretUse {
@@ -88,7 +88,7 @@ impl SecretUses {
             key_version,
             notes: asking.worker.as_ref().map(|worker| format!("worker {worker}")),
         };
-        let recorded = match self.ids.leased() {
+        let recorded = match self.ids.ensure_leased() {
             Ok(()) => self.store.audit_secret(tenant, used).await.map(|_| ()),
             Err(error) => Err(error),
         };

@@ -12,7 +12,7 @@ use noetl_store::{SealedRow, Store, StoreError};
 use tracing::warn;
 
 use crate::credentials::CredentialError;
-use crate::rotation::{Keys, NAMED_MAX, PAGE, named};
+use crate::rotation::{KeyRotation, NAMED_MAX, PAGE, named};
 use crate::sealing::{Binding, EncryptionKey, SealError, SealedAt, is_bound};
 
 /// Setting that exists once version 2 is written.
@@ -24,7 +24,7 @@ const BOUND: &str = "envelope/2-only";
 /// Passes over all values before `reseal` gives up because other processes still write version 1.
 const PASSES_MAX: usize = 5;
 
-/// Counts and problems of one [`Keys::reseal`].
+/// Counts and problems of one [`KeyRotation::reseal`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resealed {
     /// Values rewritten from version 1 to version 2.
@@ -55,7 +55,7 @@ pub(crate) async fn follow(store: &dyn Store, key: &EncryptionKey) -> Result<(),
     Ok(())
 }
 
-impl Keys {
+impl KeyRotation {
     /// Rewrites all values in version 2, then rejects version 1. Safe to interrupt and repeat.
     ///
     /// Version 1 stays readable if a value cannot be decrypted, or if other processes still write
@@ -91,7 +91,7 @@ impl Keys {
         done.bound = 0;
         while let Some(page) = self.page(after.as_ref()).await? {
             for row in &page {
-                match key.bound(&SealedAt::of(row), &row.sealed) {
+                match key.bound(&SealedAt::from_row(row), &row.sealed) {
                     Ok(None) => done.bound += 1,
                     Ok(Some(bound)) => {
                         let kept = self.store.reseal(&row.place, &row.sealed, &bound).await;
@@ -147,7 +147,7 @@ pub async fn verify_sealed(
         let page = store.sealed_rows(after.as_ref(), PAGE).await?;
         for row in &page {
             let opened = match key {
-                Some(key) => key.open_at(&SealedAt::of(row), &row.sealed).map(drop),
+                Some(key) => key.open_at(&SealedAt::from_row(row), &row.sealed).map(drop),
                 None if is_marked && !is_bound(&row.sealed) => Err(SealError::Unbound),
                 None => Ok(()),
             };
@@ -170,14 +170,15 @@ pub async fn verify_sealed(
 mod tests {
     use noetl_model::{CredentialId, Tenant};
     use noetl_store::{
-        Credentials as _, MemoryStore, NewCredential, Sealed, SealedPlace, SealedRows as _,
+        CredentialStore as _, MemoryStore, NewCredential, SealedLocation, SealedRecordStore as _,
+        SealedText,
     };
     use serde_json::json;
 
     use super::*;
 
-    fn keys(store: &Arc<MemoryStore>, key: &EncryptionKey) -> Keys {
-        Keys::new(store.clone(), Some(key.clone()))
+    fn keys(store: &Arc<MemoryStore>, key: &EncryptionKey) -> KeyRotation {
+        KeyRotation::new(store.clone(), Some(key.clone()))
     }
 
     /// A clone that knows nothing of markers, as another process has it.
@@ -237,8 +238,8 @@ mod tests {
         put(&store, &key, 1, &tenant, "a").await;
         let rows = store.sealed_rows(None, 10).await.unwrap();
         assert!(rows.iter().all(|row| !is_bound(&row.sealed)), "older replicas read it");
-        let place = SealedPlace::Credential(CredentialId::new(1));
-        let broken = Sealed::new("{}");
+        let place = SealedLocation::Credential(CredentialId::new(1));
+        let broken = SealedText::new("{}");
         assert!(store.reseal(&place, &rows[0].sealed, &broken).await.unwrap());
         let done = keys(&store, &key).reseal().await.unwrap();
         assert!(!done.is_complete && done.problems[0].starts_with("credential 1: "), "{done:?}");

@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Answer, AnswerFrom, Complete, DueKind, Fail, Input, Refusal};
+use noetl_engine::{Answer, AnswerSource, Complete, Fail, Input, Rejection, TimerKind};
 use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Fact, Failure, Map, Seq, Value};
 use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::journal::{Accepted, Journal, SubmitError};
 use crate::redaction::Redaction;
-use crate::results::Results;
+use crate::results::ResultStorage;
 
 /// Number of latest events searched for a command that is not parked yet. It was issued moments
 /// ago.
@@ -22,7 +22,7 @@ const WINDOW: u64 = 2000;
 
 /// Outcome of a job.
 #[derive(Debug, Clone)]
-pub struct Called {
+pub struct CallbackOutcome {
     pub execution: ExecutionId,
     /// Step that started the job.
     pub step: String,
@@ -46,7 +46,7 @@ pub enum CallbackError {
 pub struct Callbacks {
     store: Arc<dyn Store>,
     journal: Journal,
-    results: Results,
+    results: ResultStorage,
     redaction: Redaction,
 }
 
@@ -54,7 +54,7 @@ impl Callbacks {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         journal: Journal,
-        results: Results,
+        results: ResultStorage,
         redaction: Redaction,
     ) -> Self {
         Self { store, journal, results, redaction }
@@ -62,8 +62,8 @@ impl Callbacks {
 
     /// Applies an answer. Returns the resulting event, or `None` if no command waits for the
     /// answer.
-    pub async fn take(&self, called: Called) -> Result<Option<EventId>, CallbackError> {
-        let Called { execution, step, mut outcome } = called;
+    pub async fn deliver(&self, called: CallbackOutcome) -> Result<Option<EventId>, CallbackError> {
+        let CallbackOutcome { execution, step, mut outcome } = called;
         let tenant = self.store.tenant_of(execution).await.map_err(CallbackError::Store)?;
         let Some(tenant) = tenant else { return Ok(None) };
         match &mut outcome {
@@ -95,10 +95,10 @@ impl Callbacks {
         execution: ExecutionId,
         step: &str,
     ) -> Result<Option<CommandRow>, CallbackError> {
-        let due = self.store.due_of(execution).await.map_err(CallbackError::Store)?;
+        let due = self.store.timers_of(execution).await.map_err(CallbackError::Store)?;
         let wakes = due.iter().filter_map(|row| {
-            match serde_json::from_value::<DueKind>(row.payload.clone()) {
-                Ok(DueKind::Wake { command, .. }) => Some(command),
+            match serde_json::from_value::<TimerKind>(row.payload.clone()) {
+                Ok(TimerKind::Wake { command, .. }) => Some(command),
                 Ok(_) | Err(_) => None,
             }
         });
@@ -151,12 +151,12 @@ impl Callbacks {
     ) -> Result<Option<EventId>, CallbackError> {
         let (outcome, reference) = match outcome {
             Ok(mut data) => {
-                let kept = self.results.keep(&mut data).await;
+                let kept = self.results.offload(&mut data).await;
                 (Ok(data), kept.map_err(CallbackError::Submit)?)
             }
             Err(failure) => (Err(failure), None),
         };
-        let from = AnswerFrom::Trusted;
+        let from = AnswerSource::Trusted;
         let answer = Answer { command: row.id, from, outcome, reference, actor: None };
         first(self.journal.submit(row.execution, Input::Answer(Box::new(answer))).await)
     }
@@ -170,7 +170,7 @@ impl Callbacks {
         let command = row.id;
         let input = match outcome {
             Ok(mut data) => {
-                let kept = self.results.keep(&mut data).await;
+                let kept = self.results.offload(&mut data).await;
                 let reference = kept.map_err(CallbackError::Submit)?;
                 let data = Some(data);
                 Input::Complete(Complete {
@@ -196,10 +196,10 @@ fn first(taken: Result<Accepted, SubmitError>) -> Result<Option<EventId>, Callba
     match taken {
         Ok(accepted) => Ok(accepted.events.first().map(|event| event.id)),
         Err(SubmitError::Refused(
-            Refusal::NotAwaited
-            | Refusal::CommandFinished
-            | Refusal::NotFound
-            | Refusal::AlreadyFinished(_),
+            Rejection::NotAwaited
+            | Rejection::CommandFinished
+            | Rejection::NotFound
+            | Rejection::AlreadyFinished(_),
         )) => Ok(None),
         Err(error) => Err(CallbackError::Submit(error)),
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant};
 use noetl_playbook::{
-    Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, UiSchema, check,
+    CheckReport, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, UiSchema, check,
     check_schedule, check_subscription, describe, ui_schema,
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
@@ -21,9 +21,9 @@ use self::agents::is_agent;
 pub use self::checkup::Checkup;
 pub use self::editing::ReplaceError;
 use self::findings::{KINDS, long_path, no_path, shared_listener, unknown_kind};
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::listeners::Listeners;
-use crate::quotas::{OverQuota, Quotas};
+use crate::quotas::{QuotaExceeded, Quotas};
 use crate::schedules::{self, ScheduleRows};
 use crate::subscriptions;
 
@@ -38,7 +38,7 @@ pub enum RegisterError {
     Invalid(Vec<Diagnostic>),
     /// The document would exceed a quota of the tenant.
     #[error(transparent)]
-    Quota(OverQuota),
+    Quota(QuotaExceeded),
     /// The store is unavailable or rejected the document.
     #[error("the store did not take the document")]
     Store(#[source] StoreError),
@@ -110,7 +110,7 @@ const IN_PLACE_MAX: usize = 4 * 1024;
 
 /// Checks a playbook. Moves a large one to a blocking thread, because a document of 100,000 steps
 /// takes a second or two.
-async fn check_aside(content: String) -> Checked {
+async fn check_aside(content: String) -> CheckReport {
     if content.len() <= IN_PLACE_MAX {
         return check(&content);
     }
@@ -118,7 +118,7 @@ async fn check_aside(content: String) -> Checked {
     checked.unwrap_or_else(|stopped| match stopped.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         // The task is dropped only during runtime shutdown, when no caller waits for the result.
-        Err(_) => Checked { playbook: None, diagnostics: Vec::new() },
+        Err(_) => CheckReport { playbook: None, diagnostics: Vec::new() },
     })
 }
 
@@ -127,7 +127,7 @@ async fn check_aside(content: String) -> Checked {
 pub struct Catalog {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    ids: Ids,
+    ids: IdGenerator,
     playbooks: Playbooks,
     listeners: Listeners,
     schedules: ScheduleRows,
@@ -138,7 +138,7 @@ impl Catalog {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        ids: Ids,
+        ids: IdGenerator,
         playbooks: Playbooks,
         listeners: Listeners,
         schedules: ScheduleRows,
@@ -168,7 +168,7 @@ impl Catalog {
         if let Some(found) = long_path(&path) {
             return Err(RegisterError::Invalid(vec![found]));
         }
-        let mut checked = Checked { playbook: None, diagnostics: Vec::new() };
+        let mut checked = CheckReport { playbook: None, diagnostics: Vec::new() };
         if kind == "playbook" {
             checked = check_aside(content.clone()).await;
             if !force && checked.playbook.is_none() {
@@ -181,8 +181,8 @@ impl Catalog {
         if kind == schedules::KIND {
             checked.diagnostics = check_a_schedule(&content, force).await?;
         }
-        self.quotas.keep(&*self.store, tenant, content.len() as u64).await?;
-        self.ids.leased().map_err(RegisterError::Store)?;
+        self.quotas.check_document(&*self.store, tenant, content.len() as u64).await?;
+        self.ids.ensure_leased().map_err(RegisterError::Store)?;
         let entry = NewEntry {
             id: self.ids.catalog(),
             path,
@@ -199,7 +199,7 @@ impl Catalog {
         }
         // A document of another kind at its path ends a schedule.
         self.schedules
-            .follow(tenant, &entry.path, Some(&entry.kind))
+            .sync_document(tenant, &entry.path, Some(&entry.kind))
             .await
             .map_err(RegisterError::Store)?;
         Ok((entry, checked.diagnostics))
@@ -332,7 +332,7 @@ impl Catalog {
     ) -> Result<Vec<CatalogVersion>, StoreError> {
         let at = Some(self.clock.now());
         let deleted = self.store.set_deleted(tenant, path, version, at).await?;
-        self.schedules.follow(tenant, path, None).await?;
+        self.schedules.sync_document(tenant, path, None).await?;
         Ok(deleted)
     }
 
@@ -344,7 +344,7 @@ impl Catalog {
         version: Option<u32>,
     ) -> Result<Vec<CatalogVersion>, StoreError> {
         let restored = self.store.set_deleted(tenant, path, version, None).await?;
-        self.schedules.follow(tenant, path, None).await?;
+        self.schedules.sync_document(tenant, path, None).await?;
         Ok(restored)
     }
 

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use noetl_store::{BlobError, BlobRef, Blobs, Digest, Spooled, StoreError};
+use noetl_store::{BlobError, BlobRef, Blobs, Digest, SpooledFile, StoreError};
 use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
@@ -108,7 +108,7 @@ impl Upload {
             return Err(ContentError::Other { wanted: self.wanted, found });
         }
         let blob = BlobRef { digest: found, bytes: self.bytes, media_type: JSON.to_owned() };
-        let content = Arc::new(Spooled::new(blob, self.file.into_std().await));
+        let content = Arc::new(SpooledFile::new(blob, self.file.into_std().await));
         let kept = self.blobs.put_spooled(content).await.map_err(ContentError::Place)?;
         Ok((kept.digest, kept.bytes))
     }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use noetl_model::{CredentialId, Tenant, Value};
 use noetl_store::{
-    Credential, CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, Sealed, Store,
-    StoreError,
+    CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, SealedText, Store, StoreError,
+    StoredCredential,
 };
 
-use crate::audit::{Asking, Given, SecretUses};
+use crate::audit::{SecretAuditLog, SecretOutcome, SecretRequest};
 use crate::binding;
 use crate::grants::Grants;
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::placeholders::Placeholders;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
 use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError, SealedAt, key_version};
 use crate::variables::NAME_MAX;
-use crate::worker_seal::{WorkerKeyError, WorkerSeal, seal_for};
+use crate::worker_seal::{SealedReply, WorkerKeyError, seal_for};
 
 pub(crate) use local::LocalSecrets;
 pub use local::OpenCredential;
@@ -101,10 +101,10 @@ pub enum CredentialError {
 #[derive(Clone)]
 pub struct Credentials {
     store: Arc<dyn Store>,
-    ids: Ids,
+    ids: IdGenerator,
     key: Option<EncryptionKey>,
     redaction: Redaction,
-    uses: SecretUses,
+    uses: SecretAuditLog,
     placeholders: Placeholders,
     grants: Grants,
 }
@@ -112,10 +112,10 @@ pub struct Credentials {
 impl Credentials {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        ids: Ids,
+        ids: IdGenerator,
         key: Option<EncryptionKey>,
         redaction: Redaction,
-        uses: SecretUses,
+        uses: SecretAuditLog,
         placeholders: Placeholders,
         grants: Grants,
     ) -> Self {
@@ -139,7 +139,7 @@ impl Credentials {
         &self,
         tenant: &Tenant,
         request: CredentialRequest,
-    ) -> Result<Credential, CredentialError> {
+    ) -> Result<StoredCredential, CredentialError> {
         Self::check(&request)?;
         let at = SealedAt::Credential { tenant, name: &request.name };
         self.follow_binding().await?;
@@ -147,7 +147,7 @@ impl Credentials {
         // Registered for redaction before it is stored, because it may appear in a report before
         // its first use.
         self.redaction.note(tenant, &request.name, Some(&request.kind), &request.data);
-        self.ids.leased().map_err(CredentialError::Store)?;
+        self.ids.ensure_leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
             id: self.ids.credential(),
             name: request.name,
@@ -190,7 +190,7 @@ impl Credentials {
         &self,
         tenant: &Tenant,
         identifier: &str,
-    ) -> Result<Credential, CredentialError> {
+    ) -> Result<StoredCredential, CredentialError> {
         if let Ok(id) = identifier.parse::<CredentialId>() {
             let found = self.store.credential(tenant, id).await;
             if let Some(found) = found.map_err(CredentialError::Store)? {
@@ -208,12 +208,12 @@ impl Credentials {
         &self,
         tenant: &Tenant,
         identifier: &str,
-        asking: &Asking,
-    ) -> Result<(Credential, Value), CredentialError> {
+        asking: &SecretRequest,
+    ) -> Result<(StoredCredential, Value), CredentialError> {
         let found = match self.get(tenant, identifier).await {
             Ok(found) => found,
             Err(error @ CredentialError::NotFound(_)) => {
-                self.record(tenant, asking, identifier, Given::NotFound, None).await?;
+                self.record(tenant, asking, identifier, SecretOutcome::NotFound, None).await?;
                 return Err(error);
             }
             Err(error) => return Err(error),
@@ -221,11 +221,11 @@ impl Credentials {
         self.follow_binding().await?;
         let lacking = self.grants.lacking(tenant, &found.kept.name, asking.execution).await;
         if let Some(path) = lacking.map_err(CredentialError::Store)? {
-            self.record(tenant, asking, &found.kept.name, Given::Denied, None).await?;
+            self.record(tenant, asking, &found.kept.name, SecretOutcome::Denied, None).await?;
             return Err(CredentialError::NotGranted { name: found.kept.name, path });
         }
         let opened = self.open(tenant, &found);
-        let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
+        let given = if opened.is_ok() { SecretOutcome::Ok } else { SecretOutcome::Failed };
         let version = key_version(&found.kept.sealed);
         self.record(tenant, asking, &found.kept.name, given, version).await?;
         let data = opened?;
@@ -241,9 +241,9 @@ impl Credentials {
     pub async fn record(
         &self,
         tenant: &Tenant,
-        asking: &Asking,
+        asking: &SecretRequest,
         name: &str,
-        given: Given,
+        given: SecretOutcome,
         key_version: Option<String>,
     ) -> Result<(), CredentialError> {
         let recorded = self.uses.record(tenant, asking, name, given, key_version).await;
@@ -256,7 +256,7 @@ impl Credentials {
         tenant: &Tenant,
         worker: &str,
         plain: &[u8],
-    ) -> Result<WorkerSeal, CredentialError> {
+    ) -> Result<SealedReply, CredentialError> {
         let public = self.worker_key(tenant, worker).await?;
         seal_for(&public, plain).map_err(|error: WorkerKeyError| CredentialError::Worker {
             worker: worker.to_owned(),
@@ -299,7 +299,7 @@ impl Credentials {
         at: &SealedAt<'_>,
         name: &str,
         data: &Value,
-    ) -> Result<Sealed, CredentialError> {
+    ) -> Result<SealedText, CredentialError> {
         let sealed = self.key()?.seal_at(at, data);
         sealed.map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })
     }
@@ -310,7 +310,7 @@ impl Credentials {
         tenant: &Tenant,
         at: &SealedAt<'_>,
         (name, kind): (&str, Option<&str>),
-        sealed: &Sealed,
+        sealed: &SealedText,
     ) -> Result<Value, CredentialError> {
         let data = self
             .key()?
@@ -320,7 +320,11 @@ impl Credentials {
         Ok(data)
     }
 
-    fn open(&self, tenant: &Tenant, credential: &Credential) -> Result<Value, CredentialError> {
+    fn open(
+        &self,
+        tenant: &Tenant,
+        credential: &StoredCredential,
+    ) -> Result<Value, CredentialError> {
         let (name, kind) = (&*credential.kept.name, &*credential.kept.kind);
         let at = SealedAt::Credential { tenant, name };
         self.unseal(tenant, &at, (name, Some(kind)), &credential.kept.sealed)
@@ -331,7 +335,7 @@ impl Credentials {
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, CredentialError> {
+    ) -> Result<Vec<StoredCredential>, CredentialError> {
         self.store.credentials(tenant, filter).await.map_err(CredentialError::Store)
     }
 

@@ -8,7 +8,7 @@ use noetl_model::{Map, SubscriptionId, Tenant, Value};
 use noetl_store::BlobRef;
 
 use crate::objects::{DEAD_LETTERS, ObjectError, Objects};
-use crate::reports::{Report, ReportError, Reports};
+use crate::reports::{EventReport, ReportError, Reports};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
 
 /// Type of the event that records a dead letter.
@@ -70,7 +70,7 @@ impl DeadLetters {
     ) -> Result<String, DeadLetterError> {
         let known = self.subscriptions.get(tenant, id).await;
         known.map_err(DeadLetterError::Subscription)?;
-        let named = BlobRef::to(letter.message.as_bytes(), "text/plain").digest;
+        let named = BlobRef::from_bytes(letter.message.as_bytes(), "text/plain").digest;
         let key = format!("{DEAD_LETTERS}{tenant}/{id}/{named}");
         let bytes = letter.body.len();
         let kept =
@@ -89,7 +89,7 @@ impl DeadLetters {
             ("object", Value::from(key.as_str())),
         ];
         let told = told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let report = Report {
+        let report = EventReport {
             execution: id.log(),
             step: "ingress".to_owned(),
             event_type: EVENT.to_owned(),
@@ -100,7 +100,7 @@ impl DeadLetters {
             event: None,
             columns: None,
         };
-        self.reports.take(tenant, report).await.map_err(DeadLetterError::Report)?;
+        self.reports.record(tenant, report).await.map_err(DeadLetterError::Report)?;
         Ok(key)
     }
 }

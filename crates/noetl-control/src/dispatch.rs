@@ -4,8 +4,8 @@
 //! command is pending. Otherwise the command is enqueued here, oldest first. The queue contains
 //! only IDs; the store has the rest.
 
-pub(crate) mod calls;
-pub(crate) mod served;
+pub(crate) mod long_polls;
+pub(crate) mod remote_pools;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +15,9 @@ use noetl_model::{CommandId, ExecutionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::calls::Calls;
-use self::served::Served;
-use crate::announcing::Announcements;
+use self::long_polls::LongPolls;
+use self::remote_pools::RemotePools;
+use crate::announcements::AnnouncementQueue;
 use crate::journal::shard_of;
 
 /// Pending commands queued in memory per shard. Further ones are reloaded from the store once the
@@ -30,21 +30,21 @@ const TAKE_BACK_EVERY: Duration = Duration::from_secs(5);
 
 /// Command that waits for a slot of the local worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCommand {
     pub(crate) execution: ExecutionId,
     pub(crate) command: CommandId,
 }
 
 #[derive(Default)]
-struct State {
+struct DispatchState {
     free: usize,
-    waiting: Vec<VecDeque<Waiting>>,
+    waiting: Vec<VecDeque<PendingCommand>>,
     /// Whether a command did not fit into `waiting`, by shard. Such commands are reloaded from the
     /// store.
     overflowed: Vec<bool>,
     /// Whether the shard's store is unavailable, so its commands cannot be claimed.
     away: Vec<bool>,
-    running: HashMap<CommandId, Running>,
+    running: HashMap<CommandId, RunningCommand>,
     /// Slots whose command was sent to the worker. The other occupied slots belong to claims in
     /// flight.
     assigned: usize,
@@ -52,7 +52,7 @@ struct State {
 }
 
 /// Command that the local worker runs.
-struct Running {
+struct RunningCommand {
     execution: ExecutionId,
     token: CancellationToken,
     /// Whether the command's tool is not idempotent, so it must not run twice.
@@ -61,25 +61,25 @@ struct Running {
 
 /// Slots of the local worker and the commands that wait for them. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Dispatch {
+pub(crate) struct Dispatcher {
     slots: usize,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DispatchState>>,
     freed: Arc<[Notify]>,
     /// Long polls of remote workers.
-    calls: Calls,
+    calls: LongPolls,
     /// Pools that are left to remote workers.
-    served: Served,
+    served: RemotePools,
     /// Commands to announce to workers on a bus.
-    announcements: Announcements,
+    announcements: AnnouncementQueue,
 }
 
 /// Permit to run one command. Dropping it frees the slot.
-pub(crate) struct Slot {
-    dispatch: Dispatch,
+pub(crate) struct WorkerSlot {
+    dispatch: Dispatcher,
     is_assigned: bool,
 }
 
-impl Slot {
+impl WorkerSlot {
     /// Records that the slot's command is durably claimed and on its way to the worker.
     pub(crate) fn assign(&mut self) {
         self.is_assigned = true;
@@ -87,7 +87,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         let shard = {
             let mut state = self.dispatch.lock();
@@ -101,7 +101,7 @@ impl Drop for Slot {
     }
 }
 
-impl State {
+impl DispatchState {
     /// Returns the shard that gets the next free slot: the one whose oldest pending command is the
     /// oldest of all. Skips shards whose store is unavailable, so they do not block others; their
     /// writers probe the store themselves.
@@ -117,50 +117,50 @@ impl State {
     }
 }
 
-impl Dispatch {
+impl Dispatcher {
     pub(crate) fn new(slots: usize, shards: usize) -> Self {
-        let state = State {
+        let state = DispatchState {
             free: slots,
             waiting: vec![VecDeque::new(); shards],
             overflowed: vec![false; shards],
             away: vec![false; shards],
-            ..State::default()
+            ..DispatchState::default()
         };
         let freed = (0..shards).map(|_| Notify::new()).collect();
         Self {
             slots,
             state: Arc::new(Mutex::new(state)),
             freed,
-            calls: Calls::default(),
-            served: Served::default(),
-            announcements: Announcements::default(),
+            calls: LongPolls::default(),
+            served: RemotePools::default(),
+            announcements: AnnouncementQueue::default(),
         }
     }
 
     /// Returns the queue of commands to announce on a bus.
-    pub(crate) fn announcements(&self) -> &Announcements {
+    pub(crate) fn announcements(&self) -> &AnnouncementQueue {
         &self.announcements
     }
 
     /// Returns the long polls of remote workers.
-    pub(crate) fn calls(&self) -> &Calls {
+    pub(crate) fn calls(&self) -> &LongPolls {
         &self.calls
     }
 
     /// Returns the pools that remote workers serve.
-    pub(crate) fn served(&self) -> &Served {
+    pub(crate) fn served(&self) -> &RemotePools {
         &self.served
     }
 
     /// Schedules a reload of commands that were left to remote workers which have since gone. Runs
     /// until the control plane shuts down.
-    pub(crate) async fn take_back(self, closing: CancellationToken) {
+    pub(crate) async fn reclaim_untaken(self, closing: CancellationToken) {
         while self.has_worker() {
             tokio::select! {
                 () = tokio::time::sleep(TAKE_BACK_EVERY) => {}
                 () = closing.cancelled() => return,
             }
-            if self.served.are_back() {
+            if self.served.take_reclaimable() {
                 self.lock().overflowed.fill(true);
                 self.wake();
             }
@@ -183,7 +183,7 @@ impl Dispatch {
 
     /// Reserves a slot for a newly issued command. Returns `None` if no slot is free or an older
     /// command is pending.
-    pub(crate) fn reserve(&self) -> Option<Slot> {
+    pub(crate) fn reserve(&self) -> Option<WorkerSlot> {
         let mut state = self.lock();
         if state.closed || state.free == 0 || state.next_shard().is_some() {
             return None;
@@ -193,7 +193,7 @@ impl Dispatch {
     }
 
     /// Removes the oldest pending command of a shard from the queue and returns it with a slot.
-    pub(crate) fn next(&self, shard: usize) -> Option<(Waiting, Slot)> {
+    pub(crate) fn next(&self, shard: usize) -> Option<(PendingCommand, WorkerSlot)> {
         let mut state = self.lock();
         if state.closed || state.free == 0 {
             return None;
@@ -203,12 +203,12 @@ impl Dispatch {
         Some((waiting, self.slot()))
     }
 
-    fn slot(&self) -> Slot {
-        Slot { dispatch: self.clone(), is_assigned: false }
+    fn slot(&self) -> WorkerSlot {
+        WorkerSlot { dispatch: self.clone(), is_assigned: false }
     }
 
     /// Enqueues a command until a slot is free.
-    pub(crate) fn wait(&self, waiting: Waiting) {
+    pub(crate) fn enqueue(&self, waiting: PendingCommand) {
         if !self.has_worker() {
             return;
         }
@@ -222,13 +222,13 @@ impl Dispatch {
     }
 
     /// Returns the oldest pending command of a shard, and leaves it in the queue.
-    pub(crate) fn oldest(&self, shard: usize) -> Option<Waiting> {
+    pub(crate) fn oldest(&self, shard: usize) -> Option<PendingCommand> {
         self.lock().waiting[shard].front().copied()
     }
 
     /// Records whether the store of a shard is unavailable. On a change, wakes the shard that gets
     /// the next free slot.
-    pub(crate) fn set_away(&self, shard: usize, is_away: bool) {
+    pub(crate) fn set_shard_available(&self, shard: usize, is_away: bool) {
         let next = {
             let mut state = self.lock();
             if std::mem::replace(&mut state.away[shard], is_away) == is_away {
@@ -273,7 +273,7 @@ impl Dispatch {
         self.freed[shard].notified().await;
     }
 
-    /// Wakes every waiter of [`Dispatch::freed`].
+    /// Wakes every waiter of [`Dispatcher::freed`].
     pub(crate) fn wake(&self) {
         for freed in &*self.freed {
             freed.notify_one();
@@ -281,25 +281,25 @@ impl Dispatch {
     }
 
     /// Registers a command as running on the local worker and returns the token that cancels it.
-    pub(crate) fn runs(&self, command: Waiting, once: bool) -> CancellationToken {
+    pub(crate) fn track_running(&self, command: PendingCommand, once: bool) -> CancellationToken {
         let token = CancellationToken::new();
-        let running = Running { execution: command.execution, token: token.clone(), once };
+        let running = RunningCommand { execution: command.execution, token: token.clone(), once };
         self.lock().running.insert(command.command, running);
         token
     }
 
     /// Returns the commands this process has claimed and not finished, or `None` while a claim is
     /// in flight.
-    pub(crate) fn held(&self) -> Option<Vec<Waiting>> {
+    pub(crate) fn claimed_commands(&self) -> Option<Vec<PendingCommand>> {
         let state = self.lock();
         let held = state.running.iter();
-        let held = held.map(|(&command, of)| Waiting { execution: of.execution, command });
+        let held = held.map(|(&command, of)| PendingCommand { execution: of.execution, command });
         (self.slots - state.free == state.assigned).then(|| held.collect())
     }
 
     /// Returns the number of running commands with tools that must not run twice, except those of
     /// `execution`. Returns `None` while a claim is in flight.
-    pub(crate) fn once_beside(&self, execution: ExecutionId) -> Option<usize> {
+    pub(crate) fn non_idempotent_outside(&self, execution: ExecutionId) -> Option<usize> {
         let state = self.lock();
         let once = state.running.values().filter(|of| of.once && of.execution != execution);
         (self.slots - state.free == state.assigned).then(|| once.count())
@@ -320,7 +320,7 @@ impl Dispatch {
     }
 
     /// Removes a command from the running commands.
-    pub(crate) fn ended(&self, command: CommandId) {
+    pub(crate) fn untrack(&self, command: CommandId) {
         self.lock().running.remove(&command);
     }
 
@@ -333,7 +333,7 @@ impl Dispatch {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, DispatchState> {
         // Every critical section is a few assignments that cannot panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -343,15 +343,15 @@ impl Dispatch {
 mod tests {
     use super::*;
 
-    fn waiting(command: i64) -> Waiting {
-        Waiting { execution: ExecutionId::new(1), command: CommandId::new(command) }
+    fn waiting(command: i64) -> PendingCommand {
+        PendingCommand { execution: ExecutionId::new(1), command: CommandId::new(command) }
     }
 
     #[test]
     fn a_new_command_does_not_overtake_one_that_waits() {
-        let dispatch = Dispatch::new(1, 1);
+        let dispatch = Dispatcher::new(1, 1);
         let held = dispatch.reserve().expect("a free slot");
-        dispatch.wait(waiting(1));
+        dispatch.enqueue(waiting(1));
         drop(held);
         assert!(dispatch.reserve().is_none());
         let (oldest, _slot) = dispatch.next(0).expect("one waits and a slot is free");
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn slots_are_never_more_than_were_given() {
-        let dispatch = Dispatch::new(2, 1);
+        let dispatch = Dispatcher::new(2, 1);
         let first = dispatch.reserve();
         let second = dispatch.reserve();
         assert!(first.is_some() && second.is_some());
@@ -371,10 +371,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_read_back_once_the_rest_is_done() {
-        let dispatch = Dispatch::new(1, 1);
+        let dispatch = Dispatcher::new(1, 1);
         let held = dispatch.reserve();
         for command in 0..=i64::try_from(WAITING_MAX).unwrap() {
-            dispatch.wait(waiting(command));
+            dispatch.enqueue(waiting(command));
         }
         assert!(!dispatch.take_overflow(0), "others still wait");
         drop(held);
@@ -385,15 +385,15 @@ mod tests {
 
     #[test]
     fn a_freed_slot_goes_to_the_shard_that_has_waited_longest() {
-        let dispatch = Dispatch::new(1, 2);
+        let dispatch = Dispatcher::new(1, 2);
         let held = dispatch.reserve();
         let on = |shard: usize, command: i64| {
             let ids = (1..).map(ExecutionId::new);
             let execution = ids.into_iter().find(|id| shard_of(*id, 2) == shard).unwrap();
-            Waiting { execution, command: CommandId::new(command) }
+            PendingCommand { execution, command: CommandId::new(command) }
         };
-        dispatch.wait(on(0, 7));
-        dispatch.wait(on(1, 3));
+        dispatch.enqueue(on(0, 7));
+        dispatch.enqueue(on(1, 3));
         assert_eq!(dispatch.lock().next_shard(), Some(1));
         drop(held);
         assert!(dispatch.reserve().is_none(), "others wait");
@@ -403,17 +403,17 @@ mod tests {
 
     #[test]
     fn a_shard_that_is_away_keeps_no_slot_from_others() {
-        let dispatch = Dispatch::new(1, 2);
+        let dispatch = Dispatcher::new(1, 2);
         let ids = (1..).map(ExecutionId::new);
         let execution = ids.into_iter().find(|id| shard_of(*id, 2) == 1).unwrap();
-        dispatch.wait(Waiting { execution, command: CommandId::new(3) });
+        dispatch.enqueue(PendingCommand { execution, command: CommandId::new(3) });
         assert!(dispatch.reserve().is_none(), "one waits");
-        dispatch.set_away(1, true);
+        dispatch.set_shard_available(1, true);
         let slot = dispatch.reserve().expect("nobody that could be served waits");
         drop(slot);
         dispatch.overflow(1);
         assert_eq!(dispatch.lock().next_shard(), None);
-        dispatch.set_away(1, false);
+        dispatch.set_shard_available(1, false);
         assert_eq!(dispatch.lock().next_shard(), Some(1));
     }
 }

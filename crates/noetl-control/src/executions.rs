@@ -2,15 +2,15 @@
 
 mod clean;
 mod fork;
+mod lifecycle;
 mod reissue;
 mod request;
-mod steer;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Answer, AnswerFrom, Finalize, Input, Refusal, Start};
+use noetl_engine::{Answer, AnswerSource, Finalize, Input, Rejection, StartInput};
 use noetl_model::trace::SpanId;
 use noetl_model::{
     CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Seq, Tenant, TraceContext,
@@ -19,20 +19,20 @@ use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
 use crate::catalog::{Catalog, PlaybookError};
-use crate::ids::{self, Ids};
-use crate::journal::{Journal, StartOf, SubmitError};
+use crate::ids::{self, IdGenerator};
+use crate::journal::{Journal, NewExecution, SubmitError};
 use crate::lost_reports::LostReports;
 use crate::placeholders::Placeholders;
-use crate::quotas::{OverQuota, QuotaError, Quotas};
+use crate::quotas::{QuotaError, QuotaExceeded, Quotas};
 use crate::redaction::Redaction;
-use crate::results::Results;
-use crate::traces::{TraceOf, Traces};
-use crate::watch::Watch;
+use crate::results::ResultStorage;
+use crate::traces::{TraceParent, Traces};
+use crate::watch::CommitWatch;
 
 pub use fork::{ForkError, ForkRequest, ForkVersion, Forked, RetryRequest};
+pub use lifecycle::CLEANED_MAX;
 pub use request::StartRequest;
-pub(crate) use request::{ChildOf, Fixed, Ready};
-pub use steer::CLEANED_MAX;
+pub(crate) use request::{ParentLink, PreassignedId, PreparedStart};
 
 /// Attempts to start an execution: if its ID is taken, which already indicates two processes with
 /// the same machine ID, and if the outcome of the commit is unknown.
@@ -42,7 +42,7 @@ const TRIES_MAX: usize = 8;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
-pub struct Started {
+pub struct StartedExecution {
     pub execution: ExecutionId,
     /// Number of commands issued by its first step.
     pub commands: usize,
@@ -65,7 +65,7 @@ pub enum StartError {
     Submit(#[source] SubmitError),
     /// The start would exceed a quota of the tenant.
     #[error(transparent)]
-    Quota(OverQuota),
+    Quota(QuotaExceeded),
     /// The store is unavailable.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -81,9 +81,9 @@ pub struct Executions {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) catalog: Catalog,
-    pub(crate) ids: Ids,
-    pub(crate) results: Results,
-    pub(crate) watch: Watch,
+    pub(crate) ids: IdGenerator,
+    pub(crate) results: ResultStorage,
+    pub(crate) watch: CommitWatch,
     pub(crate) redaction: Redaction,
     pub(crate) placeholders: Placeholders,
     pub(crate) clock: Arc<dyn Clock>,
@@ -100,7 +100,7 @@ impl Executions {
     /// Returns the service for one caller. Events that record its starts, cancellations,
     /// finalizations, and answers name the caller, in the same commit.
     #[must_use]
-    pub fn by(&self, actor: Option<Arc<str>>) -> Self {
+    pub fn with_actor(&self, actor: Option<Arc<str>>) -> Self {
         Self { actor, ..self.clone() }
     }
 
@@ -109,7 +109,7 @@ impl Executions {
         &self,
         tenant: &Tenant,
         request: StartRequest,
-    ) -> Result<Started, StartError> {
+    ) -> Result<StartedExecution, StartError> {
         let ready = self.prepare(tenant, request).await?;
         let input = Input::Start(Box::new(ready.start));
         self.begin(tenant, &ready.playbook, &input, None).await
@@ -123,10 +123,10 @@ impl Executions {
         playbook: &Arc<Playbook>,
         input: &Input,
         origin: Option<ExecutionId>,
-    ) -> Result<Started, StartError> {
+    ) -> Result<StartedExecution, StartError> {
         self.admit(tenant).await?;
         for _ in 0..TRIES_MAX {
-            let fixed = Fixed { execution: self.ids.execution(), key: ids::entropy() };
+            let fixed = PreassignedId { execution: self.ids.execution(), key: ids::entropy() };
             let own = match origin {
                 Some(origin) => {
                     let of = (origin, fixed.execution);
@@ -136,8 +136,8 @@ impl Executions {
             };
             match self.begin_as(tenant, playbook, &own, fixed).await {
                 Err(StartError::Submit(SubmitError::Taken)) => {}
-                Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
-                    return Ok(Started { execution: fixed.execution, commands: 0 });
+                Err(StartError::Submit(SubmitError::Refused(Rejection::AlreadyStarted))) => {
+                    return Ok(StartedExecution { execution: fixed.execution, commands: 0 });
                 }
                 answer => return answer,
             }
@@ -147,7 +147,7 @@ impl Executions {
 
     /// Checks whether the tenant's quotas allow one more start.
     pub(crate) async fn admit(&self, tenant: &Tenant) -> Result<(), StartError> {
-        let admitted = self.quotas.start(&*self.store, tenant, self.clock.now()).await;
+        let admitted = self.quotas.check_start(&*self.store, tenant, self.clock.now()).await;
         admitted.map_err(|error| match error {
             QuotaError::Over(over) => StartError::Quota(over),
             QuotaError::Store(error) => StartError::Store(error),
@@ -159,7 +159,7 @@ impl Executions {
         &self,
         tenant: &Tenant,
         mut request: StartRequest,
-    ) -> Result<Ready, StartError> {
+    ) -> Result<PreparedStart, StartError> {
         self.clean(tenant, &mut request.payload);
         self.find_and_compile(tenant, request).await
     }
@@ -169,13 +169,13 @@ impl Executions {
         &self,
         tenant: &Tenant,
         request: StartRequest,
-    ) -> Result<Ready, StartError> {
+    ) -> Result<PreparedStart, StartError> {
         let entry = self.find(tenant, &request).await?;
         let trace = self
             .trace_of(tenant, request.trace, request.parent)
             .await
             .map_err(StartError::Store)?;
-        let start = Start {
+        let start = StartInput {
             catalog: entry.id,
             path: Arc::from(entry.path.as_str()),
             version: entry.version,
@@ -190,17 +190,17 @@ impl Executions {
             actor: self.actor.clone(),
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
-        Ok(Ready { start, playbook })
+        Ok(PreparedStart { start, playbook })
     }
 
     /// Returns the trace context that becomes the parent of an execution's span.
     pub(crate) async fn trace_of(
         &self,
         tenant: &Tenant,
-        said: TraceOf,
+        said: TraceParent,
         parent: Option<ExecutionId>,
     ) -> Result<Option<TraceContext>, StoreError> {
-        if let TraceOf::Said(context) = said {
+        if let TraceParent::Said(context) = said {
             return Ok(Some(context));
         }
         // An execution of another tenant counts as missing, so its ID reveals nothing about it.
@@ -211,27 +211,27 @@ impl Executions {
             _ => None,
         };
         if let Some(parent) = parent {
-            let began = self.beginning(parent).await?;
+            let began = self.start_event(parent).await?;
             if let Some(context) = began.and_then(|began| began.trace) {
-                return Ok(Some(context.at(SpanId::of_execution(parent))));
+                return Ok(Some(context.with_span(SpanId::of_execution(parent))));
             }
         }
         Ok(match said {
             // Without a collector, spans of a new trace are never exported, so the execution does
             // not pass it on to services it calls.
-            TraceOf::Made(context) => self.traces.is_recording().then_some(context),
+            TraceParent::Made(context) => self.traces.is_recording().then_some(context),
             _ => self.traces.is_recording().then(|| self.traces.begin()),
         })
     }
 
     /// Starts an execution with a preassigned ID. If it was already started with the same key,
-    /// fails with [`Refusal::AlreadyStarted`].
+    /// fails with [`Rejection::AlreadyStarted`].
     pub(crate) async fn start_as(
         &self,
         tenant: &Tenant,
-        ready: &Ready,
-        fixed: Fixed,
-    ) -> Result<Started, StartError> {
+        ready: &PreparedStart,
+        fixed: PreassignedId,
+    ) -> Result<StartedExecution, StartError> {
         let input = Input::Start(Box::new(ready.start.clone()));
         self.begin_as(tenant, &ready.playbook, &input, fixed).await
     }
@@ -241,17 +241,17 @@ impl Executions {
         tenant: &Tenant,
         playbook: &Arc<Playbook>,
         input: &Input,
-        Fixed { execution, key }: Fixed,
-    ) -> Result<Started, StartError> {
+        PreassignedId { execution, key }: PreassignedId,
+    ) -> Result<StartedExecution, StartError> {
         for tries in 1.. {
-            let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
+            let start = NewExecution { key, tenant: tenant.clone(), playbook: playbook.clone() };
             match self.journal.start(execution, input.clone(), start).await {
                 Ok(accepted) => {
                     let commands = match input {
                         Input::Fork(_) => fork::handed_out(&accepted.events),
                         _ => accepted.events.iter().filter(|event| is_issue(event)).count(),
                     };
-                    return Ok(Started { execution, commands });
+                    return Ok(StartedExecution { execution, commands });
                 }
                 // The commit may have succeeded. A retry with the same key does not start the
                 // execution twice.
@@ -302,10 +302,10 @@ impl Executions {
         mut outcome: Result<noetl_model::Value, noetl_model::Failure>,
     ) -> Result<(), SubmitError> {
         self.redact(id, &mut outcome).await?;
-        let from = AnswerFrom::Token(Arc::from(token));
+        let from = AnswerSource::Token(Arc::from(token));
         let (outcome, reference) = match outcome {
             Ok(mut data) => {
-                let reference = self.results.keep(&mut data).await?;
+                let reference = self.results.offload(&mut data).await?;
                 (Ok(data), reference)
             }
             Err(failure) => (Err(failure), None),
@@ -324,7 +324,7 @@ impl Executions {
     ) -> Result<(), SubmitError> {
         let row = self.get(tenant, id).await;
         if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
-            return Err(SubmitError::Refused(Refusal::NotFound));
+            return Err(SubmitError::Refused(Rejection::NotFound));
         }
         let finalize = Finalize { error, actor: self.actor.clone() };
         self.journal.submit(id, Input::Finalize(finalize)).await.map(|_| ())
@@ -359,17 +359,13 @@ impl Executions {
     }
 
     /// Returns the sequence number of an event in an execution's log.
-    pub async fn place_of(
-        &self,
-        id: ExecutionId,
-        event: EventId,
-    ) -> Result<Option<Seq>, StoreError> {
+    pub async fn seq_of(&self, id: ExecutionId, event: EventId) -> Result<Option<Seq>, StoreError> {
         self.store.find_event(id, event).await
     }
 
     /// Waits until an execution has ended and returns its row, or `None` if it does not exist. On
     /// shutdown, returns the row as it is.
-    pub async fn finished(
+    pub async fn wait_until_finished(
         &self,
         tenant: &Tenant,
         id: ExecutionId,

@@ -87,7 +87,7 @@ impl Grants {
     pub(crate) fn minted(request: GrantRequest) -> Result<NewGrant, GrantError> {
         let is_text = |text: &str| text.chars().count() <= TEXT_MAX && !text.contains('\0');
         let is_name = |text: &str| !text.trim().is_empty() && is_text(text);
-        let id = Digest::of(random_text().as_bytes()).to_string()[..16].to_owned();
+        let id = Digest::of_bytes(random_text().as_bytes()).to_string()[..16].to_owned();
         let (kind, target, subject, prefix) = match request {
             GrantRequest::Path { role, subject, prefix } => {
                 if !matches!(role, Role::Author | Role::Operator) {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::ids::{self, Ids};
+use crate::ids::{self, IdGenerator};
 use crate::local::LOCAL_WORKER;
 
 /// Prefix of lease names, followed by the machine ID.
@@ -38,15 +38,15 @@ pub enum IdentityError {
 
 /// Machine ID and worker name of this process. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     store: Arc<dyn Store>,
     holder: Arc<str>,
     /// Duration of a lease between renewals.
     ttl: Duration,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<IdentityState>>,
 }
 
-struct State {
+struct IdentityState {
     lease: Lease,
     machine: MachineId,
     worker: Arc<str>,
@@ -54,9 +54,9 @@ struct State {
     until: Instant,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Acquires a lease on the requested machine ID, or on any if `wanted` is `None`.
-    pub(crate) async fn take(
+    pub(crate) async fn acquire(
         store: Arc<dyn Store>,
         wanted: Option<MachineId>,
         ttl: Duration,
@@ -89,7 +89,7 @@ impl Identity {
 
     /// Renews the lease until the control plane shuts down, then releases it. Acquires another
     /// machine ID if the lease was lost.
-    pub(crate) async fn keep(self, ids: Ids, closing: CancellationToken) {
+    pub(crate) async fn renew_until_closed(self, ids: IdGenerator, closing: CancellationToken) {
         let renew_after = self.ttl / RENEWALS;
         let mut pause = renew_after;
         loop {
@@ -110,7 +110,7 @@ impl Identity {
         let _ = self.store.release(&lease).await;
     }
 
-    async fn renew(&self, ids: &Ids) -> Result<(), IdentityError> {
+    async fn renew(&self, ids: &IdGenerator) -> Result<(), IdentityError> {
         let (lease, asked) = (self.lock().lease.clone(), Instant::now());
         if self.store.renew(&lease, self.ttl).await.map_err(IdentityError::Store)? {
             self.lock().until = asked + self.ttl;
@@ -122,14 +122,14 @@ impl Identity {
         info!(machine = %state.machine, "acquired new machine ID");
         // The previous holder may have minted IDs by a clock that is ahead of this one.
         if let Some(newest) = self.store.newest_id().await.map_err(IdentityError::Store)? {
-            ids.go_past(newest);
+            ids.advance_past(newest);
         }
         ids.change_machine(state.machine);
         *self.lock() = state;
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, IdentityState> {
         // Every critical section is a few assignments that cannot panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,7 +140,7 @@ async fn lease(
     holder: &str,
     wanted: Option<MachineId>,
     ttl: Duration,
-) -> Result<State, IdentityError> {
+) -> Result<IdentityState, IdentityError> {
     let asked = Instant::now();
     let (machine, lease) = match wanted {
         Some(number) => {
@@ -161,7 +161,7 @@ async fn lease(
         }
     };
     let worker = if store.is_shared() { shared_name(&lease) } else { LOCAL_WORKER.to_owned() };
-    Ok(State { machine, worker: worker.into(), lease, until: asked + ttl })
+    Ok(IdentityState { machine, worker: worker.into(), lease, until: asked + ttl })
 }
 
 /// Returns the worker name `local:<lease>:<epoch>`, by which other processes check whether this one

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{
-    AuditId, CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, ResultId,
-    ScheduleId, Snowflakes, SubscriptionId, Timestamp,
+    AuditId, CatalogId, Clock, CredentialId, EventId, ExecutionId, MachineId, ResultId, ScheduleId,
+    Snowflakes, SubscriptionId, TimerId, Timestamp,
 };
 use noetl_store::StoreError;
 
@@ -15,14 +15,14 @@ const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Generator of all IDs in this process. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Ids {
+pub(crate) struct IdGenerator {
     clock: Arc<dyn Clock>,
     snowflakes: Arc<Mutex<Snowflakes>>,
     /// Returns `true` while this process certainly holds its machine ID.
     is_held: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl Ids {
+impl IdGenerator {
     /// Creates a generator for this machine ID. `is_held` returns `true` while the machine ID is
     /// leased.
     pub(crate) fn new(
@@ -36,23 +36,23 @@ impl Ids {
 
     /// Fails if the machine-ID lease lapsed, because a new ID could collide. The journal checks
     /// once per batch; every other caller checks here before it mints.
-    pub(crate) fn leased(&self) -> Result<(), StoreError> {
+    pub(crate) fn ensure_leased(&self) -> Result<(), StoreError> {
         if (self.is_held)() {
             return Ok(());
         }
         Err(StoreError::backend("mint an id", "this process waits for a machine number"))
     }
 
-    pub(crate) fn go_past(&self, newest: EventId) {
-        self.lock().go_past(newest.get());
+    pub(crate) fn advance_past(&self, newest: EventId) {
+        self.lock().advance_past(newest.get());
     }
 
     pub(crate) fn change_machine(&self, machine: MachineId) {
         self.lock().change_machine(machine);
     }
 
-    pub(crate) fn due(&self) -> DueId {
-        DueId::new(self.mint())
+    pub(crate) fn due(&self) -> TimerId {
+        TimerId::new(self.mint())
     }
 
     pub(crate) fn event(&self) -> EventId {

@@ -6,22 +6,22 @@
 //! The transaction covers a decision and all its consequences: events, command rows, the execution
 //! row, and the claim of a new command for a free local slot.
 
-mod again;
 mod batch;
 mod claim;
+mod contention;
 mod decide;
-mod elsewhere;
-mod held;
+mod handoff;
+mod in_flight;
 mod load;
 mod outcome;
-mod suspects;
-mod under_way;
+mod retry;
+mod unconfirmed;
 mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Input, Refusal};
+use noetl_engine::{Input, Rejection};
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 use noetl_store::StoreError;
@@ -29,17 +29,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::PlaybookError;
-use crate::dispatch::Slot;
+use crate::dispatch::WorkerSlot;
 
-pub use elsewhere::Elsewhere;
-pub(crate) use writer::{Writer, WriterParts};
+pub use handoff::LeaseHolder;
+pub(crate) use writer::{JournalWriter, WriterDeps};
 
 /// Capacity of a shard's input queue. Holds a few batches, so it absorbs a burst and applies
 /// backpressure to callers under sustained overload.
 const QUEUE_MAX: usize = 4096;
 
 /// Time an input waits for room in the queue before it fails with [`SubmitError::Busy`].
-const PATIENCE: Duration = Duration::from_secs(20);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// First and longest backoff before an input is retried after a transient failure.
 pub(crate) const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub(crate) const RETRY_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Journal {
     /// Sending end of each shard's queue, by shard index.
-    jobs: Arc<[mpsc::Sender<Job>]>,
+    jobs: Arc<[mpsc::Sender<QueuedInput>]>,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub struct Accepted {
 pub enum SubmitError {
     /// The engine rejected the input. Retrying cannot succeed.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] Rejection),
     /// Another start uses this execution ID. Mint a new ID and retry.
     #[error("the execution id is taken")]
     Taken,
@@ -89,7 +89,7 @@ pub enum SubmitError {
 
 /// Data that only the first input of an execution carries.
 #[derive(Clone)]
-pub(crate) struct StartOf {
+pub(crate) struct NewExecution {
     pub(crate) key: u64,
     pub(crate) tenant: Tenant,
     pub(crate) playbook: Arc<Playbook>,
@@ -101,28 +101,28 @@ pub(crate) fn shard_of(execution: ExecutionId, shards: usize) -> usize {
     usize::try_from(noetl_model::shard_for(execution, shards)).unwrap_or_default()
 }
 
-pub(crate) struct Job {
+pub(crate) struct QueuedInput {
     pub(crate) execution: ExecutionId,
     pub(crate) input: Input,
-    pub(crate) start: Option<StartOf>,
+    pub(crate) start: Option<NewExecution>,
     /// ID for the first resulting event, taken from the report so a resent report is recognized as
     /// a duplicate.
     pub(crate) first_id: Option<EventId>,
     /// Slot of the command this input ends. The writer frees it before it decides, so commands
     /// issued by this input can use it.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) slot: Option<WorkerSlot>,
     /// Reporting remote worker, if it renews its leases by command ID.
-    pub(crate) elsewhere: Option<Elsewhere>,
+    pub(crate) elsewhere: Option<LeaseHolder>,
     /// Number of times the input was decided but not committed.
     pub(crate) tries: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
 /// Receives the outcome of a queued input.
-type Answer = oneshot::Receiver<Result<Accepted, SubmitError>>;
+type SubmitReceiver = oneshot::Receiver<Result<Accepted, SubmitError>>;
 
 /// Input that is queued and not committed yet.
-pub(crate) struct Queued(Answer);
+pub(crate) struct Queued(SubmitReceiver);
 
 impl Queued {
     /// Waits until the input is committed or rejected.
@@ -131,8 +131,8 @@ impl Queued {
     }
 }
 
-impl Job {
-    fn new(execution: ExecutionId, input: Input) -> (Self, Answer) {
+impl QueuedInput {
+    fn new(execution: ExecutionId, input: Input) -> (Self, SubmitReceiver) {
         let (reply, answer) = oneshot::channel();
         let (start, first_id, slot, elsewhere) = (None, None, None, None);
         (Self { execution, input, start, first_id, slot, elsewhere, tries: 0, reply }, answer)
@@ -142,13 +142,13 @@ impl Job {
 impl Journal {
     /// Creates a journal for `shards` shards, at least one. Returns it with the receiving end of
     /// each queue.
-    pub(crate) fn new(shards: usize) -> (Self, Vec<mpsc::Receiver<Job>>) {
+    pub(crate) fn new(shards: usize) -> (Self, Vec<mpsc::Receiver<QueuedInput>>) {
         let (jobs, queues): (Vec<_>, Vec<_>) =
             (0..shards.max(1)).map(|_| mpsc::channel(QUEUE_MAX)).unzip();
         (Self { jobs: jobs.into() }, queues)
     }
 
-    fn queue_of(&self, execution: ExecutionId) -> &mpsc::Sender<Job> {
+    fn queue_of(&self, execution: ExecutionId) -> &mpsc::Sender<QueuedInput> {
         &self.jobs[shard_of(execution, self.jobs.len())]
     }
 
@@ -158,7 +158,7 @@ impl Journal {
         execution: ExecutionId,
         input: Input,
     ) -> Result<Accepted, SubmitError> {
-        let (job, answer) = Job::new(execution, input);
+        let (job, answer) = QueuedInput::new(execution, input);
         self.send(job, answer).await
     }
 
@@ -171,31 +171,31 @@ impl Journal {
         input: Input,
         first_id: Option<EventId>,
     ) -> Result<Queued, SubmitError> {
-        let (job, answer) = Job::new(execution, input);
-        self.put(Job { first_id, ..job }).await?;
+        let (job, answer) = QueuedInput::new(execution, input);
+        self.put(QueuedInput { first_id, ..job }).await?;
         Ok(Queued(answer))
     }
 
     /// Like [`submit`](Self::submit), but for a report of a remote worker that renews its leases by
     /// command ID. The writer leases the commands it claims for that worker.
-    pub(crate) async fn submit_for(
+    pub(crate) async fn submit_from_worker(
         &self,
         execution: ExecutionId,
         input: Input,
-        elsewhere: Elsewhere,
+        elsewhere: LeaseHolder,
     ) -> Result<Accepted, SubmitError> {
-        let (job, answer) = Job::new(execution, input);
-        self.send(Job { elsewhere: Some(elsewhere), ..job }, answer).await
+        let (job, answer) = QueuedInput::new(execution, input);
+        self.send(QueuedInput { elsewhere: Some(elsewhere), ..job }, answer).await
     }
 
     pub(crate) async fn start(
         &self,
         execution: ExecutionId,
         input: Input,
-        start: StartOf,
+        start: NewExecution,
     ) -> Result<Accepted, SubmitError> {
-        let (job, answer) = Job::new(execution, input);
-        self.send(Job { start: Some(start), ..job }, answer).await
+        let (job, answer) = QueuedInput::new(execution, input);
+        self.send(QueuedInput { start: Some(start), ..job }, answer).await
     }
 
     /// Submits an input and retries transient failures until it is committed.
@@ -205,17 +205,17 @@ impl Journal {
     /// outage. Passes `slot` on with the first attempt only.
     ///
     /// Returns any other [`SubmitError`] unchanged, and [`SubmitError::Stopped`] on shutdown.
-    pub(crate) async fn submit_surely(
+    pub(crate) async fn submit_with_retry(
         &self,
         execution: ExecutionId,
         input: Input,
-        mut slot: Option<Slot>,
+        mut slot: Option<WorkerSlot>,
         closing: &CancellationToken,
     ) -> Result<(), SubmitError> {
         let mut pause = RETRY_MIN;
         loop {
-            let (job, answer) = Job::new(execution, input.clone());
-            match self.send(Job { slot: slot.take(), ..job }, answer).await {
+            let (job, answer) = QueuedInput::new(execution, input.clone());
+            match self.send(QueuedInput { slot: slot.take(), ..job }, answer).await {
                 Ok(_) => return Ok(()),
                 Err(SubmitError::Store(_) | SubmitError::Busy | SubmitError::Unleased) => {}
                 Err(error) => return Err(error),
@@ -228,17 +228,21 @@ impl Journal {
         }
     }
 
-    async fn send(&self, job: Job, answer: Answer) -> Result<Accepted, SubmitError> {
+    async fn send(
+        &self,
+        job: QueuedInput,
+        answer: SubmitReceiver,
+    ) -> Result<Accepted, SubmitError> {
         self.put(job).await?;
         Queued(answer).done().await
     }
 
-    async fn put(&self, job: Job) -> Result<(), SubmitError> {
-        self.queue_of(job.execution).send_timeout(job, PATIENCE).await.map_err(
-            |error| match error {
+    async fn put(&self, job: QueuedInput) -> Result<(), SubmitError> {
+        self.queue_of(job.execution).send_timeout(job, QUEUE_TIMEOUT).await.map_err(|error| {
+            match error {
                 mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
                 mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
-            },
-        )
+            }
+        })
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use noetl_model::{CatalogId, Clock, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::{
-    CacheKind, Credential, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Store,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Store,
+    StoredCredential,
 };
 
 use self::settings::label;
-use crate::audit::{Asking, Given};
+use crate::audit::{SecretOutcome, SecretRequest};
 use crate::catalog::Playbooks;
 use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
 use crate::sealing::{SealedAt, key_version};
@@ -20,7 +21,7 @@ use crate::variables::NAME_MAX;
 
 /// Address of a keychain entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeychainPlace {
+pub struct KeychainKey {
     pub catalog: CatalogId,
     /// Entry name in the playbook.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct KeychainPlace {
     pub execution: Option<ExecutionId>,
 }
 
-impl KeychainPlace {
+impl KeychainKey {
     /// Returns the key under which the entry is stored.
     pub fn cache_key(&self) -> String {
         let Self { catalog, name, scope, execution } = self;
@@ -63,7 +64,7 @@ pub struct KeychainRequest {
 
 /// Outcome of a keychain lookup.
 #[derive(Clone)]
-pub enum KeychainFound {
+pub enum KeychainLookup {
     /// Valid entry with its decrypted data.
     Found(KeychainEntry, Value),
     /// Entry that has expired.
@@ -73,8 +74,8 @@ pub enum KeychainFound {
 
 /// Secret resolved by the name a step uses.
 #[derive(Clone)]
-pub enum Revealed {
-    Stored(Box<Credential>, Value),
+pub enum RevealedSecret {
+    Stored(Box<StoredCredential>, Value),
     /// Secret from the keychain of the execution's playbook.
     Keychain {
         /// Start time of the execution.
@@ -85,14 +86,14 @@ pub enum Revealed {
 
 /// Keychain service. Cheap to clone.
 #[derive(Clone)]
-pub struct Keychains {
+pub struct KeychainService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     credentials: Credentials,
     playbooks: Playbooks,
 }
 
-impl Keychains {
+impl KeychainService {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -108,10 +109,12 @@ impl Keychains {
         &self,
         tenant: &Tenant,
         name: &str,
-        asking: &Asking,
-    ) -> Result<Revealed, CredentialError> {
+        asking: &SecretRequest,
+    ) -> Result<RevealedSecret, CredentialError> {
         let missing = match self.credentials.reveal(tenant, name, asking).await {
-            Ok((credential, data)) => return Ok(Revealed::Stored(Box::new(credential), data)),
+            Ok((credential, data)) => {
+                return Ok(RevealedSecret::Stored(Box::new(credential), data));
+            }
             Err(error @ CredentialError::NotFound(_)) => error,
             Err(error) => return Err(error),
         };
@@ -125,10 +128,10 @@ impl Keychains {
         if let Some(data) =
             self.kept_for(tenant, row.catalog, name, (execution, parent), asking).await?
         {
-            return Ok(Revealed::Keychain { since: row.started_at, data });
+            return Ok(RevealedSecret::Keychain { since: row.started_at, data });
         }
         match self.declared(tenant, &row, name, asking).await? {
-            Some(data) => Ok(Revealed::Keychain { since: row.started_at, data }),
+            Some(data) => Ok(RevealedSecret::Keychain { since: row.started_at, data }),
             None => Err(missing),
         }
     }
@@ -141,7 +144,7 @@ impl Keychains {
         catalog: CatalogId,
         name: &str,
         (execution, parent): (ExecutionId, Option<ExecutionId>),
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Option<Value>, CredentialError> {
         let places = [
             (KeychainScope::Local, Some(execution)),
@@ -151,8 +154,8 @@ impl Keychains {
             (KeychainScope::Global, None),
         ];
         for (scope, execution) in places {
-            let place = KeychainPlace { catalog, name: name.to_owned(), scope, execution };
-            if let KeychainFound::Found(_, data) = self.get(tenant, &place, asking).await? {
+            let place = KeychainKey { catalog, name: name.to_owned(), scope, execution };
+            if let KeychainLookup::Found(_, data) = self.get(tenant, &place, asking).await? {
                 return Ok(Some(data));
             }
         }
@@ -163,31 +166,31 @@ impl Keychains {
     pub async fn get(
         &self,
         tenant: &Tenant,
-        place: &KeychainPlace,
-        asking: &Asking,
-    ) -> Result<KeychainFound, CredentialError> {
+        place: &KeychainKey,
+        asking: &SecretRequest,
+    ) -> Result<KeychainLookup, CredentialError> {
         let key = place.cache_key();
         let used = self.store.use_keychain_entry(tenant, &key).await;
         let Some(entry) = used.map_err(CredentialError::Store)? else {
             let seen = self.store.keychain_entry(tenant, &key).await;
             let seen = seen.map_err(CredentialError::Store)?;
-            return Ok(seen.map_or(KeychainFound::NotFound, KeychainFound::Expired));
+            return Ok(seen.map_or(KeychainLookup::NotFound, KeychainLookup::Expired));
         };
         let name = label(&place.name);
         let at = SealedAt::Keychain { tenant, key: &key };
         self.credentials.follow_binding().await?;
         let opened = self.credentials.unseal(tenant, &at, (&name, None), &entry.kept.sealed);
-        let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
+        let given = if opened.is_ok() { SecretOutcome::Ok } else { SecretOutcome::Failed };
         let version = key_version(&entry.kept.sealed);
         self.credentials.record(tenant, asking, &name, given, version).await?;
-        Ok(KeychainFound::Found(entry, opened?))
+        Ok(KeychainLookup::Found(entry, opened?))
     }
 
     /// Stores an entry. Replaces an existing one with the same key.
     pub async fn put(
         &self,
         tenant: &Tenant,
-        place: KeychainPlace,
+        place: KeychainKey,
         request: KeychainRequest,
     ) -> Result<KeychainEntry, CredentialError> {
         if place.name.trim().is_empty() {
@@ -223,7 +226,7 @@ impl Keychains {
     pub async fn delete(
         &self,
         tenant: &Tenant,
-        place: &KeychainPlace,
+        place: &KeychainKey,
     ) -> Result<bool, CredentialError> {
         let removed = self.store.delete_keychain_entry(tenant, &place.cache_key()).await;
         removed.map_err(CredentialError::Store)
@@ -251,7 +254,7 @@ mod tests {
         let key = |scope, execution: Option<i64>| {
             let execution = execution.map(ExecutionId::new);
             let name = "api".to_owned();
-            KeychainPlace { catalog: CatalogId::new(7), name, scope, execution }.cache_key()
+            KeychainKey { catalog: CatalogId::new(7), name, scope, execution }.cache_key()
         };
         assert_eq!(key(KeychainScope::Local, Some(9)), "api:7:9");
         assert_eq!(key(KeychainScope::Local, None), "api:7:local");

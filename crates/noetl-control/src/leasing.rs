@@ -5,13 +5,13 @@
 //! leases, and the response names the commands to stop. A command claimed for a client that has
 //! disconnected becomes available once its lease expires.
 
+mod activity;
+mod execution_cache;
 mod fair;
-mod handed;
-mod held;
-mod known;
+mod handoff_cache;
 mod leased;
-mod look;
-mod stopped;
+mod reaper;
+mod stop_requests;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,21 +20,21 @@ use std::time::Duration;
 use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
-use noetl_store::{CommandRow, Store, StoreError, Wanted};
+use noetl_store::{CommandFilter, CommandRow, Store, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use self::fair::in_turn;
-pub(crate) use self::handed::Handed;
-pub(crate) use self::held::Held;
-pub(crate) use self::known::{Known, Of};
-pub use self::leased::{LeaseRequest, Leased, Renewed};
-pub(crate) use self::look::LeaseLook;
-use crate::dispatch::calls::Calls;
-use crate::journal::{Elsewhere, Journal, SubmitError};
+pub(crate) use self::activity::LeaseActivity;
+pub(crate) use self::execution_cache::{CachedExecution, ExecutionCache};
+use self::fair::interleave_executions;
+pub(crate) use self::handoff_cache::HandoffCache;
+pub use self::leased::{LeasedRow, LongPoll, RenewalResult};
+pub(crate) use self::reaper::LeaseReaper;
+use crate::dispatch::long_polls::LongPolls;
+use crate::journal::{Journal, LeaseHolder, SubmitError};
 use crate::metrics::Metrics;
-use crate::workers::{Scope, WorkerError, Workers, check_name};
+use crate::workers::{TenantScope, WorkerError, Workers, check_name};
 
 /// Default duration of a renewable lease. Long enough to survive several lost renewals.
 pub const LEASE: Duration = Duration::from_secs(45);
@@ -59,7 +59,7 @@ const POOLS_MAX: usize = 1000;
 /// Maximum number of immediate retries when other workers claimed every command of a page.
 const LOOKS_MAX: usize = 4;
 
-/// Errors returned by [`Leasing`].
+/// Errors returned by [`LeaseService`].
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// The worker was rejected; see [`WorkerError`].
@@ -84,22 +84,22 @@ pub enum LeaseError {
 
 /// Leases commands to remote workers and renews the leases. Cheap to clone.
 #[derive(Clone)]
-pub struct Leasing {
+pub struct LeaseService {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) workers: Workers,
-    pub(crate) calls: Calls,
+    pub(crate) calls: LongPolls,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
     /// Duration of a renewable lease.
     pub(crate) lease: Duration,
     /// Executions whose commands were leased before.
-    pub(crate) known: Known,
+    pub(crate) known: ExecutionCache,
     /// Execution of the last command leased, by pool.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
 
-impl Leasing {
+impl LeaseService {
     /// Returns the duration of a lease that the worker does not renew.
     pub const fn duration(&self) -> Duration {
         self.lease
@@ -110,14 +110,14 @@ impl Leasing {
     pub async fn lease(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
-        request: LeaseRequest,
-    ) -> Result<Vec<Leased>, LeaseError> {
+        scope: &TenantScope,
+        request: LongPoll,
+    ) -> Result<Vec<LeasedRow>, LeaseError> {
         check_name(&request.worker)?;
         amount("max", 1, request.max)?;
         let wanted = wanted(scope, request.pool.clone(), request.kinds.clone());
         let key = request.public_key.as_deref();
-        self.workers.asks(tenant, scope, &request.worker, &wanted, key).await?;
+        self.workers.record_poll(tenant, scope, &request.worker, &wanted, key).await?;
         let until = Instant::now() + request.wait.min(WAIT_MAX);
         let line = self.calls.wait_for(wanted.clone());
         loop {
@@ -142,21 +142,21 @@ impl Leasing {
 
     /// Returns a lease holder that accepts the next command of this pool and these tool kinds with
     /// each completion response.
-    pub fn takes_next(
+    pub fn next_command_filter(
         &self,
-        scope: &Scope,
+        scope: &TenantScope,
         worker: &str,
         pool: Option<String>,
         kinds: Option<Vec<String>>,
-    ) -> Result<Elsewhere, LeaseError> {
+    ) -> Result<LeaseHolder, LeaseError> {
         check_name(worker)?;
         let next = Some(Arc::new(wanted(scope, pool, kinds)));
-        self.workers.held().seen();
-        Ok(Elsewhere { next, ..self.elsewhere(worker) })
+        self.workers.held().record();
+        Ok(LeaseHolder { next, ..self.elsewhere(worker) })
     }
 
-    fn elsewhere(&self, worker: &str) -> Elsewhere {
-        Elsewhere { name: Arc::from(worker), lease: self.lease, next: None }
+    fn elsewhere(&self, worker: &str) -> LeaseHolder {
+        LeaseHolder { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
     /// Renews the leases of the listed commands, and returns the commands that the worker must stop
@@ -164,25 +164,25 @@ impl Leasing {
     pub async fn renew(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
+        scope: &TenantScope,
         worker: &str,
         commands: &[CommandId],
-    ) -> Result<Renewed, LeaseError> {
+    ) -> Result<RenewalResult, LeaseError> {
         amount("the number of commands", 0, commands.len())?;
         let kind = noetl_store::RuntimeKind::WorkerPool;
         check_name(worker)?;
         // Leases are renewed first, and independently of the heartbeat: one unavailable database
         // must not expire leases in the others.
-        let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
+        let held = self.store.renew_leases(scope.as_ref(), worker, commands, self.lease).await;
         if let Err(error) = self.workers.heartbeat(tenant, scope, kind, worker).await {
             warn!(worker, %error, "failed to record worker heartbeat");
         }
         let held = held.map_err(LeaseError::Store)?;
         if !held.is_empty() {
-            self.workers.held().seen();
+            self.workers.held().record();
         }
-        let stopped = self.stopped_elsewhere(&held).await.map_err(LeaseError::Store)?;
-        let mut renewed = Renewed::default();
+        let stopped = self.commands_to_stop(&held).await.map_err(LeaseError::Store)?;
+        let mut renewed = RenewalResult::default();
         for command in commands {
             if held.binary_search(command).is_ok() {
                 if self.calls.is_stopped(*command) || stopped.contains(command) {
@@ -202,8 +202,8 @@ impl Leasing {
     }
 
     /// Expires overdue leases now instead of at the next scan. Returns their number.
-    pub async fn end_overdue(&self) -> Result<usize, StoreError> {
-        let look = LeaseLook {
+    pub async fn expire_overdue(&self) -> Result<usize, StoreError> {
+        let look = LeaseReaper {
             store: self.store.clone(),
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
@@ -212,19 +212,19 @@ impl Leasing {
             lease: self.lease,
             closing: self.draining.clone(),
         };
-        look.look().await
+        look.reap().await
     }
 
     async fn take(
         &self,
-        wanted: &Wanted,
-        request: &LeaseRequest,
-    ) -> Result<Vec<Leased>, LeaseError> {
+        wanted: &CommandFilter,
+        request: &LongPoll,
+    ) -> Result<Vec<LeasedRow>, LeaseError> {
         for _ in 0..LOOKS_MAX {
             let (waiting, is_all) = self.waiting(wanted, request.max).await?;
             let taken = self.claim(waiting, request).await?;
             if let Some(last) = taken.last() {
-                self.workers.held().seen();
+                self.workers.held().record();
                 self.had_its_turn(&last.row);
                 return Ok(taken);
             }
@@ -239,7 +239,7 @@ impl Leasing {
     /// complete.
     async fn waiting(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         max: usize,
     ) -> Result<(Vec<CommandRow>, bool), LeaseError> {
         let page = PAGE.max(max);
@@ -251,20 +251,20 @@ impl Leasing {
             && found.iter().all(|row| row.execution == first)
         {
             // Commands of other executions are behind this one, however many commands it has.
-            let others = Wanted { not_of: Some(first), ..wanted.clone() };
+            let others = CommandFilter { not_of: Some(first), ..wanted.clone() };
             let others = self.store.pending_commands(&others, page).await;
             found.extend(others.map_err(LeaseError::Store)?);
         }
         let last = self.lock().get(wanted.pool()).copied();
-        Ok((in_turn(found, last), is_all))
+        Ok((interleave_executions(found, last), is_all))
     }
 
     /// Claims up to `request.max` commands. Skips commands that other workers claimed first.
     async fn claim(
         &self,
         waiting: Vec<CommandRow>,
-        request: &LeaseRequest,
-    ) -> Result<Vec<Leased>, LeaseError> {
+        request: &LongPoll,
+    ) -> Result<Vec<LeasedRow>, LeaseError> {
         let worker = self.elsewhere(&request.worker);
         let mut taken = Vec::new();
         let mut waiting = waiting.into_iter();
@@ -302,9 +302,9 @@ impl Leasing {
     async fn executions_of(
         &self,
         rows: &[CommandRow],
-    ) -> Result<HashMap<ExecutionId, Of>, LeaseError> {
+    ) -> Result<HashMap<ExecutionId, CachedExecution>, LeaseError> {
         let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
-        let read = ids.into_iter().map(|id| self.known.of(&*self.store, id));
+        let read = ids.into_iter().map(|id| self.known.get_or_load(&*self.store, id));
         let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
         let read = read.map_err(LeaseError::Store)?;
         Ok(read.into_iter().flatten().map(|of| (of.1.id, of)).collect())
@@ -316,9 +316,9 @@ impl Leasing {
     async fn claim_one(
         &self,
         row: CommandRow,
-        of: Of,
-        worker: Elsewhere,
-    ) -> Result<Option<Leased>, LeaseError> {
+        of: CachedExecution,
+        worker: LeaseHolder,
+    ) -> Result<Option<LeasedRow>, LeaseError> {
         let event = match self.calls.issued(row.id) {
             Some(event) => event,
             None => {
@@ -332,8 +332,8 @@ impl Leasing {
         };
         let input = Input::Claim(Claim { command: row.id, worker: worker.name.clone() });
         let execution = row.execution;
-        let Some(leased) = Leased::new(row, event, of) else { return Ok(None) };
-        match self.journal.submit_for(execution, input, worker).await {
+        let Some(leased) = LeasedRow::new(row, event, of) else { return Ok(None) };
+        match self.journal.submit_from_worker(execution, input, worker).await {
             // No event: another request of this worker has claimed it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
             Ok(_) => Ok(Some(leased)),
@@ -358,9 +358,9 @@ impl Leasing {
     }
 }
 
-fn wanted(scope: &Scope, pool: Option<String>, kinds: Option<Vec<String>>) -> Wanted {
+fn wanted(scope: &TenantScope, pool: Option<String>, kinds: Option<Vec<String>>) -> CommandFilter {
     let pool = pool.filter(|pool| !pool.is_empty()).map(Arc::from);
-    Wanted { tenant: scope.clone(), pool, kinds, not_of: None }
+    CommandFilter { tenant: scope.clone(), pool, kinds, not_of: None }
 }
 
 fn amount(what: &'static str, least: usize, found: usize) -> Result<(), LeaseError> {

@@ -6,45 +6,43 @@
 //! route.
 
 mod administration;
-mod announcing;
+mod announcements;
 mod approvals;
 mod audit;
 mod binding;
-mod cache;
 mod callbacks;
 mod catalog;
-mod claiming;
+pub mod compat;
 mod content;
 mod credentials;
 mod dead_letters;
+mod dedup;
 mod dispatch;
-mod due;
+mod event_pages;
 mod executions;
 mod grants;
 mod identity;
 mod ids;
-mod intake;
+mod import;
 pub mod journal;
 mod keychain;
 mod leasing;
 mod listeners;
 pub mod local;
-mod logs;
-mod look;
 mod lost_reports;
-pub mod lower;
 pub mod metrics;
-mod notices;
+mod notifications;
 mod objects;
-mod once;
 mod options;
+mod orphans;
 pub mod outbox;
 mod overview;
 mod placeholders;
 mod projections;
-mod publishing;
+mod published_claims;
+mod publisher;
 mod quotas;
-mod rates;
+mod rate_limit;
 mod recovery;
 mod redaction;
 mod relay;
@@ -57,13 +55,15 @@ mod schedules;
 mod sealing;
 mod service;
 mod snapshots;
+mod state_cache;
+mod step_logs;
 mod stored_results;
 mod stream_metrics;
-mod stretches;
 mod subscription_metrics;
 mod subscriptions;
-mod system;
+mod system_consumers;
 mod tailer;
+mod timers;
 mod tokens;
 mod traces;
 mod variables;
@@ -75,78 +75,82 @@ mod worker_seal;
 mod workers;
 
 pub use administration::{Administration, DirectTokens};
-pub use announcing::{Announcing, AnnouncingOptions, COMMAND_STREAM, readers_of};
-pub use approvals::{Approval, Approvals, Load, WorkerLoad};
-pub use audit::{Asking, AuditCheck, Given, SecretUses, verify_audit};
+pub use announcements::{AnnouncerHandle, AnnouncerOptions, COMMAND_STREAM, consumers_of_pool};
+pub use approvals::{Approval, ApprovalPage, LoadSummary, WorkerLoad};
+pub use audit::{AuditCheck, SecretAuditLog, SecretOutcome, SecretRequest, verify_audit};
 pub use binding::{Resealed, verify_sealed};
-pub use callbacks::{CallbackError, Callbacks, Called};
+pub use callbacks::{CallbackError, CallbackOutcome, Callbacks};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError, ReplaceError};
-pub use claiming::{ClaimError, Claimed, Claims};
 pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use credentials::{
     CredentialError, CredentialRequest, Credentials, OpenCredential,
     Resolved as ResolvedPlaceholder,
 };
 pub use dead_letters::{DeadLetter, DeadLetterError, DeadLetters};
+pub use dedup::{DedupKey, DedupStart, DedupStarter, WINDOW_MAX};
+pub use event_pages::{EventPages, EventRange};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
-    StartRequest, Started,
+    StartRequest, StartedExecution,
 };
 pub use grants::{GrantError, GrantRequest, Grants, covers};
 pub use identity::IdentityError;
-pub use intake::{Intake, Taken, WrongRow, check_depth, check_type, read_row};
-pub use journal::{Accepted, Elsewhere, Journal, SubmitError};
+pub use import::{ImportService, ImportSummary, InvalidRow, check_depth, check_type, parse_row};
+pub use journal::{Accepted, Journal, LeaseHolder, SubmitError};
 pub use keychain::settings as keychain_settings;
-pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
-pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
+pub use keychain::{KeychainKey, KeychainLookup, KeychainRequest, KeychainService, RevealedSecret};
+pub use leasing::{
+    BATCH_MAX, LEASE, LeaseError, LeaseService, LeasedRow, LongPoll, RenewalResult, WAIT_MAX,
+};
 pub use listeners::{
-    Dedup, Ingress, Listener, ListenerError, ListenerVerify, Listeners, Message, MessageError,
-    ReceiveError, TakenIn,
+    IngressMessage, IngressService, Listener, ListenerDedup, ListenerError, ListenerVerify,
+    Listeners, MessageError, ReceiveError, ReceiveOutcome,
 };
-pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
-pub use logs::{LINES_MAX, LogError, LogLines};
+pub use local::{CommandAssignment, CommandOutcome, LOCAL_WORKER, LoadError, LocalCommands};
 pub use metrics::Metrics;
-pub use noetl_engine::Caps;
+pub use noetl_engine::ExecutionLimits;
 pub use noetl_store::LogStream;
-pub use notices::{Notices, Notifier};
+pub use notifications::{Notifications, Notifier};
 pub use objects::{ObjectError, Objects, Suite};
-pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
-pub use outbox::Outgoing;
+pub use outbox::OutboxService;
 pub use overview::{Overview, Stats};
-pub use projections::{Projected, Projections};
-pub use publishing::{Publishing, PublishingOptions};
-pub use quotas::{OverQuota, Quota, QuotaSettings, QuotaSettingsError, Quotas};
-pub use rates::Rates;
+pub use projections::{ProjectionProgress, Projections};
+pub use published_claims::{ClaimError, ClaimedCommand, PublishedClaims};
+pub use publisher::{PublisherHandle, PublisherOptions};
+pub use quotas::{Quota, QuotaExceeded, QuotaSettings, QuotaSettingsError, Quotas};
+pub use rate_limit::RateLimiter;
 pub use redaction::reveal;
-pub use redaction::{LENGTH_MIN, Mint, Redaction, Secrets, short_fields};
+pub use redaction::{LENGTH_MIN, Mint, Redaction, SecretTable, short_fields};
 pub use replay::{
-    Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
-    ReplayRequest, Replayed, Resolution,
+    AdvancedState, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary,
+    Replay, ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{End, EndTaken, Repeated, Report, ReportError, Reports, is_event_type};
+pub use reports::{
+    Completion, CompletionAck, EventReport, Repeated, ReportError, Reports, is_event_type,
+};
 pub use results::{INLINE_MAX, is_small, small_fields};
 pub use retention::{PurgeError, Purged, purge};
-pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
-pub use schedules::{ScheduleError, ScheduleWanted, Schedules};
+pub use rotation::{KeyRotation, KeyStatus, KeyUsage, Rotated};
+pub use schedules::{ScheduleError, ScheduleSpec, Schedules};
 pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };
-pub use service::{Control, OpenError};
+pub use service::{ControlPlane, OpenError};
+pub use step_logs::{LINES_MAX, LogError, StepLogs};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
-pub use stretches::{Stretch, Stretches};
 pub use subscription_metrics::{MessageCounts, SubscriptionMetrics};
 pub use subscriptions::{SubscriptionError, SubscriptionWhy, Subscriptions};
-pub use system::{SystemReaders, SystemReading};
+pub use system_consumers::{SystemConsumers, SystemConsumersHandle};
 pub use tokens::{
-    BELIEVED as TOKEN_BELIEVED, Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole,
+    BELIEVED as TOKEN_BELIEVED, Role, TokenError, TokenHolder, TokenRequest, Tokens, UnknownRole,
     random_text,
 };
-pub use traces::{Received, TraceOf, Traces};
-pub use variables::{KeepError, Variables};
-pub use verify::{Problem, Verified, verify};
-pub use watch::{Follow, Watch};
-pub use why::{Ending, Wait, Why};
+pub use traces::{IncomingTrace, TraceParent, Traces};
+pub use variables::{SaveError, Variables};
+pub use verify::{Inconsistency, VerifyReport, verify};
+pub use watch::{CommitWatch, ExecutionWatcher};
+pub use why::{EndReason, Wait, WhyReport};
 pub use worker_access::{CredentialHolder, WorkerAccess, WorkerBinding};
-pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKey, WorkerKeyError, WorkerSeal};
-pub use workers::{Registration, Scope, WorkerError, Workers};
+pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, SealedReply, WorkerKey, WorkerKeyError};
+pub use workers::{Registration, TenantScope, WorkerError, Workers};

@@ -4,8 +4,8 @@
 //! required field fails when its listener is requested. A document version never changes, so each
 //! is parsed once.
 
+mod cache;
 mod directives;
-mod documents;
 mod limits;
 mod message;
 mod receive;
@@ -18,15 +18,15 @@ use lru::LruCache;
 use noetl_model::{CatalogId, SubscriptionId, Tenant, Value};
 use noetl_store::{Store, StoreError};
 
-use self::documents::{Documents, READ_BYTES_MAX, Read, read};
-use self::settings::Document;
-use crate::audit::Asking;
+use self::cache::{CachedListener, ListenerCache, READ_BYTES_MAX, read};
+use self::settings::SubscriptionSpec;
+use crate::audit::SecretRequest;
 use crate::credentials::{CredentialError, Credentials};
 use crate::subscriptions::{KIND, SubscriptionError, Subscriptions};
 
-pub use message::{Message, MessageError};
-pub use receive::{Ingress, ReceiveError, TakenIn};
-pub use settings::{Dedup, Listener, ListenerVerify};
+pub use message::{IngressMessage, MessageError};
+pub use receive::{IngressService, ReceiveError, ReceiveOutcome};
+pub use settings::{Listener, ListenerDedup, ListenerVerify};
 
 /// Fields of a credential that may contain its secret, in order of precedence.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "value", "key", "password"];
@@ -66,7 +66,7 @@ pub enum ListenerError {
 }
 
 /// Secrets and the time each was read, by tenant and credential name.
-type Secrets = LruCache<(Tenant, String), (zeroize::Zeroizing<String>, Instant)>;
+type SecretCache = LruCache<(Tenant, String), (zeroize::Zeroizing<String>, Instant)>;
 
 /// Looks up listeners by name. Cheap to clone.
 #[derive(Clone)]
@@ -74,8 +74,8 @@ pub struct Listeners {
     store: Arc<dyn Store>,
     subscriptions: Subscriptions,
     credentials: Credentials,
-    read: Arc<Mutex<Documents>>,
-    secrets: Arc<Mutex<Secrets>>,
+    read: Arc<Mutex<ListenerCache>>,
+    secrets: Arc<Mutex<SecretCache>>,
 }
 
 impl Listeners {
@@ -84,7 +84,7 @@ impl Listeners {
         subscriptions: Subscriptions,
         credentials: Credentials,
     ) -> Self {
-        let read = Arc::new(Mutex::new(Documents::new(READ_BYTES_MAX)));
+        let read = Arc::new(Mutex::new(ListenerCache::new(READ_BYTES_MAX)));
         let most = std::num::NonZeroUsize::new(SECRETS_MAX).expect("more than none");
         let secrets = Arc::new(Mutex::new(LruCache::new(most)));
         Self { store, subscriptions, credentials, read, secrets }
@@ -127,7 +127,7 @@ impl Listeners {
     ) -> Result<(Listener, Option<String>), ListenerError> {
         let found = self.find(tenant, name).await.map_err(ListenerError::Store)?;
         let (path, read) = found.ok_or_else(|| ListenerError::Unknown(name.to_owned()))?;
-        Document { path: &path, spec: &read.spec }.listener(name)
+        SubscriptionSpec { path: &path, spec: &read.spec }.listener(name)
     }
 
     async fn kept_secret(&self, tenant: &Tenant, alias: String) -> Result<String, ListenerError> {
@@ -143,7 +143,7 @@ impl Listeners {
         Ok(secret)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Secrets> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, SecretCache> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +172,7 @@ impl Listeners {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<(String, Arc<Read>)>, StoreError> {
+    ) -> Result<Option<(String, Arc<CachedListener>)>, StoreError> {
         for head in self.store.newest_of(tenant, KIND).await? {
             let read = self.read(tenant, head.id).await?;
             if let Some(read) = read.filter(|read| read.listener == name) {
@@ -183,7 +183,11 @@ impl Listeners {
     }
 
     /// Returns the parsed document. Reads its text only if the document is not cached.
-    async fn read(&self, tenant: &Tenant, id: CatalogId) -> Result<Option<Arc<Read>>, StoreError> {
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<Arc<CachedListener>>, StoreError> {
         if let Some(known) = self.lock().get(id) {
             return Ok(known);
         }
@@ -202,7 +206,7 @@ impl Listeners {
         alias: &str,
         who: &str,
     ) -> Result<String, ListenerError> {
-        let asking = Asking {
+        let asking = SecretRequest {
             who: who.to_owned(),
             operation: "ingress",
             execution: None,
@@ -214,7 +218,7 @@ impl Listeners {
         secret_in(&data).ok_or_else(|| ListenerError::NoSecret(alias.to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Documents> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ListenerCache> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
-use noetl_model::event::{BlobRef, Issued};
+use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::placeholder::without_tags;
 use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
@@ -14,30 +14,30 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::credentials::{CredentialError, LocalSecrets, OpenCredential, Resolved};
-use crate::dispatch::{Dispatch, Slot};
+use crate::dispatch::{Dispatcher, WorkerSlot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
-use crate::logs::LogLines;
-use crate::results::{ResultError, Results};
+use crate::results::{ResultError, ResultStorage};
+use crate::step_logs::StepLogs;
 
 /// Worker name under which this process claims commands. At startup, any command still claimed
 /// under it belonged to a process that has died.
 pub use noetl_model::command::LOCAL_WORKER;
 
 /// A claimed command, to be run and reported.
-pub struct Assignment {
+pub struct CommandAssignment {
     pub execution: ExecutionId,
     pub command: CommandId,
     /// Tenant of the execution.
     pub tenant: Tenant,
-    pub issued: Arc<Issued>,
+    pub issued: Arc<CommandSpec>,
     /// Fires when the command must stop.
     pub cancel: CancellationToken,
-    pub(crate) slot: Slot,
+    pub(crate) slot: WorkerSlot,
 }
 
 /// Outcome of a command, with the variables it set.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandOutcome {
     /// Result of the command, or the failure.
     pub outcome: Result<Value, Failure>,
     /// Execution variables set by the command: dotted path to value, in write order. Applied even
@@ -47,7 +47,7 @@ pub struct Ended {
     pub step: Map,
 }
 
-impl From<Result<Value, Failure>> for Ended {
+impl From<Result<Value, Failure>> for CommandOutcome {
     /// Creates the outcome of a command that set no variables.
     fn from(outcome: Result<Value, Failure>) -> Self {
         Self { outcome, ctx: Map::new(), step: Map::new() }
@@ -66,25 +66,25 @@ pub struct LoadError {
 /// Source of commands, and sink of reports, for a worker in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalCommands {
-    parts: LocalParts,
-    assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
+    parts: LocalDeps,
+    assignments: Arc<Mutex<mpsc::Receiver<CommandAssignment>>>,
 }
 
 /// Constructor arguments of [`LocalCommands`].
 #[derive(Clone)]
-pub(crate) struct LocalParts {
+pub(crate) struct LocalDeps {
     pub(crate) journal: Journal,
-    pub(crate) results: Results,
-    pub(crate) dispatch: Dispatch,
+    pub(crate) results: ResultStorage,
+    pub(crate) dispatch: Dispatcher,
     pub(crate) secrets: LocalSecrets,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) logs: LogLines,
+    pub(crate) logs: StepLogs,
     pub(crate) draining: CancellationToken,
     pub(crate) closing: CancellationToken,
 }
 
 impl LocalCommands {
-    pub(crate) fn new(parts: LocalParts, assignments: mpsc::Receiver<Assignment>) -> Self {
+    pub(crate) fn new(parts: LocalDeps, assignments: mpsc::Receiver<CommandAssignment>) -> Self {
         Self { parts, assignments: Arc::new(Mutex::new(assignments)) }
     }
 
@@ -104,7 +104,7 @@ impl LocalCommands {
     }
 
     /// Waits for the next claimed command. Returns `None` once the control plane drains.
-    pub async fn next(&self) -> Option<Assignment> {
+    pub async fn next(&self) -> Option<CommandAssignment> {
         let mut assignments = self.assignments.lock().await;
         tokio::select! {
             biased;
@@ -115,7 +115,7 @@ impl LocalCommands {
 
     /// Removes and returns commands that were claimed for the worker but not received by it. The
     /// caller has to release them.
-    pub(crate) async fn untaken(&self) -> Vec<CommandId> {
+    pub(crate) async fn take_undelivered(&self) -> Vec<CommandId> {
         let mut assignments = self.assignments.lock().await;
         let mut untaken = Vec::new();
         while let Ok(assignment) = assignments.try_recv() {
@@ -127,7 +127,7 @@ impl LocalCommands {
     /// Returns the bytes of a blob.
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         let read = self.parts.results.read(reference).await;
-        read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
+        read.map_err(|source| LoadError { is_passing: source.is_transient(), source })
     }
 
     /// Returns the credential of an alias, decrypted for a command of an execution.
@@ -166,7 +166,7 @@ impl LocalCommands {
             .ok_or_else(|| wrong(format!("'{reference}' is no reference to a result")))?;
         let bytes = self.parts.results.read(&blob).await.map_err(|error| {
             let kind =
-                if error.is_passing() { FailureKind::Connection } else { FailureKind::NotFound };
+                if error.is_transient() { FailureKind::Connection } else { FailureKind::NotFound };
             Failure::new(kind, format!("the result cannot be read: {error}"))
         })?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -202,8 +202,8 @@ impl LocalCommands {
 
     /// Reports the outcome of a command with secrets redacted. Retries until the report is
     /// committed or the control plane closes.
-    pub async fn report(&self, assignment: Assignment, mut ended: Ended) {
-        let Assignment { execution, command, slot, issued, .. } = assignment;
+    pub async fn report(&self, assignment: CommandAssignment, mut ended: CommandOutcome) {
+        let CommandAssignment { execution, command, slot, issued, .. } = assignment;
         if !self.redact(execution, &mut ended).await {
             // Closing: the command stays claimed, and is released on shutdown or recovered at the
             // next start.
@@ -215,7 +215,7 @@ impl LocalCommands {
             let failure = without_tags(&failure);
             debug!(execution.id = %execution, step = %issued.step, %failure, "command failed");
         }
-        let Ended { outcome, ctx, step } = ended;
+        let CommandOutcome { outcome, ctx, step } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
@@ -238,7 +238,7 @@ impl LocalCommands {
         let taken = self
             .parts
             .journal
-            .submit_surely(execution, input, Some(slot), &self.parts.closing)
+            .submit_with_retry(execution, input, Some(slot), &self.parts.closing)
             .await;
         match taken {
             Ok(()) | Err(SubmitError::Refused(_)) => {}
@@ -247,12 +247,12 @@ impl LocalCommands {
             Err(error) => warn!(execution.id = %execution, %error, "failed to commit report"),
         }
         // Not earlier: until the report is committed, no other worker may run the command.
-        self.parts.dispatch.ended(command);
+        self.parts.dispatch.untrack(command);
     }
 
     /// Replaces secrets by placeholders. Returns `false` if the control plane closes before that is
     /// done.
-    async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
+    async fn redact(&self, execution: ExecutionId, ended: &mut CommandOutcome) -> bool {
         if self.parts.secrets.redaction.is_empty() {
             return true;
         }
@@ -280,7 +280,7 @@ impl LocalCommands {
     async fn keep(&self, mut data: Value) -> Option<(Value, Option<Arc<BlobRef>>)> {
         let mut pause = RETRY_MIN;
         loop {
-            match self.parts.results.keep(&mut data).await {
+            match self.parts.results.offload(&mut data).await {
                 Ok(reference) => return Some((data, reference)),
                 Err(error) => warn!(%error, "failed to store large result, retrying"),
             }

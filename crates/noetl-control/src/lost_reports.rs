@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::identity::LEASES;
-use crate::workers::Scope;
+use crate::workers::TenantScope;
 
 /// Maximum number of limits whose causes are remembered.
 const REMEMBERED_MAX: usize = 1000;
@@ -50,7 +50,7 @@ impl LostReports {
     /// Limits the leases of a worker after a gap in its heartbeats.
     pub(crate) async fn after_gap(
         &self,
-        scope: &Scope,
+        scope: &TenantScope,
         worker: &str,
         gap: Duration,
     ) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 //! A label never has a value that a caller can choose freely: an unknown event type counts as
 //! `other`, so callers cannot add series.
 
-mod maker;
+mod builder;
 
 use noetl_engine::Status;
 use noetl_model::command::DEFAULT_POOL;
@@ -13,7 +13,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
-use self::maker::Maker;
+use self::builder::MetricBuilder;
 use crate::subscription_metrics::SubscriptionMetrics;
 
 /// Content type of the text that [`Metrics::text`] returns.
@@ -165,7 +165,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Creates all metrics with a value of zero.
     pub fn new() -> Self {
-        let made = Maker { registry: Registry::new() };
+        let made = MetricBuilder { registry: Registry::new() };
         Self {
             commit_seconds: made
                 .histogram("noetl_journal_commit_duration_seconds", "Time to commit one batch"),

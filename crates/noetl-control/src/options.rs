@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::Caps;
+use noetl_engine::ExecutionLimits;
 use noetl_model::MachineId;
-use noetl_store::{Blobs, Policy};
+use noetl_store::{Blobs, RetentionPolicy};
 
 use crate::leasing::LEASE;
-use crate::notices::Notices;
+use crate::notifications::Notifications;
 use crate::quotas::QuotaSettings;
 use crate::sealing::EncryptionKey;
 use crate::traces::Traces;
@@ -48,16 +48,16 @@ pub struct Options {
     /// Whether a secret is withheld if its use cannot be recorded. Default: `false`.
     pub audit_required: bool,
     /// Limits of a single execution.
-    pub caps: Caps,
+    pub caps: ExecutionLimits,
     /// Quotas of each tenant. Default: unlimited.
     pub quotas: QuotaSettings,
     /// Dedup window of webhook signatures, for listeners without `dedup` and without a signed time.
     /// Zero turns it off. Default: 5 minutes.
     pub replay_window: Duration,
     /// Notifications about executions. Default: none.
-    pub notices: Notices,
+    pub notices: Notifications,
     /// Retention policy, applied once a day; nothing is purged if `None`.
-    pub retention: Option<Policy>,
+    pub retention: Option<RetentionPolicy>,
     /// Export of trace spans. Default: none.
     pub traces: Traces,
 }
@@ -77,10 +77,10 @@ impl Default for Options {
             schedules: true,
             encryption_key: None,
             audit_required: false,
-            caps: Caps::default(),
+            caps: ExecutionLimits::default(),
             quotas: QuotaSettings::default(),
             replay_window: Duration::from_secs(300),
-            notices: Notices::default(),
+            notices: Notifications::default(),
             retention: None,
             traces: Traces::default(),
         }

@@ -13,11 +13,11 @@ const DOUBLINGS_MAX: i32 = 8;
 
 /// Claims and settles outbox rows. Cheap to clone.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct OutboxService {
     store: Arc<dyn Store>,
 }
 
-impl Outgoing {
+impl OutboxService {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }

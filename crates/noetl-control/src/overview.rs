@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use noetl_model::{Map, Tenant, Timestamp};
-use noetl_store::holdings::SILENCE_MAX;
+use noetl_store::command_leases::SILENCE_MAX;
 use noetl_store::{
     Connections, ExecutionFilter, ExecutionRow, ExecutionStatus, RuntimeFilter, RuntimeKind, Sql,
-    SqlError, Started, Store, StoreError, Stretches,
+    SqlError, StartCounts, Store, StoreError, TimeBuckets,
 };
 
 /// Number of recent executions returned.
@@ -72,8 +72,8 @@ impl Overview {
     pub async fn activity(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError> {
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError> {
         self.store.executions_by_start(tenant, stretch).await
     }
 

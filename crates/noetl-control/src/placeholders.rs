@@ -19,7 +19,7 @@ use noetl_model::placeholder::{
     Placeholder, Tag, edit_map, map_has_tag, placeholders_in, tagged, text_has_tag,
 };
 use noetl_model::{ExecutionId, Map, Tenant, Value};
-use noetl_store::{Sealed, Store, StoreError};
+use noetl_store::{SealedText, Store, StoreError};
 use sha2::Sha256;
 use tracing::warn;
 use zeroize::Zeroizing;
@@ -44,21 +44,21 @@ const MAC_BYTES: usize = 16;
 /// placeholders without tags until it uses a credential again.
 const EXECUTIONS_MAX: NonZeroUsize = NonZeroUsize::new(65_536).expect("it is not zero");
 
-type Key = Zeroizing<[u8; KEY_BYTES]>;
+type PlaceholderKey = Zeroizing<[u8; KEY_BYTES]>;
 
 /// Creates and verifies placeholders. Cheap to clone; clones share keys and grants.
 #[derive(Clone)]
 pub(crate) struct Placeholders {
     store: Arc<dyn Store>,
     encryption: Option<EncryptionKey>,
-    keys: Arc<RwLock<BTreeMap<u32, Arc<Key>>>>,
+    keys: Arc<RwLock<BTreeMap<u32, Arc<PlaceholderKey>>>>,
     /// Aliases given to each execution by this process.
     grants: Arc<Mutex<LruCache<ExecutionId, Arc<BTreeSet<String>>>>>,
 }
 
 /// Creates placeholders for one execution.
 pub(crate) struct Minter {
-    key: Arc<Key>,
+    key: Arc<PlaceholderKey>,
     tenant: Tenant,
     execution: ExecutionId,
     aliases: Arc<BTreeSet<String>>,
@@ -152,7 +152,7 @@ impl Placeholders {
 
     fn reissued(
         &self,
-        keys: &BTreeMap<u32, Arc<Key>>,
+        keys: &BTreeMap<u32, Arc<PlaceholderKey>>,
         tenant: &Tenant,
         (from, to): (ExecutionId, ExecutionId),
         text: &str,
@@ -173,7 +173,7 @@ impl Placeholders {
     }
 
     /// Returns all cached keys, after loading the current one.
-    async fn all(&self) -> Result<BTreeMap<u32, Arc<Key>>, StoreError> {
+    async fn all(&self) -> Result<BTreeMap<u32, Arc<PlaceholderKey>>, StoreError> {
         self.current().await?;
         Ok(self.keys.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -199,7 +199,7 @@ impl Placeholders {
         Ok(())
     }
 
-    async fn key(&self, id: u32) -> Result<Option<Arc<Key>>, StoreError> {
+    async fn key(&self, id: u32) -> Result<Option<Arc<PlaceholderKey>>, StoreError> {
         if let Some(key) = self.cached(id) {
             return Ok(Some(key));
         }
@@ -210,7 +210,7 @@ impl Placeholders {
         Ok(found.and_then(|sealed| self.open(id, &sealed)))
     }
 
-    fn open(&self, id: u32, sealed: &Sealed) -> Option<Arc<Key>> {
+    fn open(&self, id: u32, sealed: &SealedText) -> Option<Arc<PlaceholderKey>> {
         let name = setting(id);
         let opened = self.encryption.as_ref()?.open_at(&SealedAt::Setting(&name), sealed);
         let bytes = match opened {
@@ -226,7 +226,7 @@ impl Placeholders {
         Some(keys.entry(id).or_insert(key).clone())
     }
 
-    fn cached(&self, id: u32) -> Option<Arc<Key>> {
+    fn cached(&self, id: u32) -> Option<Arc<PlaceholderKey>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
@@ -241,7 +241,7 @@ fn setting(id: u32) -> String {
 
 /// Returns the alias and field that the placeholder's MAC authenticates.
 fn verified<'p>(
-    key: &Key,
+    key: &PlaceholderKey,
     tenant: &Tenant,
     execution: ExecutionId,
     placeholder: &'p Placeholder,
@@ -258,7 +258,7 @@ fn verified<'p>(
 }
 
 fn mint(
-    key: &Key,
+    key: &PlaceholderKey,
     tenant: &Tenant,
     execution: ExecutionId,
     alias: &str,
@@ -273,7 +273,7 @@ fn mint(
 /// Computes the MAC. Each part is preceded by its length, so different parts never give the same
 /// bytes.
 fn authenticate(
-    key: &Key,
+    key: &PlaceholderKey,
     id: u32,
     tenant: &Tenant,
     execution: ExecutionId,
@@ -361,7 +361,7 @@ mod tests {
         let text = before.minter(&tenant, id(7)).unwrap().mint("api", "token").unwrap();
         let new = EncryptionKey::generate().with_version("v2");
         let both = new.clone().with_previous(&old);
-        let keys = crate::rotation::Keys::new(store.clone(), Some(both));
+        let keys = crate::rotation::KeyRotation::new(store.clone(), Some(both));
         let rotated = keys.rotate(100).await.unwrap();
         assert_eq!((rotated.settings, rotated.is_complete), (1, true));
         let after = placeholders(&store, &new);

@@ -13,7 +13,7 @@ const TYPE: &str = "orchestrator_workflow_state";
 
 /// Position of an execution's snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Projected {
+pub struct ProjectionProgress {
     pub execution: ExecutionId,
     /// Highest event ID in the snapshot.
     pub version: EventId,
@@ -36,7 +36,10 @@ impl Projections {
 
     /// Advances the snapshot of an execution to its latest event. Returns `None` if the execution
     /// has no events. Does not overwrite a newer snapshot.
-    pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Projected>, StoreError> {
+    pub async fn advance(
+        &self,
+        execution: ExecutionId,
+    ) -> Result<Option<ProjectionProgress>, StoreError> {
         let Some(advanced) = self.replay.advance(execution).await? else { return Ok(None) };
         let tenant = self.store.tenant_of(execution).await?.unwrap_or_default();
         let body = serde_json::to_string(&advanced.state);
@@ -48,7 +51,11 @@ impl Projections {
         let snapshot = Snapshot::new(advanced.version.get(), body, Value::Object(meta));
         self.save(&tenant, &execution.to_string(), snapshot).await?;
         self.metrics.projections_advanced.inc();
-        Ok(Some(Projected { execution, version: advanced.version, events: advanced.events }))
+        Ok(Some(ProjectionProgress {
+            execution,
+            version: advanced.version,
+            events: advanced.events,
+        }))
     }
 
     /// Stores a snapshot unless a newer one exists. Of two that end at the same event, the one with

@@ -13,7 +13,7 @@ use noetl_model::{Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, ExecutionStatus, Store, StoreError};
 
 use crate::catalog::RegisterError;
-use crate::rates::Rates;
+use crate::rate_limit::RateLimiter;
 
 /// Quota of one tenant. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -91,7 +91,7 @@ fn quota(text: &str) -> Result<Quota, QuotaSettingsError> {
 /// A request would exceed a tenant's quota.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct OverQuota {
+pub struct QuotaExceeded {
     message: String,
     /// Time after which to retry.
     pub after: Duration,
@@ -104,14 +104,14 @@ const LATER: Duration = Duration::from_secs(10);
 #[derive(Clone, Default)]
 pub struct Quotas {
     settings: Arc<QuotaSettings>,
-    starts: Arc<Rates<Tenant>>,
+    starts: Arc<RateLimiter<Tenant>>,
 }
 
 /// Reasons a request is not admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuotaError {
     #[error(transparent)]
-    Over(OverQuota),
+    Over(QuotaExceeded),
     #[error(transparent)]
     Store(StoreError),
 }
@@ -130,18 +130,18 @@ impl Quotas {
         Self { settings: Arc::new(settings), starts: Arc::default() }
     }
 
-    fn of(&self, tenant: &Tenant) -> Quota {
+    fn quota_of(&self, tenant: &Tenant) -> Quota {
         *self.settings.named.get(tenant.as_str()).unwrap_or(&self.settings.every)
     }
 
     /// Checks that a tenant may start another execution, and counts the start.
-    pub(crate) async fn start(
+    pub(crate) async fn check_start(
         &self,
         store: &dyn Store,
         tenant: &Tenant,
         now: Timestamp,
     ) -> Result<(), QuotaError> {
-        let quota = self.of(tenant);
+        let quota = self.quota_of(tenant);
         if let Some(most) = quota.executions
             && is_reached(store, tenant, most).await.map_err(QuotaError::Store)?
         {
@@ -149,32 +149,32 @@ impl Quotas {
                 "tenant '{}' has {most} executions under way, which is as many as it may have",
                 tenant.as_str()
             );
-            return Err(QuotaError::Over(OverQuota { message, after: LATER }));
+            return Err(QuotaError::Over(QuotaExceeded { message, after: LATER }));
         }
         if let Some(rate) = quota.starts {
             self.starts.take(tenant.clone(), rate, now).map_err(|after| {
                 let message =
                     format!("tenant '{}' may start {rate} executions a second", tenant.as_str());
-                QuotaError::Over(OverQuota { message, after })
+                QuotaError::Over(QuotaExceeded { message, after })
             })?;
         }
         Ok(())
     }
 
     /// Checks that a tenant may store another document of this size.
-    pub(crate) async fn keep(
+    pub(crate) async fn check_document(
         &self,
         store: &dyn Store,
         tenant: &Tenant,
         bytes: u64,
     ) -> Result<(), QuotaError> {
-        let quota = self.of(tenant);
+        let quota = self.quota_of(tenant);
         if quota.documents.is_none() && quota.bytes.is_none() {
             return Ok(());
         }
         let kept = store.catalog_size(tenant).await.map_err(QuotaError::Store)?;
         let tenant = tenant.as_str();
-        let over = |message| Err(QuotaError::Over(OverQuota { message, after: LATER }));
+        let over = |message| Err(QuotaError::Over(QuotaExceeded { message, after: LATER }));
         match (quota.documents, quota.bytes) {
             (Some(most), _) if kept.documents >= most => over(format!(
                 "tenant '{tenant}' has {} versions of documents and may have {most}",
@@ -214,8 +214,8 @@ mod tests {
         let quotas = Quotas::new(settings);
         let every = Quota { executions: Some(100), starts: Some(2.5), ..Quota::default() };
         let acme = Quota { documents: Some(3), bytes: Some(9), ..Quota::default() };
-        assert_eq!(quotas.of(&Tenant::default()), every);
-        assert_eq!(quotas.of(&Tenant::new("acme")), acme);
+        assert_eq!(quotas.quota_of(&Tenant::default()), every);
+        assert_eq!(quotas.quota_of(&Tenant::new("acme")), acme);
         assert_eq!(read(""), Ok(QuotaSettings::default()));
         for (text, named) in [
             ("executions", "executions"),

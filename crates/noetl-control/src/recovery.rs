@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Expire, Input};
-use noetl_model::command::{ATTEMPTS_OVER_RESTARTS_MAX, is_elsewhere};
+use noetl_model::command::{ATTEMPTS_OVER_RESTARTS_MAX, is_remote_worker};
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tracing::{info, warn};
 
-use crate::dispatch::{Dispatch, Waiting};
+use crate::dispatch::{Dispatcher, PendingCommand};
 use crate::identity;
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
@@ -40,7 +40,7 @@ pub(crate) struct Resumed {
 pub(crate) async fn resume(
     store: &dyn Store,
     journal: &Journal,
-    dispatch: &Dispatch,
+    dispatch: &Dispatcher,
     newest: CommandId,
 ) -> Result<Resumed, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
@@ -52,7 +52,7 @@ pub(crate) async fn resume(
         let Some(last) = open.last() else { break };
         after = last.id;
         found.open += open.len();
-        let is_remote = |row: &&CommandRow| row.worker.as_deref().is_some_and(is_elsewhere);
+        let is_remote = |row: &&CommandRow| row.worker.as_deref().is_some_and(is_remote_worker);
         found.remote.extend(open.iter().filter(is_remote).map(|row| row.id));
         let live = identity::alive_after(store, &open).await.map_err(failed)?;
         let resumed = open.iter().map(|row| resume_one(journal, dispatch, &live, row));
@@ -81,7 +81,7 @@ pub(crate) async fn resume(
 
 async fn resume_one(
     journal: &Journal,
-    dispatch: &Dispatch,
+    dispatch: &Dispatcher,
     live: &[Lease],
     row: &CommandRow,
 ) -> Result<(), SubmitError> {
@@ -91,7 +91,7 @@ async fn resume_one(
     let is_gone = worker == Some(LOCAL_WORKER)
         || worker.is_some_and(|worker| identity::is_gone(worker, live));
     if row.state == CommandState::Pending {
-        dispatch.wait(Waiting { execution: row.execution, command: row.id });
+        dispatch.enqueue(PendingCommand { execution: row.execution, command: row.id });
     } else if is_gone {
         let input = expire(row.id, "the process that ran it ended");
         submit(journal, row, input).await?;
@@ -112,19 +112,19 @@ async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(),
 
 /// Returns the input that expires a command of a process of this store. The command may have run.
 pub(crate) fn expire(command: CommandId, reason: &str) -> Input {
-    Input::Expire(ended(command, reason, true))
+    Input::Expire(expire_input(command, reason, true))
 }
 
 /// Like [`expire`], for a command that may be known not to have run.
-pub(crate) fn ended(command: CommandId, reason: &str, may_have_run: bool) -> Expire {
+pub(crate) fn expire_input(command: CommandId, reason: &str, may_have_run: bool) -> Expire {
     let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
     Expire { command, reason: reason.to_owned(), attempts_max, may_have_run }
 }
 
 /// Enqueues every pending command for a slot, oldest first.
-pub(crate) async fn wait_for_slots(
+pub(crate) async fn enqueue_pending(
     store: &dyn Store,
-    dispatch: &Dispatch,
+    dispatch: &Dispatcher,
 ) -> Result<(), StoreError> {
     let mut after = CommandId::new(i64::MIN);
     loop {
@@ -132,7 +132,7 @@ pub(crate) async fn wait_for_slots(
         let Some(last) = open.last() else { return Ok(()) };
         after = last.id;
         for row in open.iter().filter(|row| row.state == CommandState::Pending) {
-            dispatch.wait(Waiting { execution: row.execution, command: row.id });
+            dispatch.enqueue(PendingCommand { execution: row.execution, command: row.id });
         }
     }
 }

@@ -22,23 +22,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use noetl_model::{Failure, Map, Tenant, Value};
 
-use crate::local::Ended;
+use crate::local::CommandOutcome;
 
 pub(crate) use fields::secret_names;
 pub use fields::{LENGTH_MIN, short_fields};
-pub use secrets::{Mint, Secrets};
+pub use secrets::{Mint, SecretTable};
 
 /// Known secrets by tenant. Cheap to clone; clones share the secrets.
 #[derive(Clone, Default)]
 pub struct Redaction {
-    known: Arc<Known>,
+    known: Arc<RedactionState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct RedactionState {
     /// Whether any secret is known. Without one, values are not searched.
     any: AtomicBool,
-    tenants: Mutex<HashMap<Tenant, Arc<Secrets>>>,
+    tenants: Mutex<HashMap<Tenant, Arc<SecretTable>>>,
 }
 
 impl Redaction {
@@ -90,7 +90,7 @@ impl Redaction {
 
     /// Replaces secrets in the outcome of a command by placeholders from `mint`, or by ones that
     /// never resolve if it returns none.
-    pub fn ended(&self, tenant: &Tenant, ended: &mut Ended, mint: Mint<'_>) {
+    pub fn ended(&self, tenant: &Tenant, ended: &mut CommandOutcome, mint: Mint<'_>) {
         let Some(secrets) = self.secrets_of(tenant) else { return };
         match &mut ended.outcome {
             Ok(data) => secrets.redact(data, mint),
@@ -100,7 +100,7 @@ impl Redaction {
         secrets.redact_map(&mut ended.step, mint);
     }
 
-    fn secrets_of(&self, tenant: &Tenant) -> Option<Arc<Secrets>> {
+    fn secrets_of(&self, tenant: &Tenant) -> Option<Arc<SecretTable>> {
         if self.is_empty() {
             return None;
         }
@@ -108,7 +108,7 @@ impl Redaction {
         self.tenants().get(tenant).cloned()
     }
 
-    fn tenants(&self) -> MutexGuard<'_, HashMap<Tenant, Arc<Secrets>>> {
+    fn tenants(&self) -> MutexGuard<'_, HashMap<Tenant, Arc<SecretTable>>> {
         self.known.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

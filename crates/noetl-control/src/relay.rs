@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use noetl_bus::{EventStream, Message, PublishError};
+use noetl_bus::{EventStream, PublishError, StreamMessage};
 use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Origin};
 use noetl_store::outbox::subject;
@@ -21,7 +21,7 @@ use tracing::warn;
 
 use crate::metrics::type_label;
 use crate::outbox::delay;
-use crate::publishing::{PublishingOptions, pause, payload_limit};
+use crate::publisher::{PublisherOptions, pause, payload_limit};
 use crate::stream_metrics::StreamMetrics;
 
 /// Maximum number of rows claimed at a time. Their payloads are in memory together.
@@ -39,7 +39,7 @@ const SMALL: usize = 64 * 1024;
 pub(crate) struct Relay {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) bus: Arc<dyn EventStream>,
-    pub(crate) options: PublishingOptions,
+    pub(crate) options: PublisherOptions,
     pub(crate) metrics: Arc<StreamMetrics>,
     pub(crate) woken: watch::Receiver<()>,
     /// Number of rejections by row, for rows that the bus rejected because of their content. Other
@@ -127,7 +127,9 @@ impl Relay {
                     self.refused.remove(&row.id);
                     over.push(row.id);
                     self.metrics.metrics.outbox_published.inc();
-                    self.metrics.add_published(type_label(Said::of(row).event_type.as_deref()));
+                    self.metrics.add_published(type_label(
+                        PayloadIdentity::from_row(row).event_type.as_deref(),
+                    ));
                 }
                 // An error specific to one row does not block the next.
                 Err(error) if error.is_own_fault() => {
@@ -165,7 +167,7 @@ impl Relay {
 
     fn skip(&self, row: &OutboxRow, error: &str) {
         warn!(outbox.id = row.id, event.id = %row.event, error, "skipping outbox row");
-        self.metrics.add_skipped(type_label(Said::of(row).event_type.as_deref()));
+        self.metrics.add_skipped(type_label(PayloadIdentity::from_row(row).event_type.as_deref()));
     }
 
     async fn fail(&self, row: &OutboxRow, error: &str) -> Result<(), StoreError> {
@@ -176,8 +178,8 @@ impl Relay {
 
     /// Returns the message of a row: whole if it fits, else by reference. A row that was rejected
     /// is made as small as possible, because the bus may accept less than it advertises.
-    fn message(&self, row: &OutboxRow, limit: usize) -> Option<Message> {
-        let said = Said::of(row);
+    fn message(&self, row: &OutboxRow, limit: usize) -> Option<StreamMessage> {
+        let said = PayloadIdentity::from_row(row);
         let whole = without_tags(&row.payload);
         let is_refused = self.refused.contains_key(&row.id);
         let least = is_refused.then(|| by_reference(&whole, SMALL.min(limit))).flatten();
@@ -195,19 +197,19 @@ impl Relay {
         };
         let named = row.subject.clone().filter(|subject| !subject.is_empty());
         let subject = named.unwrap_or_else(|| subject(said.event_type.as_deref()));
-        Some(Message { subject, id, payload: payload.into_bytes() })
+        Some(StreamMessage { subject, id, payload: payload.into_bytes() })
     }
 }
 
 /// Fields of a payload that determine the message ID, which equals the one the tailer uses.
 #[derive(Default, serde::Deserialize)]
-struct Said {
+struct PayloadIdentity {
     event_type: Option<String>,
     origin: Option<String>,
 }
 
-impl Said {
-    fn of(row: &OutboxRow) -> Self {
+impl PayloadIdentity {
+    fn from_row(row: &OutboxRow) -> Self {
         serde_json::from_str(&row.payload).unwrap_or_default()
     }
 }

@@ -5,22 +5,22 @@
 //! later row contradicts ([`kept`]). A snapshot only saves work: the checksum is the same with and
 //! without it.
 
-mod kept;
 mod pass;
 mod payloads;
-mod turns;
+mod permits;
+mod snapshots;
 
 use std::sync::Arc;
 
-use noetl_engine::replay::{Projection, ReplayState, Scope};
+use noetl_engine::replay::{Projection, ReplayScope, ReplayState};
 use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{Store, StoreError, Until, row_bytes};
+use noetl_store::{ReadBound, Store, StoreError, row_bytes};
 
-use self::pass::Pass;
-use self::turns::Turns;
-use crate::results::Results;
+use self::pass::FoldPass;
+use self::permits::FoldLimiter;
+use crate::results::ResultStorage;
 use crate::stored_results::StoredResults;
 
 pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Resolution};
@@ -40,7 +40,7 @@ pub struct ReplayRequest {
     /// Organization of the rows to fold. Rows that name none belong to [`ORGANIZATION`].
     pub organization: String,
     /// Point at which the replay ends.
-    pub until: Until,
+    pub until: ReadBound,
     /// Projection the caller asked for. Recorded in the state; everything is folded in any case.
     pub projection: Projection,
     /// Maximum number of events, oldest first; all if `None`.
@@ -62,7 +62,7 @@ pub struct Replayed {
 
 /// State of an execution at its latest event.
 #[derive(Debug, Clone)]
-pub struct Advanced {
+pub struct AdvancedState {
     /// Sealed state, with checksums.
     pub state: ReplayState,
     /// Largest event ID in the state.
@@ -77,20 +77,24 @@ pub struct Advanced {
 #[derive(Clone)]
 pub struct Replay {
     store: Arc<dyn Store>,
-    results: Results,
+    results: ResultStorage,
     stored: StoredResults,
-    turns: Arc<Turns>,
+    turns: Arc<FoldLimiter>,
 }
 
 impl Replay {
-    pub(crate) fn new(store: Arc<dyn Store>, results: Results, stored: StoredResults) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        results: ResultStorage,
+        stored: StoredResults,
+    ) -> Self {
         Self { store, results, stored, turns: Arc::default() }
     }
 
     /// Replays a log. A log that does not exist or belongs to another tenant yields an empty state.
     pub async fn state(&self, request: &ReplayRequest) -> Result<Replayed, StoreError> {
         let _turn = self.turns.take(request.limit).await;
-        let pass = Pass::new(Scope {
+        let pass = FoldPass::new(ReplayScope {
             tenant_id: request.tenant.to_string(),
             organization_id: request.organization.clone(),
             execution_id: request.execution.get(),
@@ -101,7 +105,7 @@ impl Replay {
             Some(owner) if *owner != request.tenant => pass.sealed().await?,
             owner => {
                 let is_theirs = owner.is_some() || self.is_subscription(request).await?;
-                let pass = Pass { is_theirs, is_execution: owner.is_some(), ..pass };
+                let pass = FoldPass { is_theirs, is_execution: owner.is_some(), ..pass };
                 self.fold(pass, request.until, request.limit).await?
             }
         };
@@ -109,25 +113,29 @@ impl Replay {
             true => Some(self.resolve(&request.tenant, &folded.state).await?),
             false => None,
         };
-        let Pass { state, is_truncated, .. } = folded;
+        let FoldPass { state, is_truncated, .. } = folded;
         Ok(Replayed { state, is_truncated, payloads })
     }
 
     /// Folds an execution to its latest event, from a snapshot if possible. Returns `None` if it
     /// has no events.
-    pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Advanced>, StoreError> {
+    pub async fn advance(
+        &self,
+        execution: ExecutionId,
+    ) -> Result<Option<AdvancedState>, StoreError> {
         let _turn = self.turns.take(None).await;
         let owner = self.store.tenant_of(execution).await?;
-        let pass = Pass::new(Scope {
+        let pass = FoldPass::new(ReplayScope {
             tenant_id: owner.clone().unwrap_or_default().to_string(),
             organization_id: ORGANIZATION.to_owned(),
             execution_id: execution.get(),
             projection: Projection::All,
         });
         let is_execution = owner.is_some();
-        let pass = Pass { is_theirs: is_execution, is_execution, is_of_everybody: true, ..pass };
-        let Pass { state, start_meta, .. } = self.fold(pass, Until::End, None).await?;
-        let advanced = state.last_event_id.map(|version| Advanced {
+        let pass =
+            FoldPass { is_theirs: is_execution, is_execution, is_of_everybody: true, ..pass };
+        let FoldPass { state, start_meta, .. } = self.fold(pass, ReadBound::End, None).await?;
+        let advanced = state.last_event_id.map(|version| AdvancedState {
             version: EventId::new(version),
             events: state.event_count,
             start_meta,
@@ -142,9 +150,14 @@ impl Replay {
         Ok(self.store.subscription(&request.tenant, id).await?.is_some())
     }
 
-    async fn fold(&self, pass: Pass, until: Until, limit: Option<u64>) -> Result<Pass, StoreError> {
+    async fn fold(
+        &self,
+        pass: FoldPass,
+        until: ReadBound,
+        limit: Option<u64>,
+    ) -> Result<FoldPass, StoreError> {
         let execution = ExecutionId::new(pass.state.execution_id);
-        let mut pass = kept::seeded(&*self.store, pass, until, limit).await?;
+        let mut pass = snapshots::resume_from_snapshot(&*self.store, pass, until, limit).await?;
         pass.room = limit.map(|limit| limit.saturating_sub(pass.state.event_count));
         let (mut after, mut ahead) = (pass.last, None);
         while !pass.is_truncated {
@@ -167,8 +180,8 @@ impl Replay {
                 pass = pass.take(rows).await?;
             }
         }
-        if until == Until::End && !pass.is_truncated {
-            pass = kept::keep(&*self.store, pass).await?;
+        if until == ReadBound::End && !pass.is_truncated {
+            pass = snapshots::save_snapshot(&*self.store, pass).await?;
         }
         pass.sealed().await
     }

@@ -4,14 +4,14 @@
 //! has no effect on the execution. Event types that only the engine may write are rejected.
 
 mod batch;
-mod ends;
+mod completions;
 mod inputs;
 mod types;
 
 use std::sync::Arc;
 
-use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
-use noetl_model::event::{ReportColumns, Reported};
+use noetl_engine::{Claim, Complete, Fail, Input, MarkStarted, RecordReport, Rejection};
+use noetl_model::event::{ReportColumns, ReportedEvent};
 use noetl_model::placeholder::defuse;
 use noetl_model::row::types as event_types;
 use noetl_model::{
@@ -21,25 +21,25 @@ use noetl_model::{
 use noetl_store::{CommandRow, NewLine, Store, StoreError};
 
 pub use self::batch::Repeated;
-use self::batch::{About, Commands, Prepared, Sent};
-pub use self::ends::{End, EndTaken};
+use self::batch::{CommandReport, Commands, Prepared, Sent};
+pub use self::completions::{Completion, CompletionAck};
 use self::inputs::{answered, ended, failure_in, printed_in};
 pub(crate) use self::types::derived_status;
 pub use self::types::is_event_type;
 use self::types::{check_type, command_named};
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::journal::{Journal, SubmitError};
-use crate::leasing::{Handed, Known};
-use crate::logs::LogLines;
+use crate::leasing::{ExecutionCache, HandoffCache};
 use crate::placeholders::Placeholders;
 use crate::redaction::Redaction;
-use crate::results::Results;
+use crate::results::ResultStorage;
+use crate::step_logs::StepLogs;
 use crate::stored_results::{ResolveError, Resolved, StoredResults};
 use crate::subscriptions::Subscriptions;
-use crate::workers::{Scope, WorkerError, Workers, check_name};
+use crate::workers::{TenantScope, WorkerError, Workers, check_name};
 
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct EventReport {
     pub execution: ExecutionId,
     /// Step that the report is about.
     pub step: String,
@@ -57,7 +57,7 @@ pub struct Report {
     pub columns: Option<Box<ReportColumns>>,
 }
 
-impl Report {
+impl EventReport {
     /// Returns the command that the payload or the metadata names.
     pub fn command(&self) -> Option<CommandId> {
         [&self.payload, &self.meta]
@@ -104,22 +104,26 @@ pub enum ReportError {
 pub struct Reports {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
-    pub(crate) ids: Ids,
-    pub(crate) results: Results,
+    pub(crate) ids: IdGenerator,
+    pub(crate) results: ResultStorage,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) redaction: Redaction,
     pub(crate) placeholders: Placeholders,
     pub(crate) workers: Workers,
     pub(crate) stored: StoredResults,
-    pub(crate) known: Known,
-    pub(crate) handed: Handed,
-    pub(crate) logs: LogLines,
+    pub(crate) known: ExecutionCache,
+    pub(crate) handed: HandoffCache,
+    pub(crate) logs: StepLogs,
 }
 
 impl Reports {
     /// Records one report and returns its event ID. A duplicate returns the same ID and has no
     /// effect.
-    pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
+    pub async fn record(
+        &self,
+        tenant: &Tenant,
+        mut report: EventReport,
+    ) -> Result<EventId, ReportError> {
         self.check(tenant, &mut report)?;
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {
@@ -140,7 +144,7 @@ impl Reports {
     }
 
     /// Rejects a report that cannot be stored, and redacts secrets in any other.
-    fn check(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
+    fn check(&self, tenant: &Tenant, report: &mut EventReport) -> Result<(), ReportError> {
         check_type(&report.event_type)?;
         let said = [&report.payload, &report.meta].into_iter().flatten();
         let columns = report.columns.iter().flat_map(|columns| columns.values());
@@ -152,7 +156,7 @@ impl Reports {
     }
 
     /// Replaces known secrets, and defuses text that looks like a placeholder.
-    fn remove_secrets(&self, tenant: &Tenant, report: &mut Report) {
+    fn remove_secrets(&self, tenant: &Tenant, report: &mut EventReport) {
         let minter = self.placeholders.minter(tenant, report.execution);
         let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
         let clean = |part: &mut Value| {
@@ -172,18 +176,18 @@ impl Reports {
     /// Claims a command for a remote worker. A command outside the scope is treated as finished.
     pub async fn claim(
         &self,
-        scope: &Scope,
+        scope: &TenantScope,
         command: CommandId,
         worker: &str,
     ) -> Result<CommandRow, ReportError> {
         check_name(worker).map_err(ReportError::Worker)?;
         let found = self.store.command(command).await.map_err(ReportError::Store)?;
         let refused = |refusal| ReportError::Submit(SubmitError::Refused(refusal));
-        let row = found.ok_or_else(|| refused(Refusal::CommandFinished))?;
+        let row = found.ok_or_else(|| refused(Rejection::CommandFinished))?;
         if let Some(tenant) = scope {
             let of = self.store.tenant_of(row.execution).await.map_err(ReportError::Store)?;
             if of.as_ref() != Some(tenant) {
-                return Err(refused(Refusal::CommandFinished));
+                return Err(refused(Rejection::CommandFinished));
             }
         }
         let input = Input::Claim(Claim { command, worker: Arc::from(worker) });
@@ -191,10 +195,10 @@ impl Reports {
         self.workers.heard(scope, worker).await;
         match claimed {
             Ok(_) => {
-                self.workers.held().seen();
+                self.workers.held().record();
                 Ok(row)
             }
-            Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
+            Err(SubmitError::Refused(Rejection::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
             }
             Err(error) => Err(ReportError::Submit(error)),
@@ -205,7 +209,7 @@ impl Reports {
     pub async fn command(
         &self,
         command: CommandId,
-    ) -> Result<Option<(CommandRow, Arc<noetl_model::event::Issued>)>, StoreError> {
+    ) -> Result<Option<(CommandRow, Arc<noetl_model::event::CommandSpec>)>, StoreError> {
         let Some(row) = self.store.command(command).await? else { return Ok(None) };
         Ok(self.issued(&row).await?.map(|issued| (row, issued)))
     }
@@ -214,7 +218,7 @@ impl Reports {
     async fn issued(
         &self,
         row: &CommandRow,
-    ) -> Result<Option<Arc<noetl_model::event::Issued>>, StoreError> {
+    ) -> Result<Option<Arc<noetl_model::event::CommandSpec>>, StoreError> {
         let before = Seq(row.issued.0.saturating_sub(1));
         let events = self.store.read(row.execution, before, 1).await?;
         Ok(events.into_iter().next().and_then(|event| match event.fact {
@@ -225,7 +229,7 @@ impl Reports {
 
     /// Replaces the reference to a separately stored result by the result. A reference that cannot
     /// be resolved is unchanged.
-    async fn fetch(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
+    async fn fetch(&self, tenant: &Tenant, report: &mut EventReport) -> Result<(), ReportError> {
         let result = report.payload.as_mut().and_then(|payload| payload.get_mut("result"));
         let Some(Value::Object(result)) = result else { return Ok(()) };
         let named = result.get("reference").and_then(|reference| reference.get("ref"));
@@ -248,10 +252,10 @@ impl Reports {
     async fn prepare(
         &self,
         tenant: &Tenant,
-        mut report: Report,
+        mut report: EventReport,
         commands: &mut Commands,
     ) -> Result<Prepared, ReportError> {
-        let Some(row) = commands.of(self, &report).await? else {
+        let Some(row) = commands.command_of(self, &report).await? else {
             return Ok(Prepared { report, about: None });
         };
         let command = row.id;
@@ -264,7 +268,7 @@ impl Reports {
             }
             event_types::COMMAND_STARTED => {
                 check_name(&worker).map_err(ReportError::Worker)?;
-                Input::Begin(Begin { command, worker })
+                Input::Begin(MarkStarted { command, worker })
             }
             event_types::CALL_DONE => {
                 let issued = self.issued(&row).await.map_err(ReportError::Store)?;
@@ -284,19 +288,19 @@ impl Reports {
             }),
         };
         if let Input::Complete(Complete { data: Some(data), reference, .. }) = &mut input {
-            *reference = self.results.keep(data).await.map_err(ReportError::Submit)?;
+            *reference = self.results.offload(data).await.map_err(ReportError::Submit)?;
         }
         // The report's ID becomes that of the first resulting event, if it can follow the claim.
         let is_later = |id: &EventId| id.get() > command.get() && self.ids.is_plausible(*id);
         let first_id = report.event.filter(is_later);
-        Ok(Prepared { report, about: Some(Box::new(About { input, first_id, printed })) })
+        Ok(Prepared { report, about: Some(Box::new(CommandReport { input, first_id, printed })) })
     }
 
     /// Queues a report in the journal.
     async fn queue(&self, prepared: Prepared) -> Result<Sent, ReportError> {
         let Prepared { report, about } = prepared;
         let Some(about) = about else { return self.queue_kept(report).await };
-        let About { input, first_id, printed } = *about;
+        let CommandReport { input, first_id, printed } = *about;
         let queued = self.journal.queue(report.execution, input, first_id).await;
         let (queued, report) = (queued.map_err(ReportError::Submit)?, Box::new(report));
         Ok(Sent::About { queued, report, printed })
@@ -327,7 +331,7 @@ impl Reports {
                 self.print(tenant, report.execution, printed).await;
                 Ok(report.event.unwrap_or(accepted.events[0].id))
             }
-            Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
+            Err(SubmitError::Refused(Rejection::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
             }
             Err(SubmitError::Refused(_)) => self.keep(tenant, *report).await,
@@ -336,17 +340,17 @@ impl Reports {
     }
 
     /// Records a report that has no effect.
-    async fn keep(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+    async fn keep(&self, tenant: &Tenant, report: EventReport) -> Result<EventId, ReportError> {
         let sent = self.queue_kept(report).await?;
         Box::pin(self.concluded(tenant, sent)).await
     }
 
-    async fn queue_kept(&self, report: Report) -> Result<Sent, ReportError> {
+    async fn queue_kept(&self, report: EventReport) -> Result<Sent, ReportError> {
         let (execution, asked) = (report.execution, report.event);
         let said = said(report);
         let id = asked.filter(|id| self.ids.is_plausible(*id));
         let key = if id.is_none() { asked.map(EventId::get) } else { None };
-        let input = Input::Keep(Box::new(Keep { said, id, key }));
+        let input = Input::Keep(Box::new(RecordReport { said, id, key }));
         let queued = self.journal.queue(execution, input, None).await;
         Ok(Sent::Kept { queued: queued.map_err(ReportError::Submit)?, asked })
     }
@@ -364,7 +368,7 @@ impl Reports {
 
     /// Records a report in the log of a subscription, whose runtime reports under the
     /// subscription's ID. No execution has that ID.
-    async fn note(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+    async fn note(&self, tenant: &Tenant, report: EventReport) -> Result<EventId, ReportError> {
         let (execution, event) = (report.execution, report.event);
         let id = SubscriptionId::new(execution.get());
         let noted = self.subscriptions.note(tenant, id, said(report), event).await;
@@ -374,12 +378,12 @@ impl Reports {
 
 /// Returns a report as the event to store. Removes the caller from its metadata: clients trust that
 /// name in events of the control plane, and a report may have the type of one.
-fn said(mut report: Report) -> Reported {
+fn said(mut report: EventReport) -> ReportedEvent {
     if let Some(Value::Object(meta)) = &mut report.meta {
         meta.remove("actor");
     }
     let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
-    Reported {
+    ReportedEvent {
         event_type: report.event_type,
         step: Arc::from(report.step),
         status,

@@ -21,7 +21,7 @@ const JSON: &str = "application/json";
 
 /// Store of large results. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Results {
+pub(crate) struct ResultStorage {
     blobs: Arc<dyn Blobs>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum ResultError {
 
 impl ResultError {
     /// Returns `true` if a retry may succeed.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::Blob(BlobError::Place(_)))
     }
 }
@@ -52,14 +52,14 @@ impl From<ResultError> for SubmitError {
     }
 }
 
-impl Results {
+impl ResultStorage {
     pub(crate) fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self { blobs }
     }
 
     /// Stores a large result as a blob. Then `data` has only its small fields left, and the
     /// reference is returned; a small result is unchanged. Idempotent.
-    pub(crate) async fn keep(
+    pub(crate) async fn offload(
         &self,
         data: &mut Value,
     ) -> Result<Option<Arc<Reference>>, SubmitError> {

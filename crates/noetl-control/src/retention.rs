@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Clock, Timestamp};
-use noetl_store::retention::{Policy, Report};
-use noetl_store::{BlobError, Blobs, Collected, Lease, Store, StoreError, collect};
+use noetl_store::retention::{PurgeReport, RetentionPolicy};
+use noetl_store::{BlobError, Blobs, GcReport, Lease, Store, StoreError, collect_garbage};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -37,9 +37,9 @@ const GRACE: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub struct Purged {
     /// Rows purged from the store.
-    pub report: Report,
+    pub report: PurgeReport,
     /// Unreferenced blobs deleted. A dry run does not count blobs that the purge itself would free.
-    pub content: Collected,
+    pub content: GcReport,
 }
 
 /// Errors returned by [`purge`].
@@ -58,11 +58,11 @@ pub enum PurgeError {
 pub async fn purge(
     store: &dyn Store,
     blobs: &dyn Blobs,
-    policy: &Policy,
+    policy: &RetentionPolicy,
     dry_run: bool,
 ) -> Result<Purged, PurgeError> {
     let report = store.purge(policy, dry_run).await?;
-    let content = collect(blobs, store, GRACE, dry_run).await?;
+    let content = collect_garbage(blobs, store, GRACE, dry_run).await?;
     for (digest, error) in &content.failed {
         warn!(%digest, %error, "failed to delete unreferenced blob");
     }
@@ -70,15 +70,15 @@ pub async fn purge(
 }
 
 /// Background task that purges by policy.
-pub(crate) struct Retainer {
+pub(crate) struct RetentionTask {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: RetentionPolicy,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) closing: CancellationToken,
 }
 
-impl Retainer {
+impl RetentionTask {
     /// Checks periodically whether a purge is due, until the control plane closes.
     pub(crate) async fn run(self) {
         let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());

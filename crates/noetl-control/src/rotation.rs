@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_store::{SealedPlace, SealedRow, Store};
+use noetl_store::{SealedLocation, SealedRow, Store};
 
 use crate::credentials::CredentialError;
 use crate::sealing::{EncryptionKey, WrappedBy, key_version};
@@ -21,7 +21,7 @@ pub(crate) const NAMED_MAX: usize = 100;
 
 /// Number of records by wrapping key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyTally {
+pub struct KeyUsage {
     /// Number of records of this kind.
     pub total: u64,
     /// Number of records wrapped by the current key.
@@ -42,11 +42,11 @@ pub struct KeyStatus {
     /// Whether the previous key is configured.
     pub has_previous: bool,
     /// Tally of the stored credentials.
-    pub credentials: KeyTally,
+    pub credentials: KeyUsage,
     /// Tally of the keychain entries.
-    pub keychain: KeyTally,
+    pub keychain: KeyUsage,
     /// Tally of the secrets of the installation.
-    pub settings: KeyTally,
+    pub settings: KeyUsage,
 }
 
 /// Result of one rotation run.
@@ -72,12 +72,12 @@ pub struct Rotated {
 
 /// Manages the encryption key. Cheap to clone.
 #[derive(Clone)]
-pub struct Keys {
+pub struct KeyRotation {
     pub(crate) store: Arc<dyn Store>,
     key: Option<EncryptionKey>,
 }
 
-impl Keys {
+impl KeyRotation {
     /// Creates the service on a store.
     pub fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
         Self { store, key }
@@ -89,17 +89,17 @@ impl Keys {
         let mut status = KeyStatus {
             version: key.version().to_owned(),
             has_previous: key.has_previous(),
-            credentials: KeyTally::default(),
-            keychain: KeyTally::default(),
-            settings: KeyTally::default(),
+            credentials: KeyUsage::default(),
+            keychain: KeyUsage::default(),
+            settings: KeyUsage::default(),
         };
         let mut after = None;
         while let Some(page) = self.page(after.as_ref()).await? {
             for row in &page {
                 let tally = match row.place {
-                    SealedPlace::Credential(_) => &mut status.credentials,
-                    SealedPlace::Keychain(..) => &mut status.keychain,
-                    SealedPlace::Setting(_) => &mut status.settings,
+                    SealedLocation::Credential(_) => &mut status.credentials,
+                    SealedLocation::Keychain(..) => &mut status.keychain,
+                    SealedLocation::Setting(_) => &mut status.settings,
                 };
                 tally.total += 1;
                 match key.wrapped_by(&row.sealed) {
@@ -143,7 +143,7 @@ impl Keys {
         let wrapped = match key.rewrap(&row.sealed) {
             Ok(Some(wrapped)) => wrapped,
             Ok(None) => {
-                if !matches!(row.place, SealedPlace::Setting(_)) {
+                if !matches!(row.place, SealedLocation::Setting(_)) {
                     done.current += 1;
                 }
                 return Ok(());
@@ -159,9 +159,9 @@ impl Keys {
         let kept = self.store.reseal(&row.place, &row.sealed, &wrapped).await;
         match (kept.map_err(CredentialError::Store)?, &row.place) {
             (false, _) => done.changed += 1,
-            (true, SealedPlace::Credential(_)) => done.credentials += 1,
-            (true, SealedPlace::Keychain(..)) => done.keychain += 1,
-            (true, SealedPlace::Setting(_)) => done.settings += 1,
+            (true, SealedLocation::Credential(_)) => done.credentials += 1,
+            (true, SealedLocation::Keychain(..)) => done.keychain += 1,
+            (true, SealedLocation::Setting(_)) => done.settings += 1,
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Keys {
     /// Returns the next page of records, or `None` after the last.
     pub(crate) async fn page(
         &self,
-        after: Option<&SealedPlace>,
+        after: Option<&SealedLocation>,
     ) -> Result<Option<Vec<SealedRow>>, CredentialError> {
         let page = self.store.sealed_rows(after, PAGE).await.map_err(CredentialError::Store)?;
         Ok((!page.is_empty()).then_some(page))
@@ -180,10 +180,10 @@ impl Keys {
     }
 }
 
-pub(crate) fn named(place: &SealedPlace) -> String {
+pub(crate) fn named(place: &SealedLocation) -> String {
     match place {
-        SealedPlace::Credential(id) => format!("credential {id}"),
-        SealedPlace::Keychain(tenant, key) => format!("keychain {tenant}/{key}"),
-        SealedPlace::Setting(name) => format!("setting {name}"),
+        SealedLocation::Credential(id) => format!("credential {id}"),
+        SealedLocation::Keychain(tenant, key) => format!("keychain {tenant}/{key}"),
+        SealedLocation::Setting(name) => format!("setting {name}"),
     }
 }

@@ -15,7 +15,7 @@ use noetl_playbook::{Diagnostic, Schedule, check_schedule};
 use noetl_store::{ExecutionFilter, ExecutionRow, ScheduleRow, StoreError};
 use serde_json::json;
 
-use crate::executions::{Executions, StartError, StartRequest, Started};
+use crate::executions::{Executions, StartError, StartRequest, StartedExecution};
 use crate::metrics::Metrics;
 
 pub(crate) use rows::{KIND, ScheduleRows};
@@ -26,7 +26,7 @@ const WHEN: [&str; 3] = ["cron", "every", "at"];
 
 /// Definition of a schedule, in the form of a document's `spec`.
 #[derive(Debug, Clone, Default)]
-pub struct ScheduleWanted {
+pub struct ScheduleSpec {
     /// Name shown for the schedule.
     pub name: Option<String>,
     pub spec: Map,
@@ -76,7 +76,7 @@ impl Schedules {
     pub async fn create(
         &self,
         tenant: &Tenant,
-        wanted: ScheduleWanted,
+        wanted: ScheduleSpec,
     ) -> Result<ScheduleRow, ScheduleError> {
         let (name, schedule) = checked(wanted)?;
         self.rows.create(tenant, name, &schedule).await.map_err(ScheduleError::Store)
@@ -87,7 +87,7 @@ impl Schedules {
         &self,
         tenant: &Tenant,
         id: ScheduleId,
-        changes: ScheduleWanted,
+        changes: ScheduleSpec,
     ) -> Result<ScheduleRow, ScheduleError> {
         let row = self.own(tenant, id).await?;
         let mut spec = plan::spec_of(&row);
@@ -104,7 +104,7 @@ impl Schedules {
             }
         }
         let name = changes.name.or_else(|| plan::name_of(&row));
-        let (name, schedule) = checked(ScheduleWanted { name, spec })?;
+        let (name, schedule) = checked(ScheduleSpec { name, spec })?;
         self.rows.replace(&row, name, &schedule).await.map_err(ScheduleError::Store)
     }
 
@@ -140,10 +140,10 @@ impl Schedules {
         tenant: &Tenant,
         id: ScheduleId,
         actor: Option<Arc<str>>,
-    ) -> Result<Started, ScheduleError> {
+    ) -> Result<StartedExecution, ScheduleError> {
         let row = self.get(tenant, id).await?;
         let request = request(&row, None);
-        self.executions.by(actor).start(tenant, request).await.map_err(ScheduleError::Start)
+        self.executions.with_actor(actor).start(tenant, request).await.map_err(ScheduleError::Start)
     }
 
     /// Deletes a schedule. Executions it started continue.
@@ -209,8 +209,8 @@ fn parent(id: ScheduleId) -> ExecutionId {
 }
 
 /// Validates a definition like a document. The payload is opaque and only checked for depth.
-fn checked(wanted: ScheduleWanted) -> Result<(Option<String>, Schedule), ScheduleError> {
-    let ScheduleWanted { name, mut spec } = wanted;
+fn checked(wanted: ScheduleSpec) -> Result<(Option<String>, Schedule), ScheduleError> {
+    let ScheduleSpec { name, mut spec } = wanted;
     let payload = match spec.get("payload") {
         Some(Value::Object(_)) => spec.remove("payload"),
         _ => None,

@@ -18,7 +18,7 @@ use aes_gcm::{AeadCore as _, Aes256Gcm, Key, KeyInit as _, Nonce};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use noetl_model::{Tenant, Value};
-use noetl_store::{Sealed, SealedPlace, SealedRow};
+use noetl_store::{SealedLocation, SealedRow, SealedText};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -98,11 +98,13 @@ pub(crate) enum SealedAt<'a> {
 
 impl<'a> SealedAt<'a> {
     /// Returns the location of a row.
-    pub(crate) fn of(row: &'a SealedRow) -> Self {
+    pub(crate) fn from_row(row: &'a SealedRow) -> Self {
         match &row.place {
-            SealedPlace::Credential(_) => Self::Credential { tenant: &row.tenant, name: &row.name },
-            SealedPlace::Keychain(tenant, key) => Self::Keychain { tenant, key },
-            SealedPlace::Setting(name) => Self::Setting(name),
+            SealedLocation::Credential(_) => {
+                Self::Credential { tenant: &row.tenant, name: &row.name }
+            }
+            SealedLocation::Keychain(tenant, key) => Self::Keychain { tenant, key },
+            SealedLocation::Setting(name) => Self::Setting(name),
         }
     }
 
@@ -197,12 +199,21 @@ impl EncryptionKey {
     }
 
     /// Encrypts a value for its location.
-    pub(crate) fn seal_at(&self, at: &SealedAt<'_>, value: &Value) -> Result<Sealed, SealError> {
+    pub(crate) fn seal_at(
+        &self,
+        at: &SealedAt<'_>,
+        value: &Value,
+    ) -> Result<SealedText, SealError> {
         let version = if self.binding() == Binding::Unbound { UNBOUND } else { BOUND };
         self.seal_as(version, at, value)
     }
 
-    fn seal_as(&self, version: u32, at: &SealedAt<'_>, value: &Value) -> Result<Sealed, SealError> {
+    fn seal_as(
+        &self,
+        version: u32,
+        at: &SealedAt<'_>,
+        value: &Value,
+    ) -> Result<SealedText, SealError> {
         let plain = Zeroizing::new(serde_json::to_vec(value).map_err(|_| SealError::Encrypt)?);
         let mut record = Zeroizing::new([0; KEY_BYTES]);
         OsRng.fill_bytes(&mut *record);
@@ -217,11 +228,15 @@ impl EncryptionKey {
                 ct: encrypt(&self.key, &*record, &[])?,
             },
         };
-        serde_json::to_string(&envelope).map(Sealed::new).map_err(|_| SealError::Encrypt)
+        serde_json::to_string(&envelope).map(SealedText::new).map_err(|_| SealError::Encrypt)
     }
 
     /// Decrypts the value of a location.
-    pub(crate) fn open_at(&self, at: &SealedAt<'_>, sealed: &Sealed) -> Result<Value, SealError> {
+    pub(crate) fn open_at(
+        &self,
+        at: &SealedAt<'_>,
+        sealed: &SealedText,
+    ) -> Result<Value, SealError> {
         let envelope = Envelope::read(sealed)?;
         if envelope.v == UNBOUND && self.binding() == Binding::Bound {
             return Err(SealError::Unbound);
@@ -244,8 +259,8 @@ impl EncryptionKey {
     pub(crate) fn bound(
         &self,
         at: &SealedAt<'_>,
-        sealed: &Sealed,
-    ) -> Result<Option<Sealed>, SealError> {
+        sealed: &SealedText,
+    ) -> Result<Option<SealedText>, SealError> {
         let envelope = Envelope::read(sealed)?;
         let value = self.open_envelope(at, &envelope)?;
         match envelope.v {
@@ -255,13 +270,13 @@ impl EncryptionKey {
     }
 
     /// Returns which of the two keys unwraps a record.
-    pub(crate) fn wrapped_by(&self, sealed: &Sealed) -> Result<WrappedBy, SealError> {
+    pub(crate) fn wrapped_by(&self, sealed: &SealedText) -> Result<WrappedBy, SealError> {
         Ok(self.unwrap(&Envelope::read(sealed)?)?.1)
     }
 
     /// Returns a record with its key wrapped by the current key and labeled with its version, or
     /// `None` if it already is. Does not decrypt the value.
-    pub(crate) fn rewrap(&self, sealed: &Sealed) -> Result<Option<Sealed>, SealError> {
+    pub(crate) fn rewrap(&self, sealed: &SealedText) -> Result<Option<SealedText>, SealError> {
         let mut envelope = Envelope::read(sealed)?;
         let (record, by) = self.unwrap(&envelope)?;
         if by == WrappedBy::Current && *envelope.dek.kv == *self.version {
@@ -270,7 +285,7 @@ impl EncryptionKey {
         envelope.dek.kv = self.version.to_string();
         envelope.dek.ct = encrypt(&self.key, &*record, &[])?;
         let text = serde_json::to_string(&envelope).map_err(|_| SealError::Encrypt)?;
-        Ok(Some(Sealed::new(text)))
+        Ok(Some(SealedText::new(text)))
     }
 
     /// Returns the record key, and the key that wraps it. Trying both is safe: authentication fails
@@ -294,12 +309,12 @@ impl EncryptionKey {
 }
 
 /// Returns the key version that a record names, or `None` if it is not an envelope.
-pub(crate) fn key_version(sealed: &Sealed) -> Option<String> {
+pub(crate) fn key_version(sealed: &SealedText) -> Option<String> {
     serde_json::from_str::<Envelope>(sealed.as_str()).ok().map(|envelope| envelope.dek.kv)
 }
 
 /// Returns `true` if a record is bound to its location.
-pub(crate) fn is_bound(sealed: &Sealed) -> bool {
+pub(crate) fn is_bound(sealed: &SealedText) -> bool {
     Envelope::read(sealed).is_ok_and(|envelope| envelope.v == BOUND)
 }
 
@@ -338,7 +353,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    fn read(sealed: &Sealed) -> Result<Self, SealError> {
+    fn read(sealed: &SealedText) -> Result<Self, SealError> {
         let envelope: Self = serde_json::from_str(sealed.as_str()).map_err(|_| SealError::Shape)?;
         if !matches!(envelope.v, UNBOUND | BOUND) || envelope.alg != ALGORITHM {
             return Err(SealError::Shape);
@@ -399,7 +414,7 @@ mod tests {
 
     #[test]
     fn what_others_have_stored_is_read() {
-        let found = key().open_at(&AT, &Sealed::new(STORED));
+        let found = key().open_at(&AT, &SealedText::new(STORED));
         assert_eq!(found, Ok(json!({"token": "s3cret", "port": 5432, "note": "größer"})));
     }
 
@@ -431,19 +446,19 @@ mod tests {
     #[test]
     fn another_key_a_change_or_another_shape_opens_nothing() {
         let other = EncryptionKey::generate();
-        assert_eq!(other.open_at(&AT, &Sealed::new(STORED)), Err(SealError::Key));
+        assert_eq!(other.open_at(&AT, &SealedText::new(STORED)), Err(SealError::Key));
         let changed = STORED.replace("5IlMI9Y", "5IlMI9Z");
-        assert_eq!(key().open_at(&AT, &Sealed::new(changed)), Err(SealError::Key));
+        assert_eq!(key().open_at(&AT, &SealedText::new(changed)), Err(SealError::Key));
         let kms = STORED.replace("\"local\"", "\"gcp-kms\"");
         assert_eq!(
-            key().open_at(&AT, &Sealed::new(kms)),
+            key().open_at(&AT, &SealedText::new(kms)),
             Err(SealError::Provider("gcp-kms".into()))
         );
         for text in ["", "{}", "plain text", &STORED.replace("\"v\":1", "\"v\":3")] {
-            assert_eq!(key().open_at(&AT, &Sealed::new(text)), Err(SealError::Shape), "{text}");
+            assert_eq!(key().open_at(&AT, &SealedText::new(text)), Err(SealError::Shape), "{text}");
         }
         let short = STORED.replace("AAECAwQFBgcICQoL5IlMI9Yor8un", "AAEC");
-        assert!(key().open_at(&AT, &Sealed::new(short)).is_err());
+        assert!(key().open_at(&AT, &SealedText::new(short)).is_err());
     }
 
     #[test]
@@ -461,18 +476,18 @@ mod tests {
         assert_eq!(old.open_at(&AT, &again), Err(SealError::Key));
         assert_eq!(both.rewrap(&again), Ok(None), "a repeat has nothing to do");
         let stored =
-            |text: &Sealed| -> Value { serde_json::from_str(text.as_str()).expect("JSON") };
+            |text: &SealedText| -> Value { serde_json::from_str(text.as_str()).expect("JSON") };
         assert_eq!(stored(&sealed)["ct"], stored(&again)["ct"], "what it holds stays as it is");
     }
 
     #[test]
     fn what_no_key_has_wrapped_is_not_wrapped_again() {
         let both = EncryptionKey::generate().with_previous(&EncryptionKey::generate());
-        assert_eq!(both.rewrap(&Sealed::new(STORED)), Err(SealError::Key));
-        assert_eq!(both.rewrap(&Sealed::new("{}")), Err(SealError::Shape));
+        assert_eq!(both.rewrap(&SealedText::new(STORED)), Err(SealError::Key));
+        assert_eq!(both.rewrap(&SealedText::new("{}")), Err(SealError::Shape));
         let kms = STORED.replace("\"local\"", "\"gcp-kms\"");
         let refused = Err(SealError::Provider("gcp-kms".into()));
-        assert_eq!(both.rewrap(&Sealed::new(kms)), refused);
+        assert_eq!(both.rewrap(&SealedText::new(kms)), refused);
     }
 
     #[test]
@@ -511,14 +526,15 @@ mod tests {
     #[test]
     fn the_old_envelope_is_read_until_it_is_refused() {
         let key = key();
-        assert!(key.open_at(&AT, &Sealed::new(STORED)).is_ok());
-        let bound = key.bound(&AT, &Sealed::new(STORED)).expect("it opens").expect("another text");
+        assert!(key.open_at(&AT, &SealedText::new(STORED)).is_ok());
+        let bound =
+            key.bound(&AT, &SealedText::new(STORED)).expect("it opens").expect("another text");
         assert_eq!(key.bound(&AT, &bound), Ok(None), "a repeat has nothing to do");
         let shared = key.clone();
         key.bind(Binding::Bound);
         key.bind(Binding::Writing);
         assert_eq!(shared.binding(), Binding::Bound, "there is no way back");
-        assert_eq!(shared.open_at(&AT, &Sealed::new(STORED)), Err(SealError::Unbound));
+        assert_eq!(shared.open_at(&AT, &SealedText::new(STORED)), Err(SealError::Unbound));
         assert!(shared.open_at(&AT, &bound).is_ok());
     }
 }

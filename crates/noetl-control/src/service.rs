@@ -1,7 +1,7 @@
 //! Assembles the services of a control plane and manages their lifetime.
 
 mod assemble;
-mod beside;
+mod background;
 mod closing;
 mod error;
 mod measure;
@@ -16,50 +16,50 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::OpenError;
-use crate::audit::SecretUses;
+use crate::audit::SecretAuditLog;
 use crate::callbacks::Callbacks;
 use crate::catalog::Catalog;
-use crate::claiming::Claims;
 use crate::content::Content;
 use crate::credentials::Credentials;
 use crate::dead_letters::DeadLetters;
-use crate::dispatch::Dispatch;
+use crate::dedup::DedupStarter;
+use crate::dispatch::Dispatcher;
+use crate::event_pages::EventPages;
 use crate::executions::Executions;
-use crate::intake::Intake;
-use crate::keychain::Keychains;
-use crate::leasing::Leasing;
-use crate::listeners::{Ingress, Listeners};
+use crate::import::ImportService;
+use crate::keychain::KeychainService;
+use crate::leasing::LeaseService;
+use crate::listeners::{IngressService, Listeners};
 use crate::local::LocalCommands;
-use crate::logs::LogLines;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
-use crate::once::Starts;
 use crate::options::Options;
-use crate::outbox::Outgoing;
+use crate::outbox::OutboxService;
 use crate::overview::Overview;
 use crate::projections::Projections;
+use crate::published_claims::PublishedClaims;
 use crate::replay::Replay;
 use crate::reports::Reports;
-use crate::rotation::Keys;
+use crate::rotation::KeyRotation;
 use crate::schedules::Schedules;
+use crate::step_logs::StepLogs;
 use crate::stored_results::StoredResults;
-use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
 use crate::traces::Traces;
 use crate::variables::Variables;
-use crate::watch::Watch;
+use crate::watch::CommitWatch;
 use crate::worker_access::WorkerAccess;
 use crate::workers::Workers;
 
 /// A running control plane.
-pub struct Control {
+pub struct ControlPlane {
     /// Playbooks and other documents.
     pub catalog: Catalog,
     /// Starts, cancels, and reads executions.
     pub executions: Executions,
     /// Starts that are deduplicated by key.
-    pub starts: Starts,
+    pub starts: DedupStarter,
     /// Reports of workers and clients.
     pub reports: Reports,
     /// Replay of event logs.
@@ -70,27 +70,27 @@ pub struct Control {
     /// Settings of push subscriptions' listeners.
     pub listeners: Listeners,
     /// Messages pushed to this server.
-    pub ingress: Ingress,
+    pub ingress: IngressService,
     pub schedules: Schedules,
     /// Aggregate numbers for dashboards.
     pub overview: Overview,
     /// Registration and liveness of remote workers.
     pub workers: Workers,
     /// Claims of published workers, one command each.
-    pub claims: Claims,
+    pub claims: PublishedClaims,
     /// Leases of remote workers that renew them.
-    pub leasing: Leasing,
+    pub leasing: LeaseService,
     /// Answers of jobs that were started without waiting for them.
     pub callbacks: Callbacks,
     pub credentials: Credentials,
     /// Secrets by the names that playbooks give them.
-    pub keychain: Keychains,
+    pub keychain: KeychainService,
     /// Audit log of secret use.
-    pub uses: SecretUses,
+    pub uses: SecretAuditLog,
     /// Encryption key and its rotation.
-    pub keys: Keys,
+    pub keys: KeyRotation,
     /// Ranges of event logs by event ID.
-    pub stretches: Stretches,
+    pub stretches: EventPages,
     /// Variables stored outside event logs.
     pub variables: Variables,
     /// Results that workers store independently of reports.
@@ -105,17 +105,17 @@ pub struct Control {
     pub grants: crate::Grants,
     /// Restrictions of workers' tokens.
     pub worker_access: WorkerAccess,
-    pub logs: LogLines,
+    pub logs: StepLogs,
     /// Snapshots for external consumers.
     pub projections: Projections,
     /// Rows imported by system pools.
-    pub intake: Intake,
+    pub intake: ImportService,
     /// Outbox rows for external publishers.
-    pub outbox: Outgoing,
+    pub outbox: OutboxService,
     pub metrics: Arc<Metrics>,
     pub traces: Traces,
     /// Notifications of commits in this process.
-    pub watch: Watch,
+    pub watch: CommitWatch,
     /// Commands of the worker in this process.
     pub local: LocalCommands,
     /// Number of open commands of an earlier process found at startup.
@@ -123,7 +123,7 @@ pub struct Control {
     store: Arc<dyn Store>,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
-    dispatch: Dispatch,
+    dispatch: Dispatcher,
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -133,7 +133,7 @@ pub struct Control {
     identity: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Control {
+impl ControlPlane {
     /// Opens a control plane on a store. Unfinished executions of an earlier process resume as soon
     /// as a worker polls for commands.
     pub async fn open(

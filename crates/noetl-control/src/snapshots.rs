@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::cache::Cached;
+use crate::state_cache::CachedState;
 
 /// Aggregate type of the snapshots.
 const TYPE: &str = "engine_state";
@@ -24,7 +24,7 @@ const EVENT_BYTES: usize = 256;
 const QUEUE_MAX: usize = 64;
 
 /// A snapshot that was taken and is not stored yet.
-pub(crate) struct Taken {
+pub(crate) struct PendingSnapshot {
     tenant: Tenant,
     version: Seq,
     body: Vec<u8>,
@@ -36,14 +36,14 @@ pub(crate) fn log_bytes(events: usize) -> usize {
 }
 
 /// Takes a snapshot if one is due after `events` more.
-pub(crate) fn take(cached: &mut Cached, events: usize) -> Option<Taken> {
+pub(crate) fn take(cached: &mut CachedState, events: usize) -> Option<PendingSnapshot> {
     cached.log_bytes += log_bytes(events);
     if !snapshot_is_due(cached.log_bytes, cached.snapshot_bytes) {
         return None;
     }
     let body = cached.state.to_snapshot();
     (cached.log_bytes, cached.snapshot_bytes) = (0, body.len());
-    Some(Taken { tenant: cached.tenant.clone(), version: cached.state.version(), body })
+    Some(PendingSnapshot { tenant: cached.tenant.clone(), version: cached.state.version(), body })
 }
 
 /// Returns the state of the last snapshot and its size in bytes, or the absent state if there is no
@@ -53,7 +53,7 @@ pub(crate) async fn restore(
     tenant: &Tenant,
     execution: ExecutionId,
 ) -> (Execution, usize) {
-    let absent = || (Execution::absent(execution), 0);
+    let absent = || (Execution::new(execution), 0);
     let found = match store.snapshot(tenant, TYPE, &execution.to_string()).await {
         Ok(Some(found)) => found,
         Ok(None) => return absent(),
@@ -73,11 +73,11 @@ pub(crate) async fn restore(
 
 /// Queue of snapshots to be stored independently of the journal.
 #[derive(Clone)]
-pub(crate) struct Snapshots {
-    queue: mpsc::Sender<(ExecutionId, Taken)>,
+pub(crate) struct SnapshotQueue {
+    queue: mpsc::Sender<(ExecutionId, PendingSnapshot)>,
 }
 
-impl Snapshots {
+impl SnapshotQueue {
     /// Returns the queue, and the task that stores snapshots until the control plane closes.
     pub(crate) fn new(
         store: Arc<dyn Store>,
@@ -86,7 +86,7 @@ impl Snapshots {
         let (queue, mut taken) = mpsc::channel(QUEUE_MAX);
         let keep = async move {
             loop {
-                let (execution, taken): (ExecutionId, Taken) = tokio::select! {
+                let (execution, taken): (ExecutionId, PendingSnapshot) = tokio::select! {
                     next = taken.recv() => match next {
                         Some(next) => next,
                         None => return,
@@ -100,12 +100,12 @@ impl Snapshots {
     }
 
     /// Queues a snapshot. Drops it if the queue is full: a later one serves as well.
-    pub(crate) fn keep(&self, execution: ExecutionId, taken: Taken) {
+    pub(crate) fn enqueue(&self, execution: ExecutionId, taken: PendingSnapshot) {
         let _ = self.queue.try_send((execution, taken));
     }
 }
 
-async fn save(store: &dyn Store, execution: ExecutionId, taken: Taken) {
+async fn save(store: &dyn Store, execution: ExecutionId, taken: PendingSnapshot) {
     let Ok(body) = String::from_utf8(taken.body) else { return };
     let version = i64::try_from(taken.version.0).unwrap_or(i64::MAX);
     let snapshot = Snapshot::new(version, body, Value::Null);

@@ -8,11 +8,11 @@ use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_tha
 use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
 
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::objects::{is_stored_for, owner};
 use crate::redaction::Redaction;
-use crate::results::Results;
-use crate::variables::{KeepError, check_name};
+use crate::results::ResultStorage;
+use crate::variables::{SaveError, check_name};
 
 /// Maximum number of keys considered for one key suffix: one per tenant that has it.
 const ENDS_MAX: usize = 1000;
@@ -52,16 +52,16 @@ pub struct Resolved(pub Vec<u8>);
 #[derive(Clone)]
 pub struct StoredResults {
     store: Arc<dyn Store>,
-    ids: Ids,
-    results: Results,
+    ids: IdGenerator,
+    results: ResultStorage,
     redaction: Redaction,
 }
 
 impl StoredResults {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        ids: Ids,
-        results: Results,
+        ids: IdGenerator,
+        results: ResultStorage,
         redaction: Redaction,
     ) -> Self {
         Self { store, ids, results, redaction }
@@ -74,19 +74,19 @@ impl StoredResults {
         tenant: &Tenant,
         execution: ExecutionId,
         request: ResultRequest,
-    ) -> Result<ResultSummary, KeepError> {
+    ) -> Result<ResultSummary, SaveError> {
         check_name("result", &request.name)?;
         if is_deeper_than(&request.data, DEPTH_MAX) {
-            return Err(KeepError::TooDeep(request.name));
+            return Err(SaveError::TooDeep(request.name));
         }
-        let known = self.store.execution(tenant, execution).await.map_err(KeepError::Store)?;
+        let known = self.store.execution(tenant, execution).await.map_err(SaveError::Store)?;
         if known.is_none() {
-            return Err(KeepError::NoExecution(execution));
+            return Err(SaveError::NoExecution(execution));
         }
         let mut data = request.data;
         defuse(&mut data);
         self.redaction.value(tenant, &mut data);
-        self.ids.leased().map_err(KeepError::Store)?;
+        self.ids.ensure_leased().map_err(SaveError::Store)?;
         let id = self.ids.result();
         let new = measured(data, |bytes, sha256| ResultSummary {
             id,
@@ -102,7 +102,7 @@ impl StoredResults {
         let new = new.await;
         let summary = new.summary.clone();
         // A minted ID is unique, so an existing row with it is this very result.
-        self.store.put_result(tenant, new).await.map_err(KeepError::Store)?;
+        self.store.put_result(tenant, new).await.map_err(SaveError::Store)?;
         Ok(summary)
     }
 
@@ -142,7 +142,7 @@ impl StoredResults {
         if !own.contains(&digest) {
             return Err(ResolveError::NotFound);
         }
-        self.results.read(&reference).await.map_err(|error| match error.is_passing() {
+        self.results.read(&reference).await.map_err(|error| match error.is_transient() {
             true => ResolveError::Store(StoreError::backend("read a result", error)),
             false => ResolveError::NotFound,
         })
@@ -172,7 +172,7 @@ impl StoredResults {
 async fn measured(data: Value, summary: impl FnOnce(u64, String) -> ResultSummary) -> NewResult {
     let task = tokio::task::spawn_blocking(move || {
         let text = canonical::text(&data);
-        (text.len() as u64, Digest::of(text.as_bytes()).to_string(), data)
+        (text.len() as u64, Digest::of_bytes(text.as_bytes()).to_string(), data)
     });
     match task.await {
         Ok((bytes, sha256, data)) => NewResult { summary: summary(bytes, sha256), data },

@@ -8,17 +8,17 @@ mod why;
 
 use std::sync::Arc;
 
-use noetl_model::event::{Lifecycle, Reported};
+use noetl_model::event::{ReportedEvent, SubscriptionEvent};
 use noetl_model::{Clock, Event, EventId, Seq, SubscriptionId, Tenant};
 use noetl_store::{
-    NewNote, NewSubscription, Stamp, Store, StoreError, SubscriptionAction, SubscriptionRow,
-    SubscriptionState,
+    EventStamp, NewRuntimeEvent, NewSubscription, Store, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState,
 };
 
 use tokio::sync::watch;
 
 pub use self::why::SubscriptionWhy;
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 
 /// Kind of the documents that define subscriptions.
 pub(crate) const KIND: &str = "subscription";
@@ -65,13 +65,13 @@ fn allowed(action: SubscriptionAction) -> Vec<&'static str> {
 pub struct Subscriptions {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    ids: Ids,
+    ids: IdGenerator,
     /// Changes when this process registers or moves a subscription.
     moves: watch::Sender<()>,
 }
 
 impl Subscriptions {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Ids) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
         Self { store, clock, ids, moves: watch::Sender::new(()) }
     }
 
@@ -88,7 +88,7 @@ impl Subscriptions {
         if entry.kind != KIND {
             return Err(SubscriptionError::WrongKind { path: entry.path, kind: entry.kind });
         }
-        self.ids.leased().map_err(SubscriptionError::Store)?;
+        self.ids.ensure_leased().map_err(SubscriptionError::Store)?;
         let new = NewSubscription {
             id: self.ids.subscription(),
             path: entry.path,
@@ -117,7 +117,7 @@ impl Subscriptions {
             if seen.as_ref() == Some(&row) && row.state == SubscriptionState::Deactivated {
                 return Err(SubscriptionError::Replaced { id, path: row.path });
             }
-            self.ids.leased().map_err(SubscriptionError::Store)?;
+            self.ids.ensure_leased().map_err(SubscriptionError::Store)?;
             let moved = self.store.transition(tenant, id, row.state, action, self.stamp()).await;
             // Sent in any case, because a transition whose response was lost may have succeeded.
             self.moves.send_replace(());
@@ -167,26 +167,26 @@ impl Subscriptions {
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
-        said: Reported,
+        said: ReportedEvent,
         event: Option<EventId>,
     ) -> Result<Option<EventId>, StoreError> {
-        if Lifecycle::from_event_type(&said.event_type).is_some() {
+        if SubscriptionEvent::from_event_type(&said.event_type).is_some() {
             return Ok(None);
         }
-        self.ids.leased()?;
+        self.ids.ensure_leased()?;
         let stamp = self.stamp();
         let given = event.filter(|id| self.ids.is_plausible(*id));
         let key = if given.is_none() { event.map(EventId::get) } else { None };
-        let stamp = Stamp { event: given.unwrap_or(stamp.event), ..stamp };
-        let note = NewNote { stamp, said: Reported { key, ..said } };
+        let stamp = EventStamp { event: given.unwrap_or(stamp.event), ..stamp };
+        let note = NewRuntimeEvent { stamp, said: ReportedEvent { key, ..said } };
         let noted = self.store.note_subscription(tenant, id, note).await?;
         Ok(noted.map(|noted| match noted {
-            noetl_store::Noted::Kept => stamp.event,
-            noetl_store::Noted::Repeated => event.unwrap_or(stamp.event),
+            noetl_store::RuntimeEventOutcome::Kept => stamp.event,
+            noetl_store::RuntimeEventOutcome::Repeated => event.unwrap_or(stamp.event),
         }))
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp { event: self.ids.event(), at: self.clock.now() }
+    fn stamp(&self) -> EventStamp {
+        EventStamp { event: self.ids.event(), at: self.clock.now() }
     }
 }

@@ -10,7 +10,7 @@
 //! a few attempts, and does not block others.
 
 mod follow;
-mod held;
+mod lease;
 mod page;
 
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::follow::Followed;
-use self::held::Held;
+use self::follow::FollowExit;
+use self::lease::TailerLease;
 use crate::ids;
-use crate::publishing::{PublishingOptions, pause};
+use crate::publisher::{PublisherOptions, pause};
 use crate::stream_metrics::StreamMetrics;
 
 /// Name of the lease, and prefix of the cursor names.
@@ -40,7 +40,7 @@ pub(crate) struct Tailer {
     database: Arc<str>,
     store: Arc<dyn Store>,
     bus: Arc<dyn EventStream>,
-    options: PublishingOptions,
+    options: PublisherOptions,
     metrics: Arc<StreamMetrics>,
     /// Changes when this process has committed.
     woken: watch::Receiver<()>,
@@ -52,7 +52,7 @@ impl Tailer {
         database: Arc<str>,
         store: Arc<dyn Store>,
         bus: Arc<dyn EventStream>,
-        options: PublishingOptions,
+        options: PublisherOptions,
         metrics: Arc<StreamMetrics>,
         woken: watch::Receiver<()>,
     ) -> Self {
@@ -103,23 +103,23 @@ impl Tailer {
     /// next attempt.
     async fn turn(&self) -> Result<Duration, StoreError> {
         let ttl = self.options.lease;
-        let Some(held) = Held::take(&*self.store, NAME, &self.holder, ttl).await? else {
+        let Some(held) = TailerLease::take(&*self.store, NAME, &self.holder, ttl).await? else {
             self.metrics.set_oldest(&self.database, None);
             return Ok(ttl / 3);
         };
         let followed = tokio::select! {
             followed = self.follow(&held) => followed?,
-            () = held.lost(&*self.store) => Followed::Fenced,
+            () = held.wait_lost(&*self.store) => FollowExit::Fenced,
         };
         match followed {
-            Followed::Fenced => {
+            FollowExit::Fenced => {
                 info!(database = &*self.database, "tailer lease lost to another process");
                 Ok(ttl / 3)
             }
             // Another process may have a connection to the bus, and has had a moment to acquire the
             // lease when this one retries. The cursors exist, so nothing committed in the meantime
             // is missed.
-            Followed::BusAway => {
+            FollowExit::BusAway => {
                 held.release(&*self.store).await?;
                 let _ = tokio::time::timeout(ttl / 3, self.bus.connected()).await;
                 Ok(self.options.poll.min(ttl / 3))

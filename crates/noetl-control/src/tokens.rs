@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use lru::LruCache;
 use noetl_model::{Clock, Tenant, Timestamp};
-use noetl_store::{Digest, NewToken, Store, StoreError, Token};
+use noetl_store::{AccessToken, Digest, NewToken, Store, StoreError};
 use subtle::ConstantTimeEq as _;
 
 /// Prefix of every token, so leaked tokens can be recognized.
@@ -119,7 +119,7 @@ const LASTS_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Holder of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct TokenHolder {
     /// ID of the token.
     pub id: String,
     /// Purpose of the token.
@@ -138,7 +138,7 @@ pub struct Holder {
 pub struct Tokens {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    known: Arc<Mutex<LruCache<String, (Token, Instant)>>>,
+    known: Arc<Mutex<LruCache<String, (AccessToken, Instant)>>>,
 }
 
 impl Tokens {
@@ -152,18 +152,22 @@ impl Tokens {
         &self,
         tenant: &Tenant,
         request: TokenRequest,
-    ) -> Result<(Token, String), TokenError> {
+    ) -> Result<(AccessToken, String), TokenError> {
         let (new, shown) = self.minted(request)?;
         Ok((self.keep(tenant, new).await?, shown))
     }
 
     /// Stores a token that [`minted`](Self::minted) returned.
-    pub(crate) async fn keep(&self, tenant: &Tenant, new: NewToken) -> Result<Token, TokenError> {
+    pub(crate) async fn keep(
+        &self,
+        tenant: &Tenant,
+        new: NewToken,
+    ) -> Result<AccessToken, TokenError> {
         self.store.put_token(tenant, new).await.map_err(TokenError::Store)
     }
 
     /// Creates an admin token of the default tenant, if no token exists. Returns its row and text.
-    pub(crate) async fn create_first(&self) -> Result<Option<(Token, String)>, TokenError> {
+    pub(crate) async fn create_first(&self) -> Result<Option<(AccessToken, String)>, TokenError> {
         let name = "first start".to_owned();
         let request = TokenRequest { name, role: Role::Admin, lasts: None, pool: None };
         let (new, shown) = self.minted(request)?;
@@ -172,7 +176,7 @@ impl Tokens {
     }
 
     /// Returns a tenant's tokens, oldest first.
-    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError> {
         self.store.tokens(tenant).await
     }
 
@@ -184,19 +188,19 @@ impl Tokens {
     }
 
     /// Returns the holder of a token, or `None` if the token is unknown, expired, or revoked.
-    pub async fn holder(&self, shown: &str) -> Result<Option<Holder>, StoreError> {
+    pub async fn holder(&self, shown: &str) -> Result<Option<TokenHolder>, StoreError> {
         let parts = shown.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
         let Some((id, secret)) = parts else { return Ok(None) };
         let Some(token) = self.token(id).await? else { return Ok(None) };
-        let hash = Digest::of(secret.as_bytes());
+        let hash = Digest::of_bytes(secret.as_bytes());
         let is_its = bool::from(hash.as_bytes().ct_eq(token.kept.hash.as_bytes()));
         let is_over = token.kept.expires_at.is_some_and(|at| at <= self.clock.now());
         let Ok(role) = token.kept.role.parse() else { return Ok(None) };
         if !is_its || is_over || token.revoked_at.is_some() {
             return Ok(None);
         }
-        let Token { tenant, kept: NewToken { id, name, expires_at, pool, .. }, .. } = token;
-        Ok(Some(Holder { id, name, tenant, role, expires_at, pool }))
+        let AccessToken { tenant, kept: NewToken { id, name, expires_at, pool, .. }, .. } = token;
+        Ok(Some(TokenHolder { id, name, tenant, role, expires_at, pool }))
     }
 
     /// Returns a new token that is not stored yet, and its text.
@@ -217,12 +221,12 @@ impl Tokens {
         if pool.as_ref().is_some_and(|pool| !is_pool(pool)) {
             return Err(TokenError::Pool);
         }
-        let id = Digest::of(&chance()).to_string()[..16].to_owned();
+        let id = Digest::of_bytes(&chance()).to_string()[..16].to_owned();
         let secret = random_text();
         let shown = format!("{PREFIX}{id}_{secret}");
         let new = NewToken {
             id,
-            hash: Digest::of(secret.as_bytes()),
+            hash: Digest::of_bytes(secret.as_bytes()),
             name: name.to_owned(),
             role: request.role.as_str().to_owned(),
             expires_at: lasts.map(|lasts| self.clock.now().plus(lasts)),
@@ -232,9 +236,10 @@ impl Tokens {
     }
 
     /// Returns the token with this ID, from the cache or the store.
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
-        let fresh =
-            |(token, read): &(Token, Instant)| (read.elapsed() < BELIEVED).then(|| token.clone());
+    async fn token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
+        let fresh = |(token, read): &(AccessToken, Instant)| {
+            (read.elapsed() < BELIEVED).then(|| token.clone())
+        };
         if let Some(token) = self.remembered().get(id).and_then(fresh) {
             return Ok(Some(token));
         }
@@ -246,7 +251,7 @@ impl Tokens {
         Ok(found)
     }
 
-    fn remembered(&self) -> MutexGuard<'_, LruCache<String, (Token, Instant)>> {
+    fn remembered(&self) -> MutexGuard<'_, LruCache<String, (AccessToken, Instant)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ pub struct Traces {
 
 /// Trace context of a request.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct IncomingTrace {
     /// Span that is the parent of everything the request causes.
     pub context: TraceContext,
     /// Span that the caller sent.
@@ -26,7 +26,7 @@ pub struct Received {
     pub is_recorded: bool,
 }
 
-impl Received {
+impl IncomingTrace {
     /// Returns `true` if the caller sent the trace.
     pub fn is_said(&self) -> bool {
         self.parent.is_some()
@@ -35,7 +35,7 @@ impl Received {
 
 /// Trace of an execution to start.
 #[derive(Debug, Clone, Default)]
-pub enum TraceOf {
+pub enum TraceParent {
     /// Trace that the caller sent.
     Said(TraceContext),
     /// Trace created for the request, used unless the parent execution has one. Not used if spans
@@ -64,19 +64,19 @@ impl Traces {
     }
 
     /// Returns the trace context of a request whose caller sent `said`.
-    pub fn receive(&self, said: Option<TraceContext>) -> Received {
+    pub fn receive(&self, said: Option<TraceContext>) -> IncomingTrace {
         let Some(said) = said else {
             let context = self.begin();
             let is_recorded = self.is_recording() && context.trace.is_sampled();
-            return Received { context, parent: None, is_recorded };
+            return IncomingTrace { context, parent: None, is_recorded };
         };
         let parent = Some(said.span);
         let takes = self.sampler.takes(&said);
         let said = said.sampled(takes);
         let is_recorded = self.is_recording() && takes;
         // If the request has no span, its effects are children of the caller's span.
-        let context = if is_recorded { said.at(SpanId::new(entropy())) } else { said };
-        Received { context, parent, is_recorded }
+        let context = if is_recorded { said.with_span(SpanId::new(entropy())) } else { said };
+        IncomingTrace { context, parent, is_recorded }
     }
 
     /// Creates a new trace.
@@ -109,7 +109,7 @@ impl fmt::Debug for Traces {
 mod tests {
     use std::sync::Mutex;
 
-    use noetl_model::trace::Root;
+    use noetl_model::trace::RootSampling;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
         let (one, other) = (traces.receive(None), traces.receive(None));
         assert_ne!(one.context.trace.id, other.context.trace.id);
         assert!(!one.is_said() && one.context.trace.is_sampled());
-        let none = Sampler { root: Root::None, follows_caller: true };
+        let none = Sampler { root: RootSampling::None, follows_caller: true };
         assert!(!Traces::passed_on(none).receive(None).context.trace.is_sampled());
     }
 }

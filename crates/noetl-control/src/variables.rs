@@ -10,7 +10,7 @@ use crate::redaction::Redaction;
 
 /// Errors of storing auxiliary data of an execution.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum SaveError {
     /// The execution does not exist.
     #[error("Execution not found: {0}")]
     NoExecution(ExecutionId),
@@ -29,9 +29,9 @@ pub enum KeepError {
 pub(crate) const NAME_MAX: usize = 500;
 
 /// Checks that a name is valid for auxiliary data.
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), KeepError> {
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), SaveError> {
     let is_fine = !name.trim().is_empty() && name.chars().count() <= NAME_MAX;
-    if is_fine { Ok(()) } else { Err(KeepError::Name { what }) }
+    if is_fine { Ok(()) } else { Err(SaveError::Name { what }) }
 }
 
 /// Reads and writes variables. Cheap to clone.
@@ -52,23 +52,23 @@ impl Variables {
         tenant: &Tenant,
         execution: ExecutionId,
         mut new: Vec<NewVariable>,
-    ) -> Result<usize, KeepError> {
+    ) -> Result<usize, SaveError> {
         for variable in &mut new {
             check_name("variable", &variable.name)?;
             if is_deeper_than(&variable.value, DEPTH_MAX) {
-                return Err(KeepError::TooDeep(variable.name.clone()));
+                return Err(SaveError::TooDeep(variable.name.clone()));
             }
             defuse(&mut variable.value);
             self.redaction.value(tenant, &mut variable.value);
         }
-        let known = self.store.execution(tenant, execution).await.map_err(KeepError::Store)?;
+        let known = self.store.execution(tenant, execution).await.map_err(SaveError::Store)?;
         if known.is_none() {
-            return Err(KeepError::NoExecution(execution));
+            return Err(SaveError::NoExecution(execution));
         }
         let count = new.len();
         if count > 0 {
             let put = self.store.put_variables(tenant, execution, new).await;
-            put.map_err(KeepError::Store)?;
+            put.map_err(SaveError::Store)?;
         }
         Ok(count)
     }

@@ -17,7 +17,7 @@ const LOOKS_MAX: usize = 5;
 
 /// An inconsistency of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct Inconsistency {
     pub execution: ExecutionId,
     /// Description of the inconsistency in one sentence.
     pub message: String,
@@ -25,14 +25,14 @@ pub struct Problem {
 
 /// Result of verifying one page of executions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Verified {
+pub struct VerifyReport {
     pub executions: usize,
     /// Number of events in their logs.
     pub events: u64,
     /// ID of the last execution; `None` if there are no more.
     pub last: Option<ExecutionId>,
     /// Inconsistencies found in these executions.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Inconsistency>,
 }
 
 /// Verifies up to `limit` executions of all tenants with an ID above `after`.
@@ -44,15 +44,16 @@ pub async fn verify(
     store: &dyn Store,
     after: ExecutionId,
     limit: usize,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifyReport, StoreError> {
     let page = store.every_execution(after, limit).await?;
-    let mut verified = Verified { last: page.last().map(|(_, row)| row.id), ..Verified::default() };
+    let mut verified =
+        VerifyReport { last: page.last().map(|(_, row)| row.id), ..VerifyReport::default() };
     for (tenant, row) in page {
         let execution = row.id;
         let found = look(store, &tenant, row).await?;
         verified.executions += 1;
         verified.events += found.events;
-        let problem = |message| Problem { execution, message };
+        let problem = |message| Inconsistency { execution, message };
         verified.problems.extend(found.problems.into_iter().map(problem));
     }
     Ok(verified)
@@ -63,7 +64,7 @@ async fn look(
     store: &dyn Store,
     tenant: &Tenant,
     mut row: ExecutionRow,
-) -> Result<Found, StoreError> {
+) -> Result<LogSummary, StoreError> {
     for _ in 0..LOOKS_MAX {
         let found = check(store, &row).await?;
         if found.problems.is_empty() {
@@ -73,15 +74,15 @@ async fn look(
             Some(again) if again != row => row = again,
             Some(_) => return Ok(found),
             // The execution was purged.
-            None => return Ok(Found::default()),
+            None => return Ok(LogSummary::default()),
         }
     }
-    Ok(Found::default())
+    Ok(LogSummary::default())
 }
 
 /// Contents of one log.
 #[derive(Default)]
-struct Found {
+struct LogSummary {
     events: u64,
     last: Seq,
     ends: Vec<(ExecutionStatus, Timestamp)>,
@@ -90,15 +91,15 @@ struct Found {
     problems: Vec<String>,
 }
 
-async fn check(store: &dyn Store, row: &ExecutionRow) -> Result<Found, StoreError> {
-    let mut found = Found::default();
+async fn check(store: &dyn Store, row: &ExecutionRow) -> Result<LogSummary, StoreError> {
+    let mut found = LogSummary::default();
     found.read_log(store, row).await?;
     found.compare_row(row);
     found.compare_commands(store, row).await?;
     Ok(found)
 }
 
-impl Found {
+impl LogSummary {
     fn wrong(&mut self, message: impl Into<String>) {
         self.problems.push(message.into());
     }
@@ -132,7 +133,7 @@ impl Found {
                 if let Some(status) = end_of(&event.fact) {
                     self.ends.push((status, event.at));
                 }
-                self.follow(CommandChange::of(event));
+                self.follow(CommandChange::from_event(event));
             }
             place = last;
         }
@@ -146,7 +147,7 @@ impl Found {
             }
             Some(CommandChange::Move { id, state, worker, ended_at }) => {
                 if let Some(row) = self.commands.get_mut(&id) {
-                    row.go_on(state, worker.as_ref(), ended_at);
+                    row.advance(state, worker.as_ref(), ended_at);
                 }
             }
             Some(CommandChange::Release { .. }) | None => {}

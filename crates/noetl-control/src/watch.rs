@@ -17,7 +17,7 @@ type Followers = HashMap<ExecutionId, watch::Sender<()>>;
 
 /// Source of commit notifications. Cheap to clone.
 #[derive(Clone)]
-pub struct Watch {
+pub struct CommitWatch {
     events: broadcast::Sender<Arc<Event>>,
     waiters: Arc<Mutex<Waiters>>,
     trouble: Arc<watch::Sender<Option<Arc<StoreError>>>>,
@@ -26,13 +26,13 @@ pub struct Watch {
 }
 
 /// Notifies of changes to an execution in this process. Dropping it unsubscribes.
-pub struct Follow {
+pub struct ExecutionWatcher {
     moved: watch::Receiver<()>,
     execution: ExecutionId,
     followers: Arc<Mutex<Followers>>,
 }
 
-impl Follow {
+impl ExecutionWatcher {
     /// Waits until something is committed for the execution since the last call, or since the
     /// subscription.
     pub async fn moved(&mut self) {
@@ -41,7 +41,7 @@ impl Follow {
     }
 }
 
-impl Drop for Follow {
+impl Drop for ExecutionWatcher {
     fn drop(&mut self) {
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_last = |sender: &watch::Sender<()>| sender.receiver_count() <= 1;
@@ -51,7 +51,7 @@ impl Drop for Follow {
     }
 }
 
-impl Watch {
+impl CommitWatch {
     pub(crate) fn new() -> Self {
         Self {
             events: broadcast::Sender::new(BACKLOG),
@@ -69,11 +69,11 @@ impl Watch {
     }
 
     /// Subscribes to one execution. Commits of other executions cost nothing.
-    pub fn follow(&self, execution: ExecutionId) -> Follow {
+    pub fn follow(&self, execution: ExecutionId) -> ExecutionWatcher {
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = followers.entry(execution).or_insert_with(|| watch::Sender::new(()));
         let moved = sender.subscribe();
-        Follow { moved, execution, followers: self.followers.clone() }
+        ExecutionWatcher { moved, execution, followers: self.followers.clone() }
     }
 
     /// Returns a receiver that changes when this process commits.
@@ -82,7 +82,7 @@ impl Watch {
     }
 
     /// Returns a receiver of the store's latest commit failure, `None` while commits succeed.
-    pub fn trouble(&self) -> watch::Receiver<Option<Arc<StoreError>>> {
+    pub fn last_commit_error(&self) -> watch::Receiver<Option<Arc<StoreError>>> {
         self.trouble.subscribe()
     }
 
@@ -108,7 +108,7 @@ impl Watch {
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
         self.commits.send_replace(());
         if let Some(event) = events.first() {
-            self.stirred(event.execution);
+            self.notify(event.execution);
         }
         if self.events.receiver_count() > 0 {
             for event in events {
@@ -119,7 +119,7 @@ impl Watch {
     }
 
     /// Notifies subscribers of an execution that it may have new data.
-    pub(crate) fn stirred(&self, execution: ExecutionId) {
+    pub(crate) fn notify(&self, execution: ExecutionId) {
         let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(follower) = followers.get(&execution) {
             follower.send_replace(());

@@ -3,26 +3,26 @@
 //! The engine's state determines the waits; the store adds which workers, leases, and children
 //! could resolve them. An execution that has not ended always waits for something.
 
-mod words;
+mod describe;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Awaited, Execution, Outstanding, outstanding};
+use noetl_engine::{Execution, PendingWait, WaitKind, pending_waits};
 use noetl_model::{
-    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
+    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Seq, StepOutcome, Tenant, Timestamp,
     Value,
 };
 use noetl_store::{
-    ExecutionRow, ExecutionStatus, HeldCommand, Lease, NewRuntime, RuntimeFilter, RuntimeKind,
+    ActiveLease, ExecutionRow, ExecutionStatus, Lease, NewRuntime, RuntimeFilter, RuntimeKind,
     StoreError,
 };
 
-use self::words::explained;
+use self::describe::describe_wait;
+use crate::compat;
 use crate::executions::Executions;
 use crate::identity::LEASES;
-use crate::lower;
 use crate::snapshots;
 
 /// Maximum number of waits that are listed; further ones are only counted.
@@ -39,7 +39,7 @@ const GONE_AFTER: Duration = Duration::from_secs(90);
 
 /// Explanation of an execution's state.
 #[derive(Debug, Clone)]
-pub struct Why {
+pub struct WhyReport {
     pub row: ExecutionRow,
     /// Whether the execution was imported, so this control plane does not drive it.
     pub is_imported: bool,
@@ -47,13 +47,13 @@ pub struct Why {
     pub waits: Vec<Wait>,
     /// Number of further waits.
     pub more: usize,
-    pub ending: Option<Ending>,
+    pub ending: Option<EndReason>,
 }
 
 /// A pending wait of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    pub outstanding: Outstanding,
+    pub outstanding: PendingWait,
     /// Description in one sentence.
     pub what: String,
     /// Event that would resolve the wait.
@@ -70,7 +70,7 @@ pub struct Wait {
 
 /// Reason an execution ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct EndReason {
     /// Description in one sentence.
     pub what: String,
     /// Step whose failure was not handled.
@@ -116,10 +116,15 @@ struct Registered {
 
 impl Executions {
     /// Returns the explanation of an execution's state, or `None` if the execution does not exist.
-    pub async fn why(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Why>, StoreError> {
+    pub async fn why(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<WhyReport>, StoreError> {
         let Some(row) = self.get(tenant, id).await? else { return Ok(None) };
-        let mut why = Why { row, is_imported: false, waits: Vec::new(), more: 0, ending: None };
-        if self.beginning(id).await?.is_none() {
+        let mut why =
+            WhyReport { row, is_imported: false, waits: Vec::new(), more: 0, ending: None };
+        if self.start_event(id).await?.is_none() {
             why.is_imported = true;
             return Ok(Some(why));
         }
@@ -128,11 +133,11 @@ impl Executions {
             return Ok(Some(why));
         }
         let state = self.state(tenant, id).await?;
-        let mut found = outstanding(&state);
+        let mut found = pending_waits(&state);
         why.more = found.len().saturating_sub(NAMED_MAX);
         found.truncate(NAMED_MAX);
         let around = self.around(tenant, &state, &found).await?;
-        why.waits = found.into_iter().map(|one| explained(one, &around)).collect();
+        why.waits = found.into_iter().map(|one| describe_wait(one, &around)).collect();
         // The execution ended between the two reads.
         if state.status().is_final()
             && let Some(row) = self.get(tenant, id).await?
@@ -163,7 +168,7 @@ impl Executions {
         &self,
         tenant: &Tenant,
         state: &Execution,
-        found: &[Outstanding],
+        found: &[PendingWait],
     ) -> Result<Around, StoreError> {
         let pool = state.started().and_then(|started| started.pool.clone());
         let mut around = Around {
@@ -172,8 +177,8 @@ impl Executions {
             has_worker: self.has_worker,
             ..Around::default()
         };
-        let has = |which: fn(&Awaited) -> bool| found.iter().any(|one| which(&one.awaited));
-        if has(|awaited| matches!(awaited, Awaited::Worker { .. })) {
+        let has = |which: fn(&WaitKind) -> bool| found.iter().any(|one| which(&one.awaited));
+        if has(|awaited| matches!(awaited, WaitKind::Worker { .. })) {
             let filter =
                 RuntimeFilter { kind: Some(RuntimeKind::WorkerPool), ..RuntimeFilter::default() };
             let now = self.clock.now();
@@ -182,14 +187,14 @@ impl Executions {
             let there = known.into_iter().filter(|worker| is_there(worker.heartbeat));
             around.workers = there.map(|worker| registered(worker.said)).collect();
         }
-        for one in found.iter().filter(|one| matches!(one.awaited, Awaited::Worker { .. })) {
+        for one in found.iter().filter(|one| matches!(one.awaited, WaitKind::Worker { .. })) {
             let open = one.command.and_then(|command| state.open_command(command));
             if let (Some(command), Some(open)) = (one.command, open) {
-                let lacking = lower::lacking(&open.issued);
+                let lacking = compat::unsupported_reason(&open.issued);
                 around.lacking.extend(lacking.map(|why| (command, why)));
             }
         }
-        if has(|awaited| matches!(awaited, Awaited::Report { .. })) {
+        if has(|awaited| matches!(awaited, WaitKind::Report { .. })) {
             around.live = self.store.live(LEASES).await?;
             let commands: Vec<CommandId> = found.iter().filter_map(reported).collect();
             let is_once = |command: &&CommandId| {
@@ -197,7 +202,7 @@ impl Executions {
             };
             around.once = commands.iter().filter(is_once).copied().collect();
             let held = self.store.held(&commands).await?;
-            let limited = |held: &HeldCommand| {
+            let limited = |held: &ActiveLease| {
                 let at_most = held.at_most?;
                 Some((held.id, (at_most, self.lost.cause(at_most)?)))
             };
@@ -205,7 +210,7 @@ impl Executions {
             around.held = held.into_iter().map(|held| (held.id, held.until)).collect();
         }
         for one in found {
-            if let Awaited::Child { execution, .. } = one.awaited
+            if let WaitKind::Child { execution, .. } = one.awaited
                 && let Some(child) = self.get(tenant, execution).await?
             {
                 around.children.insert(execution, child.status);
@@ -215,7 +220,7 @@ impl Executions {
     }
 
     /// Returns the first unhandled failure, or the event that ended the execution otherwise.
-    async fn ending(&self, row: &ExecutionRow) -> Result<Ending, StoreError> {
+    async fn ending(&self, row: &ExecutionRow) -> Result<EndReason, StoreError> {
         let mut end = None;
         let mut failed = None;
         let mut to = row.version.0;
@@ -253,22 +258,24 @@ fn registered(said: NewRuntime) -> Registered {
 }
 
 /// Returns the command whose worker has to report.
-fn reported(one: &Outstanding) -> Option<CommandId> {
-    one.command.filter(|_| matches!(one.awaited, Awaited::Report { .. }))
+fn reported(one: &PendingWait) -> Option<CommandId> {
+    one.command.filter(|_| matches!(one.awaited, WaitKind::Report { .. }))
 }
 
 fn is_unhandled(event: &Event) -> bool {
-    let unhandled = |outcome: &Outcome| matches!(outcome, Outcome::Failed { handled: false, .. });
+    let unhandled =
+        |outcome: &StepOutcome| matches!(outcome, StepOutcome::Failed { handled: false, .. });
     matches!(&event.fact, Fact::StepExited { outcome, .. } if unhandled(outcome))
 }
 
-fn ended(row: &ExecutionRow, end: Option<&Event>, failed: Option<&Event>) -> Ending {
+fn ended(row: &ExecutionRow, end: Option<&Event>, failed: Option<&Event>) -> EndReason {
     let at = |event: &Event| (event.id, event.seq);
     if row.status == ExecutionStatus::Failed
         && let Some(event) = failed
-        && let Fact::StepExited { step, outcome: Outcome::Failed { failure, .. }, .. } = &event.fact
+        && let Fact::StepExited { step, outcome: StepOutcome::Failed { failure, .. }, .. } =
+            &event.fact
     {
-        return Ending {
+        return EndReason {
             what: format!("step '{step}' failed and nothing handled it: {failure}"),
             step: Some(step.clone()),
             kind: Some(failure.kind.clone()),
@@ -276,7 +283,7 @@ fn ended(row: &ExecutionRow, end: Option<&Event>, failed: Option<&Event>) -> End
             event: Some(at(event)),
         };
     }
-    let plain = |what: String| Ending {
+    let plain = |what: String| EndReason {
         what,
         step: None,
         kind: None,
@@ -284,7 +291,7 @@ fn ended(row: &ExecutionRow, end: Option<&Event>, failed: Option<&Event>) -> End
         event: end.map(at),
     };
     match end.map(|event| &event.fact) {
-        Some(Fact::PlaybookFailed { step, failure }) => Ending {
+        Some(Fact::PlaybookFailed { step, failure }) => EndReason {
             step: Some(step.clone()),
             kind: Some(failure.kind.clone()),
             message: Some(failure.message.clone()),

@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
-use noetl_model::event::Issued;
+use noetl_model::event::CommandSpec;
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant};
 use noetl_playbook::check_subscription;
 use noetl_store::{CommandRow, Store, StoreError, SubscriptionState};
@@ -143,7 +143,7 @@ impl WorkerAccess {
         Ok(rows)
     }
 
-    async fn issued(&self, row: &CommandRow) -> Result<Option<Arc<Issued>>, StoreError> {
+    async fn issued(&self, row: &CommandRow) -> Result<Option<Arc<CommandSpec>>, StoreError> {
         let before = Seq(row.issued.0.saturating_sub(1));
         let events = self.store.read(row.execution, before, 1).await?;
         Ok(events.into_iter().next().and_then(|event| match event.fact {

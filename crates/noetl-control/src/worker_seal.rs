@@ -27,7 +27,7 @@ const PURPOSE: &[u8] = b"noetl-sealed-v1";
 
 /// An encrypted response that one worker can decrypt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerSeal {
+pub struct SealedReply {
     /// Ephemeral public key, in base64.
     pub ephemeral: String,
     /// Ciphertext with its tag, in base64.
@@ -71,7 +71,7 @@ impl WorkerKey {
     }
 
     /// Decrypts a response. Returns `None` if it was encrypted for another key or was modified.
-    pub fn open(&self, seal: &WorkerSeal) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open(&self, seal: &SealedReply) -> Option<Zeroizing<Vec<u8>>> {
         let ephemeral = BASE64_STANDARD.decode(seal.ephemeral.trim()).ok()?;
         let ephemeral = PublicKey::from(<[u8; PUBLIC_BYTES]>::try_from(ephemeral).ok()?);
         let shared = self.0.diffie_hellman(&ephemeral);
@@ -91,7 +91,7 @@ impl WorkerKey {
 }
 
 /// Encrypts bytes for the owner of a public key.
-pub(crate) fn seal_for(public: &str, plain: &[u8]) -> Result<WorkerSeal, WorkerKeyError> {
+pub(crate) fn seal_for(public: &str, plain: &[u8]) -> Result<SealedReply, WorkerKeyError> {
     let mut secret = Zeroizing::new([0; KEY_BYTES]);
     OsRng.fill_bytes(&mut *secret);
     seal_with(&StaticSecret::from(*secret), public, plain)
@@ -101,7 +101,7 @@ fn seal_with(
     secret: &StaticSecret,
     public: &str,
     plain: &[u8],
-) -> Result<WorkerSeal, WorkerKeyError> {
+) -> Result<SealedReply, WorkerKeyError> {
     let bytes = BASE64_STANDARD.decode(public.trim()).map_err(|_| WorkerKeyError::Malformed)?;
     let bytes = <[u8; PUBLIC_BYTES]>::try_from(bytes).map_err(|_| WorkerKeyError::Malformed)?;
     let shared = secret.diffie_hellman(&PublicKey::from(bytes));
@@ -117,7 +117,7 @@ fn seal_with(
     let sealed = cipher
         .encrypt(Nonce::from_slice(nonce), Payload { msg: plain, aad: aad.as_bytes() })
         .map_err(|_| WorkerKeyError::Encrypt)?;
-    Ok(WorkerSeal {
+    Ok(SealedReply {
         ephemeral: BASE64_STANDARD.encode(PublicKey::from(secret).as_bytes()),
         ciphertext: BASE64_STANDARD.encode(sealed),
     })
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     /// Opens a seal as a worker does.
-    fn open(worker: &StaticSecret, seal: &WorkerSeal) -> Option<Vec<u8>> {
+    fn open(worker: &StaticSecret, seal: &SealedReply) -> Option<Vec<u8>> {
         let ephemeral = BASE64_STANDARD.decode(&seal.ephemeral).ok()?;
         let ephemeral = PublicKey::from(<[u8; 32]>::try_from(ephemeral).ok()?);
         let shared = worker.diffie_hellman(&ephemeral);
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(open(&worker, sealed).as_deref(), Some(&b"secret"[..]));
             assert_eq!(open(&other, sealed), None);
         }
-        let mixed = WorkerSeal { ephemeral: two.ephemeral, ..one };
+        let mixed = SealedReply { ephemeral: two.ephemeral, ..one };
         assert_eq!(open(&worker, &mixed), None);
     }
 
@@ -187,15 +187,15 @@ mod tests {
         let published = WorkerKey(counting(1));
         assert_eq!(published.public(), WORKER_PUBLIC);
         let theirs =
-            WorkerSeal { ephemeral: EPHEMERAL.to_owned(), ciphertext: CIPHERTEXT.to_owned() };
+            SealedReply { ephemeral: EPHEMERAL.to_owned(), ciphertext: CIPHERTEXT.to_owned() };
         assert_eq!(published.open(&theirs).as_deref().map(Vec::as_slice), Some(PLAIN));
         let (mine, other) = (WorkerKey::generate(), WorkerKey::generate());
         let sealed = seal_for(&mine.public(), b"secret").expect("sealed");
         assert_eq!(mine.open(&sealed).as_deref().map(Vec::as_slice), Some(&b"secret"[..]));
         assert!(other.open(&sealed).is_none());
-        let weak = WorkerSeal { ephemeral: BASE64_STANDARD.encode([0; 32]), ..sealed.clone() };
+        let weak = SealedReply { ephemeral: BASE64_STANDARD.encode([0; 32]), ..sealed.clone() };
         assert!(mine.open(&weak).is_none());
-        let cut = WorkerSeal { ciphertext: "AAAA".to_owned(), ..sealed };
+        let cut = SealedReply { ciphertext: "AAAA".to_owned(), ..sealed };
         assert!(mine.open(&cut).is_none());
     }
 

@@ -5,24 +5,26 @@
 //! and the leases of the previous one end.
 
 mod heartbeat;
+mod registration_lock;
 mod rhythm;
-mod turn;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::command::is_elsewhere;
+use noetl_model::command::is_remote_worker;
 use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
-use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError, Wanted};
+use noetl_store::{
+    CommandFilter, NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError,
+};
 use tokio::time::Instant;
 use tracing::info;
 
+use self::registration_lock::RegistrationLocks;
 use self::rhythm::Rhythm;
-use self::turn::Turns;
-use crate::dispatch::served::Served;
-use crate::ids::Ids;
-use crate::leasing::Held;
+use crate::dispatch::remote_pools::RemotePools;
+use crate::ids::IdGenerator;
+use crate::leasing::LeaseActivity;
 use crate::lost_reports::LostReports;
 
 /// Maximum number of workers cached. Beyond it the cache is cleared, which costs some extra writes.
@@ -74,7 +76,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
         "it is longer than 200 bytes"
     } else if name.contains('\0') {
         "it holds a NUL character"
-    } else if !is_elsewhere(name) {
+    } else if !is_remote_worker(name) {
         "workers inside the control plane have such names"
     } else {
         return Ok(());
@@ -83,7 +85,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
 }
 
 /// Tenant whose commands a caller may access; all tenants if `None`.
-pub type Scope = Option<Tenant>;
+pub type TenantScope = Option<Tenant>;
 
 /// Time a cached key is assumed to be in the worker's row. Another process may delete the row.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
@@ -91,16 +93,16 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Remembered {
     /// Time of the last recorded activity.
-    noted: HashMap<(Scope, String), Instant>,
+    noted: HashMap<(TenantScope, String), Instant>,
     /// Heartbeat intervals of each worker.
     rhythms: HashMap<(Tenant, String), Rhythm>,
     /// Last known key of each worker.
-    keys: HashMap<(Tenant, String), Known>,
+    keys: HashMap<(Tenant, String), CachedKey>,
 }
 
 /// Key in a worker's row, as of the time it was read or written.
 #[derive(Clone)]
-struct Known {
+struct CachedKey {
     key: String,
     since: Instant,
 }
@@ -109,23 +111,23 @@ struct Known {
 #[derive(Clone)]
 pub struct Workers {
     store: Arc<dyn Store>,
-    ids: Ids,
+    ids: IdGenerator,
     remembered: Arc<Mutex<Remembered>>,
-    turns: Turns,
-    held: Held,
-    served: Served,
+    turns: RegistrationLocks,
+    held: LeaseActivity,
+    served: RemotePools,
     lost: LostReports,
 }
 
 impl Workers {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        ids: Ids,
-        held: Held,
-        served: Served,
+        ids: IdGenerator,
+        held: LeaseActivity,
+        served: RemotePools,
         lost: LostReports,
     ) -> Self {
-        let turns = Turns::new(store.clone());
+        let turns = RegistrationLocks::new(store.clone());
         Self { store, ids, remembered: Arc::default(), turns, held, served, lost }
     }
 
@@ -133,7 +135,7 @@ impl Workers {
     pub async fn register(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
+        scope: &TenantScope,
         kind: RuntimeKind,
         said: Registration,
     ) -> Result<RuntimeRow, WorkerError> {
@@ -168,7 +170,7 @@ impl Workers {
     ) -> Result<(), WorkerError> {
         let gone = self.store.deregister(tenant, kind, name).await.map_err(WorkerError::Store)?;
         self.lock().keys.remove(&(tenant.clone(), name.to_owned()));
-        self.served.gone(name);
+        self.served.worker_left(name);
         match gone {
             true => Ok(()),
             false => Err(WorkerError::Unknown { kind: kind.as_str(), name: name.to_owned() }),
@@ -179,15 +181,15 @@ impl Workers {
     /// commands.
     pub async fn release(
         &self,
-        scope: &Scope,
+        scope: &TenantScope,
         kind: RuntimeKind,
         name: &str,
     ) -> Result<(), WorkerError> {
-        if kind != RuntimeKind::WorkerPool || !is_elsewhere(name) {
+        if kind != RuntimeKind::WorkerPool || !is_remote_worker(name) {
             return Ok(());
         }
-        if self.store.end_held(scope.as_ref(), name).await.map_err(WorkerError::Store)? > 0 {
-            self.held.seen();
+        if self.store.release_leases(scope.as_ref(), name).await.map_err(WorkerError::Store)? > 0 {
+            self.held.record();
         }
         Ok(())
     }
@@ -208,15 +210,15 @@ impl Workers {
 
     /// Records a worker's long poll: registers the worker if necessary and, if its key has changed,
     /// ends the leases of its name.
-    pub(crate) async fn asks(
+    pub(crate) async fn record_poll(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
+        scope: &TenantScope,
         name: &str,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         key: Option<&str>,
     ) -> Result<(), WorkerError> {
-        self.served.asks(name, wanted);
+        self.served.worker_polled(name, wanted);
         let known = self.lock().keys.get(&(tenant.clone(), name.to_owned())).cloned();
         let is_known = known.is_some_and(|known| {
             known.since.elapsed() < KNOWN_FOR && key.is_none_or(|key| key == known.key)
@@ -254,7 +256,7 @@ impl Workers {
     }
 
     /// Returns the tracker of remote workers' leases.
-    pub(crate) const fn held(&self) -> &Held {
+    pub(crate) const fn held(&self) -> &LeaseActivity {
         &self.held
     }
 
@@ -263,7 +265,7 @@ impl Workers {
         if remembered.keys.len() >= REMEMBERED_MAX {
             remembered.keys.clear();
         }
-        let known = Known { key: key.to_owned(), since: Instant::now() };
+        let known = CachedKey { key: key.to_owned(), since: Instant::now() };
         remembered.keys.insert((tenant.clone(), name.to_owned()), known);
     }
 
@@ -271,7 +273,7 @@ impl Workers {
     async fn end_process_before(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
+        scope: &TenantScope,
         name: &str,
         key: &str,
     ) -> Result<(), WorkerError> {
@@ -279,7 +281,7 @@ impl Workers {
         if before.is_some_and(|row| key_of(row.said.runtime.as_ref()) == Some(key)) {
             return Ok(());
         }
-        let ended = self.store.end_held(scope.as_ref(), name).await;
+        let ended = self.store.release_leases(scope.as_ref(), name).await;
         let ended = ended.map_err(WorkerError::Store)?;
         if ended > 0 {
             info!(worker = name, commands = ended, "worker restarted, released its leases");
@@ -302,7 +304,7 @@ impl Workers {
         kind: RuntimeKind,
         said: Registration,
     ) -> Result<RuntimeRow, WorkerError> {
-        self.ids.leased().map_err(WorkerError::Store)?;
+        self.ids.ensure_leased().map_err(WorkerError::Store)?;
         let runtime = NewRuntime {
             id: RuntimeId::new(self.ids.event().get()),
             kind,

@@ -5,27 +5,27 @@ mod loops;
 
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, Parked, Started};
+use noetl_model::event::{CommandSpec, ExecutionStart, ParkReason};
 use noetl_model::{
-    CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Outcome, Routing, Seq,
+    CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Routing, Seq, StepOutcome,
     Timestamp,
 };
-use noetl_playbook::template::Slot;
+use noetl_playbook::template::ValueSlot;
 
-use crate::execution::{Execution, Failing, HeldToken, OpenCommand, Status, Visit};
+use crate::execution::{Execution, OpenCommand, PendingFailure, Status, StepRun, WaitingToken};
 use crate::loaded::local_key;
-use crate::repeat::End;
-use crate::trail::{Outstanding, Trail, Undo};
-use crate::values::{Kept, KeptFailure, failed_value, size_of_failure, slot};
+use crate::loops::ItemOutcome;
+use crate::undo_log::{OutstandingState, UndoEntry, UndoLog};
+use crate::values::{StoredFailure, StoredValue, failed_value, size_of_failure, slot};
 
 impl Execution {
     /// Folds one event into the state. Events must arrive in order of their sequence numbers.
     pub fn apply(&mut self, event: &Event) {
-        self.fold(event, &mut Trail::default());
+        self.fold(event, &mut UndoLog::default());
     }
 
     /// Folds one event into the state and adds the values it replaces to the undo log.
-    pub(crate) fn fold(&mut self, event: &Event, trail: &mut Trail) {
+    pub(crate) fn fold(&mut self, event: &Event, trail: &mut UndoLog) {
         self.version = event.seq;
         self.last_event = Some(event.id);
         self.updated_at = event.at;
@@ -41,7 +41,7 @@ impl Execution {
             }
             Fact::StepHeld { step, tokens, from, until } => {
                 self.use_tokens(step, *tokens, trail);
-                self.hold_token(step, HeldToken { from: from.clone(), until: *until }, trail);
+                self.hold_token(step, WaitingToken { from: from.clone(), until: *until }, trail);
             }
             Fact::Loop(fact) => self.loop_moved(fact, event.seq, trail),
             Fact::CommandIssued(issued) => self.issue(event, issued, trail),
@@ -91,9 +91,9 @@ impl Execution {
                 self.exit(step, *generation, outcome, event.seq, trail);
                 for arc in next.taken.iter().filter(|arc| !arc.back) {
                     self.waiting.entry(arc.step.clone()).or_default().push(step.clone());
-                    trail.push(|| Undo::Token(arc.step.clone()));
+                    trail.push(|| UndoEntry::Token(arc.step.clone()));
                 }
-                if matches!(outcome, Outcome::Done | Outcome::Skipped) {
+                if matches!(outcome, StepOutcome::Done | StepOutcome::Skipped) {
                     self.note_leaf(step, next);
                 }
             }
@@ -113,17 +113,17 @@ impl Execution {
         }
     }
 
-    fn begin(&mut self, started: &Started, seq: Seq, at: Timestamp, trail: &mut Trail) {
+    fn begin(&mut self, started: &ExecutionStart, seq: Seq, at: Timestamp, trail: &mut UndoLog) {
         self.status = Status::Running;
         self.started_at = at;
         for (name, value) in &started.workload {
             let held = self.held_bytes();
-            let (source, bytes) = self.limits.keep(held, value, seq, Some(name));
+            let (source, bytes) = self.limits.store_or_reference(held, value, seq, Some(name));
             trail.note(&source);
             self.workload.set(Arc::from(name.as_str()), slot(source), bytes);
         }
         // The state stores the workload only as names; the rest of the start is small.
-        let started = Started { workload: Map::new(), ..started.clone() };
+        let started = ExecutionStart { workload: Map::new(), ..started.clone() };
         self.started = Some(Arc::new(started));
     }
 
@@ -133,72 +133,72 @@ impl Execution {
         generation: u32,
         tokens: u32,
         round: Option<u32>,
-        trail: &mut Trail,
+        trail: &mut UndoLog,
     ) {
         self.use_tokens(step, tokens, trail);
         self.release(step, trail);
         let before = self.generations.insert(step.clone(), generation);
-        trail.push(|| Undo::Generation(step.clone(), before));
+        trail.push(|| UndoEntry::Generation(step.clone(), before));
         self.current_step = Some(step.clone());
         if let Some(round) = round {
             let before = self.rounds.insert(step.clone(), round);
-            trail.push(|| Undo::Round(step.clone(), before));
+            trail.push(|| UndoEntry::Round(step.clone(), before));
         }
         let visit = (step.clone(), generation);
-        let before = self.running.insert(visit.clone(), Visit::default());
-        trail.push(|| Undo::Visit(visit, before));
+        let before = self.running.insert(visit.clone(), StepRun::default());
+        trail.push(|| UndoEntry::Visit(visit, before));
     }
 
-    fn note_child(&mut self, command: CommandId, on: &Parked, trail: &mut Trail) {
-        let Parked::Child(child) = on else { return };
+    fn note_child(&mut self, command: CommandId, on: &ParkReason, trail: &mut UndoLog) {
+        let ParkReason::Child(child) = on else { return };
         if child.waits {
             let before = self.children.insert(command, child.execution);
-            trail.push(|| Undo::Child(command, before));
+            trail.push(|| UndoEntry::Child(command, before));
         } else {
             self.sent.push(child.execution);
-            trail.push(|| Undo::Sent);
+            trail.push(|| UndoEntry::Sent);
         }
     }
 
-    fn forget_child(&mut self, command: CommandId, trail: &mut Trail) {
+    fn forget_child(&mut self, command: CommandId, trail: &mut UndoLog) {
         if let Some(before) = self.children.remove(&command) {
-            trail.push(|| Undo::Child(command, Some(before)));
+            trail.push(|| UndoEntry::Child(command, Some(before)));
         }
     }
 
     /// Adds a token that waits for admission.
-    fn hold_token(&mut self, step: &Arc<str>, token: HeldToken, trail: &mut Trail) {
+    fn hold_token(&mut self, step: &Arc<str>, token: WaitingToken, trail: &mut UndoLog) {
         let held = self.held.entry(step.clone()).or_default();
         let before = held.clone();
         held.push(token);
-        trail.push(|| Undo::Held(step.clone(), before));
+        trail.push(|| UndoEntry::Held(step.clone(), before));
     }
 
     /// Removes the tokens that waited for admission: the step admitted them together, or denied
     /// them.
-    fn release(&mut self, step: &Arc<str>, trail: &mut Trail) {
+    fn release(&mut self, step: &Arc<str>, trail: &mut UndoLog) {
         if let Some(before) = self.held.remove(step) {
-            trail.push(|| Undo::Held(step.clone(), before));
+            trail.push(|| UndoEntry::Held(step.clone(), before));
         }
     }
 
-    fn use_tokens(&mut self, step: &Arc<str>, tokens: u32, trail: &mut Trail) {
+    fn use_tokens(&mut self, step: &Arc<str>, tokens: u32, trail: &mut UndoLog) {
         let Some(waiting) = self.waiting.get_mut(step) else { return };
         let used = usize::try_from(tokens).unwrap_or(usize::MAX).min(waiting.len());
         let used = waiting.drain(..used).collect();
         if waiting.is_empty() {
             self.waiting.remove(step);
         }
-        trail.push(|| Undo::Tokens(step.clone(), used));
+        trail.push(|| UndoEntry::Tokens(step.clone(), used));
     }
 
-    fn issue(&mut self, event: &Event, issued: &Arc<Issued>, trail: &mut Trail) {
+    fn issue(&mut self, event: &Event, issued: &Arc<CommandSpec>, trail: &mut UndoLog) {
         let id = event.id;
         let command = OpenCommand::new(issued.clone(), event.at);
         self.command_bytes += command.bytes;
         let before = self.commands.insert(id.into(), command);
         self.command_bytes -= before.as_ref().map_or(0, |before| before.bytes);
-        trail.push(|| Undo::Command(id.into(), before.map(Box::new)));
+        trail.push(|| UndoEntry::Command(id.into(), before.map(Box::new)));
         if let Some(item) = &issued.item {
             self.item_issued(issued, item, trail);
         }
@@ -210,7 +210,7 @@ impl Execution {
         state: CommandState,
         worker: &Arc<str>,
         at: Timestamp,
-        trail: &mut Trail,
+        trail: &mut UndoLog,
     ) {
         self.change(command, trail, |command| {
             command.state = state;
@@ -219,29 +219,34 @@ impl Execution {
         });
     }
 
-    fn change(&mut self, id: CommandId, trail: &mut Trail, change: impl FnOnce(&mut OpenCommand)) {
+    fn change(
+        &mut self,
+        id: CommandId,
+        trail: &mut UndoLog,
+        change: impl FnOnce(&mut OpenCommand),
+    ) {
         if let Some(command) = self.commands.get_mut(&id) {
-            trail.push(|| Undo::Command(id, Some(Box::new(command.clone()))));
+            trail.push(|| UndoEntry::Command(id, Some(Box::new(command.clone()))));
             change(command);
         }
     }
 
-    fn close(&mut self, id: CommandId, trail: &mut Trail) -> Option<OpenCommand> {
+    fn close(&mut self, id: CommandId, trail: &mut UndoLog) -> Option<OpenCommand> {
         let command = self.commands.remove(&id)?;
         self.command_bytes -= command.bytes;
-        trail.push(|| Undo::Command(id, Some(Box::new(command.clone()))));
+        trail.push(|| UndoEntry::Command(id, Some(Box::new(command.clone()))));
         Some(command)
     }
 
-    fn complete(&mut self, command: CommandId, trail: &mut Trail) {
+    fn complete(&mut self, command: CommandId, trail: &mut UndoLog) {
         let Some(command) = self.close(command, trail) else { return };
         // The step run, or the item, continues with another segment of its pipeline.
         if command.issued.split().is_some_and(|split| split.partial) {
             return self.item_ended(&command, None, trail);
         }
         if command.issued.item.is_some() {
-            let null = || Kept { slot: Slot::default(), bytes: 0 };
-            let end = End::Done(command.answer.clone().unwrap_or_else(null));
+            let null = || StoredValue { slot: ValueSlot::default(), bytes: 0 };
+            let end = ItemOutcome::Done(command.answer.clone().unwrap_or_else(null));
             self.item_ended(&command, Some(end), trail);
             return;
         }
@@ -249,40 +254,46 @@ impl Execution {
         if let Some(under_way) = self.running.get_mut(&visit) {
             let before = under_way.clone();
             under_way.data = command.answer;
-            trail.push(|| Undo::Visit(visit, Some(before)));
+            trail.push(|| UndoEntry::Visit(visit, Some(before)));
         }
     }
 
-    fn stop(&mut self, command: CommandId, trail: &mut Trail) {
+    fn stop(&mut self, command: CommandId, trail: &mut UndoLog) {
         let Some(command) = self.close(command, trail) else { return };
         if command.issued.item.is_some() {
-            self.item_ended(&command, Some(End::Skipped), trail);
+            self.item_ended(&command, Some(ItemOutcome::Skipped), trail);
         } else {
             self.leave(&command.issued.step, command.issued.generation, trail);
         }
     }
 
     /// Ends a step run and returns it, or returns `None` if it is not active.
-    fn leave(&mut self, step: &Arc<str>, generation: u32, trail: &mut Trail) -> Option<Visit> {
+    fn leave(&mut self, step: &Arc<str>, generation: u32, trail: &mut UndoLog) -> Option<StepRun> {
         let visit = (step.clone(), generation);
         self.drop_loop(&visit, trail);
         let ended = self.running.remove(&visit)?;
-        trail.push(|| Undo::Visit(visit, Some(ended.clone())));
+        trail.push(|| UndoEntry::Visit(visit, Some(ended.clone())));
         Some(ended)
     }
 
-    fn update(&mut self, values: &Map, seq: Seq, trail: &mut Trail) {
+    fn update(&mut self, values: &Map, seq: Seq, trail: &mut UndoLog) {
         for (path, value) in values {
             let held = self.held_bytes();
-            let (source, bytes) = self.limits.keep(held, value, seq, Some(path));
+            let (source, bytes) = self.limits.store_or_reference(held, value, seq, Some(path));
             trail.note(&source);
             let (name, before) = self.ctx.write(path, source, bytes);
-            trail.push(|| Undo::Variable(name, before));
+            trail.push(|| UndoEntry::Variable(name, before));
         }
     }
 
     /// Stores the variables that a step run set for itself.
-    fn update_locals(&mut self, visit: (Arc<str>, u32), values: &Map, seq: Seq, trail: &mut Trail) {
+    fn update_locals(
+        &mut self,
+        visit: (Arc<str>, u32),
+        values: &Map,
+        seq: Seq,
+        trail: &mut UndoLog,
+    ) {
         let held = self.held_bytes();
         let limits = self.limits;
         let Some(under_way) = self.running.get_mut(&visit).filter(|_| !values.is_empty()) else {
@@ -292,42 +303,43 @@ impl Execution {
         let held = held - before.locals.bytes;
         for (path, value) in values {
             let held = held + under_way.locals.bytes;
-            let (source, bytes) = limits.keep(held, value, seq, Some(&local_key(path)));
+            let (source, bytes) =
+                limits.store_or_reference(held, value, seq, Some(&local_key(path)));
             trail.note(&source);
             under_way.locals.write(path, source, bytes);
         }
-        trail.push(|| Undo::Visit(visit, Some(before)));
+        trail.push(|| UndoEntry::Visit(visit, Some(before)));
     }
 
     fn exit(
         &mut self,
         step: &Arc<str>,
         generation: u32,
-        outcome: &Outcome,
+        outcome: &StepOutcome,
         seq: Seq,
-        trail: &mut Trail,
+        trail: &mut UndoLog,
     ) {
         let visit = self.leave(step, generation, trail).unwrap_or_default();
         match outcome {
-            Outcome::Skipped => {}
-            Outcome::Done => {
+            StepOutcome::Skipped => {}
+            StepOutcome::Done => {
                 self.counts.completed += 1;
-                if let Some(Kept { slot, bytes }) = visit.data {
+                if let Some(StoredValue { slot, bytes }) = visit.data {
                     self.set_result(step, slot, bytes, trail);
                 }
             }
-            Outcome::Failed { failure, handled, drains } => {
+            StepOutcome::Failed { failure, handled, drains } => {
                 self.counts.failed += 1;
                 let held = self.held_bytes();
                 let value = failed_value(failure);
-                let (source, bytes) = self.limits.keep(held, &value, seq, None);
+                let (source, bytes) = self.limits.store_or_reference(held, &value, seq, None);
                 trail.note(&source);
                 self.set_result(step, slot(source), bytes, trail);
                 if *handled {
                     return;
                 }
                 let failure = self.keep_failure(failure, seq, trail);
-                let failing = Arc::new(Failing { step: step.clone(), failure });
+                let failing = Arc::new(PendingFailure { step: step.clone(), failure });
                 if *drains {
                     self.doomed.get_or_insert(failing);
                 } else {
@@ -337,18 +349,18 @@ impl Execution {
         }
     }
 
-    fn set_result(&mut self, step: &Arc<str>, data: Slot, bytes: usize, trail: &mut Trail) {
+    fn set_result(&mut self, step: &Arc<str>, data: ValueSlot, bytes: usize, trail: &mut UndoLog) {
         let before = self.results.set(step.clone(), data, bytes);
-        trail.push(|| Undo::Result(step.clone(), before));
+        trail.push(|| UndoEntry::Result(step.clone(), before));
     }
 
-    fn keep_failure(&self, failure: &Failure, seq: Seq, trail: &mut Trail) -> KeptFailure {
+    fn keep_failure(&self, failure: &Failure, seq: Seq, trail: &mut UndoLog) -> StoredFailure {
         let bytes = size_of_failure(failure);
         if bytes <= self.limits.value_bytes {
-            return KeptFailure::Held(failure.clone());
+            return StoredFailure::Held(failure.clone());
         }
         trail.note_placed();
-        KeptFailure::At { seq, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
+        StoredFailure::At { seq, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
     }
 
     fn note_leaf(&mut self, step: &Arc<str>, next: &Routing) {
@@ -357,18 +369,18 @@ impl Execution {
         }
     }
 
-    fn end(&mut self, status: Status, at: Timestamp, error: Option<String>, trail: &mut Trail) {
+    fn end(&mut self, status: Status, at: Timestamp, error: Option<String>, trail: &mut UndoLog) {
         self.status = status;
         self.ended_at = Some(at);
         self.error = error;
         self.command_bytes = 0;
-        let outstanding = Outstanding {
+        let outstanding = OutstandingState {
             running: std::mem::take(&mut self.running),
             waiting: std::mem::take(&mut self.waiting),
             commands: std::mem::take(&mut self.commands),
             loops: std::mem::take(&mut self.loops),
             held: std::mem::take(&mut self.held),
         };
-        trail.push(|| Undo::Ended(Box::new(outstanding)));
+        trail.push(|| UndoEntry::Ended(Box::new(outstanding)));
     }
 }

@@ -25,22 +25,22 @@ use std::sync::Arc;
 
 use noetl_model::{Event, EventId, Fact, Failure, FailureKind, Timestamp};
 use noetl_playbook::Playbook;
-use noetl_playbook::template::{Entropy, Place};
+use noetl_playbook::template::{Entropy, ValueRef};
 
 pub use input::{
-    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork,
-    Input, Keep, Start, Timeout, Wake,
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork, Input,
+    MarkStarted, RecordReport, StartInput, Timeout, Wake,
 };
 pub use start::merge;
 
 use crate::execution::{Execution, Status};
 use crate::flow::Activation;
-use crate::loaded::Loaded;
-use crate::trail::{Copied, Trail};
+use crate::loaded::DecisionValues;
+use crate::undo_log::{CopiedState, UndoLog};
 
 /// Reason the engine rejects an input. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum Rejection {
     /// The execution has no events.
     #[error("there is no such execution")]
     NotFound,
@@ -60,14 +60,14 @@ pub enum Refusal {
     /// A template of the workload failed to render.
     #[error("{0}")]
     Workload(String),
-    /// The decision depends on values that are not in memory. Load them into [`Moment::loaded`] and
+    /// The decision depends on values that are not in memory. Load them into [`DecisionEnv::loaded`] and
     /// retry.
     #[error("{} values have to be loaded first", .0.len())]
-    Need(Vec<Place>),
+    Need(Vec<ValueRef>),
 }
 
 /// Inputs of a decision that come from outside the state: time, IDs, entropy, and limits.
-pub struct Moment<'a> {
+pub struct DecisionEnv<'a> {
     /// Current time; recorded as the time of the new events.
     pub now: Timestamp,
     /// Mints event IDs, each larger than the previous one.
@@ -77,14 +77,14 @@ pub struct Moment<'a> {
     /// Variables that templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
     /// Values that the caller loaded because the state has only references to them.
-    pub loaded: Loaded,
+    pub loaded: DecisionValues,
     /// Limits of one execution.
-    pub caps: Caps,
+    pub caps: ExecutionLimits,
 }
 
 /// Limits of one execution, so that a mistake in a playbook cannot exhaust shared resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caps {
+pub struct ExecutionLimits {
     /// Maximum number of items of one loop. Default 100,000.
     pub loop_items: u32,
     /// Maximum number of items of one loop in flight if the playbook does not set it. Default 64.
@@ -96,7 +96,7 @@ pub struct Caps {
     pub events: u64,
 }
 
-impl Default for Caps {
+impl Default for ExecutionLimits {
     fn default() -> Self {
         Self { loop_items: 100_000, in_flight: 64, depth: 32, events: 10_000_000 }
     }
@@ -104,16 +104,16 @@ impl Default for Caps {
 
 /// Decides one input. On `Ok`, the returned events are folded into the state.
 ///
-/// [`Refusal::Need`] lists every value known to be missing. After the caller loads them, the next
+/// [`Rejection::Need`] lists every value known to be missing. After the caller loads them, the next
 /// call can return `Need` again, because the loaded values may refer to more. The sequence
 /// terminates: each attempt reads a value that the previous one could not.
 pub fn decide(
     playbook: &Playbook,
     state: &mut Execution,
     input: Input,
-    moment: &mut Moment<'_>,
-) -> Result<Vec<Event>, Refusal> {
-    let mut draft = Draft::new(playbook, state, moment);
+    moment: &mut DecisionEnv<'_>,
+) -> Result<Vec<Event>, Rejection> {
+    let mut draft = Decision::new(playbook, state, moment);
     match input {
         Input::Start(input) => start::decide(&mut draft, *input)?,
         Input::Fork(input) => fork::decide(&mut draft, &input)?,
@@ -138,10 +138,10 @@ pub fn decide(
 pub(crate) const CALLBACK_WAIT: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
 /// A decision in progress.
-pub(crate) struct Draft<'a, 'm> {
+pub(crate) struct Decision<'a, 'm> {
     pub(crate) playbook: &'a Playbook,
     pub(crate) state: &'a mut Execution,
-    pub(crate) moment: &'a mut Moment<'m>,
+    pub(crate) moment: &'a mut DecisionEnv<'m>,
     pub(crate) events: Vec<Event>,
     /// Steps to enter, in order.
     pub(crate) queue: VecDeque<Activation>,
@@ -153,18 +153,18 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) held_tried: Option<usize>,
     /// Values that templates can read beyond the state: those the caller loaded, and those this
     /// decision recorded.
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: DecisionValues,
     /// Values that are missing. If there are any, [`decide`] undoes the decision.
-    pub(crate) needed: Vec<Place>,
+    pub(crate) needed: Vec<ValueRef>,
     /// Caller that the next recorded event names.
     pub(crate) actor: Option<Arc<str>>,
-    before: Copied,
+    before: CopiedState,
     /// Position of the entropy source when the decision began.
     drawn: u64,
-    trail: Trail,
+    trail: UndoLog,
 }
 
-impl<'a, 'm> Draft<'a, 'm> {
+impl<'a, 'm> Decision<'a, 'm> {
     /// Returns `true` for the step that runs last, also after a failure.
     pub(crate) fn is_final(&self, step: &str) -> bool {
         self.playbook.final_step.is_some_and(|ix| *self.playbook.step(ix).name == *step)
@@ -173,7 +173,7 @@ impl<'a, 'm> Draft<'a, 'm> {
     pub(crate) fn new(
         playbook: &'a Playbook,
         state: &'a mut Execution,
-        moment: &'a mut Moment<'m>,
+        moment: &'a mut DecisionEnv<'m>,
     ) -> Self {
         let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
         Self {
@@ -186,34 +186,34 @@ impl<'a, 'm> Draft<'a, 'm> {
             loaded: moment.loaded.clone(),
             needed: Vec::new(),
             actor: None,
-            before: Copied::of(state),
+            before: CopiedState::from_state(state),
             drawn: moment.entropy.position(),
-            trail: Trail::kept(),
+            trail: UndoLog::kept(),
             state,
             moment,
         }
     }
 
-    /// Returns the events, or restores the state and returns [`Refusal::Need`] if values are
+    /// Returns the events, or restores the state and returns [`Rejection::Need`] if values are
     /// missing.
-    fn finish(self) -> Result<Vec<Event>, Refusal> {
+    fn finish(self) -> Result<Vec<Event>, Rejection> {
         if self.needed.is_empty() {
             return Ok(self.events);
         }
-        // A retry with the same `Moment` draws the same random values.
+        // A retry with the same `DecisionEnv` draws the same random values.
         self.moment.entropy.rewind(self.drawn);
         self.before.restore(self.state, self.trail);
-        Err(Refusal::Need(self.needed))
+        Err(Rejection::Need(self.needed))
     }
 
     /// Undoes the decision and returns the values it found missing.
-    pub(crate) fn undo(self) -> Vec<Place> {
+    pub(crate) fn undo(self) -> Vec<ValueRef> {
         self.before.restore(self.state, self.trail);
         self.needed
     }
 
     /// Adds the values that are neither loaded nor already listed to the missing ones.
-    pub(crate) fn need(&mut self, places: impl IntoIterator<Item = Place>) {
+    pub(crate) fn need(&mut self, places: impl IntoIterator<Item = ValueRef>) {
         for place in places {
             let is_known = self.needed.iter().any(|known| known.is_same(&place));
             if !is_known && !self.loaded.has(&place) {
@@ -246,9 +246,9 @@ impl<'a, 'm> Draft<'a, 'm> {
         id
     }
 
-    /// Returns [`Refusal::NotFound`] if the execution is absent.
-    fn known(&self) -> Result<(), Refusal> {
-        if self.state.status == Status::Absent { Err(Refusal::NotFound) } else { Ok(()) }
+    /// Returns [`Rejection::NotFound`] if the execution is absent.
+    fn known(&self) -> Result<(), Rejection> {
+        if self.state.status == Status::Absent { Err(Rejection::NotFound) } else { Ok(()) }
     }
 
     /// Fails an execution whose event log has reached its limit. Terminal at once, because waiting
@@ -269,10 +269,10 @@ impl<'a, 'm> Draft<'a, 'm> {
     }
 
     /// Returns a rejection if the execution is finished or absent.
-    fn running(&self) -> Result<(), Refusal> {
+    fn running(&self) -> Result<(), Rejection> {
         self.known()?;
         if self.state.status.is_final() {
-            return Err(Refusal::AlreadyFinished(self.state.status));
+            return Err(Rejection::AlreadyFinished(self.state.status));
         }
         Ok(())
     }

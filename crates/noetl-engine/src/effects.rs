@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::parked::CONTROL_PLANE;
-use noetl_model::{CommandId, Event, Fact, Outcome};
+use noetl_model::{CommandId, Event, Fact, StepOutcome};
 
 use crate::{Execution, Status};
 
@@ -53,7 +53,7 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             // Fail fast: commands that were open at the failure can't change the outcome. A command
             // that was issued after the failure belongs to the final step.
             Fact::StepExited {
-                outcome: Outcome::Failed { handled: false, drains: false, .. },
+                outcome: StepOutcome::Failed { handled: false, drains: false, .. },
                 ..
             } => {
                 let later = &events[place + 1..];

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use noetl_model::command::{DEFAULT_POOL, pool_of_path};
-use noetl_model::event::{Issued, Parked, Started};
+use noetl_model::event::{CommandSpec, ExecutionStart, ParkReason};
 use noetl_model::trace::Trace;
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
 use noetl_playbook::template::Names;
 
-use crate::repeat::Repeat;
-use crate::values::{Kept, KeptFailure, Limits, Values, size_of};
+use crate::loops::LoopState;
+use crate::values::{StoredFailure, StoredValue, ValueLimits, ValueTable, size_of};
 
 /// Lifecycle status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,23 +38,23 @@ impl Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenCommand {
     /// Tool, settings, and input of the command, as recorded in `command.issued`.
-    pub issued: Arc<Issued>,
+    pub issued: Arc<CommandSpec>,
     /// Pending, claimed, or running.
     pub state: CommandState,
     pub worker: Option<Arc<str>>,
     /// Time the command entered its current state: issued, claimed, started, or parked.
     pub since: Timestamp,
     /// Reason the command is parked; `None` while it is pending or a worker holds it.
-    pub(crate) parked: Option<Parked>,
+    pub(crate) parked: Option<ParkReason>,
     /// Tool result, if the worker reported it before the command's completion.
-    pub(crate) answer: Option<Kept>,
+    pub(crate) answer: Option<StoredValue>,
     /// Approximate size of the settings and input, in bytes.
     pub(crate) bytes: usize,
 }
 
 impl OpenCommand {
     /// Creates a pending command.
-    pub(crate) fn new(issued: Arc<Issued>, since: Timestamp) -> Self {
+    pub(crate) fn new(issued: Arc<CommandSpec>, since: Timestamp) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();
         let state = CommandState::Pending;
@@ -62,36 +62,36 @@ impl OpenCommand {
     }
 
     /// Returns the reason the command is parked, or `None` if it is not parked.
-    pub fn parked(&self) -> Option<&Parked> {
+    pub fn parked(&self) -> Option<&ParkReason> {
         self.parked.as_ref()
     }
 }
 
 /// An active step run. Its command, if it has one, holds the rest of its state.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Visit {
-    pub(crate) data: Option<Kept>,
+pub(crate) struct StepRun {
+    pub(crate) data: Option<StoredValue>,
     /// Variables that the step run's commands set with `step.*`.
-    pub(crate) locals: Values,
+    pub(crate) locals: ValueTable,
 }
 
 /// A token that waits for admission to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HeldToken {
+pub(crate) struct WaitingToken {
     pub(crate) from: Option<Arc<str>>,
     pub(crate) until: Timestamp,
 }
 
 /// An unhandled failure. The execution fails with it once its commands have ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Failing {
+pub(crate) struct PendingFailure {
     pub(crate) step: Arc<str>,
-    pub(crate) failure: KeptFailure,
+    pub(crate) failure: StoredFailure,
 }
 
 /// Numbers of step runs that completed and failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct StepCounts {
     pub(crate) completed: u32,
     pub(crate) failed: u32,
 }
@@ -108,50 +108,50 @@ pub struct Execution {
     /// ID of the event at `version`.
     pub(crate) last_event: Option<EventId>,
     pub(crate) status: Status,
-    pub(crate) started: Option<Arc<Started>>,
+    pub(crate) started: Option<Arc<ExecutionStart>>,
     pub(crate) started_at: Timestamp,
     pub(crate) updated_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
-    pub(crate) workload: Values,
-    pub(crate) ctx: Values,
-    pub(crate) results: Values,
+    pub(crate) workload: ValueTable,
+    pub(crate) ctx: ValueTable,
+    pub(crate) results: ValueTable,
     /// Number of runs of each step.
     pub(crate) generations: HashMap<Arc<str>, u32>,
     /// Round in which each step that joins `any` last ran.
     pub(crate) rounds: HashMap<Arc<str>, u32>,
     /// Active step runs, by step and run number.
-    pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
+    pub(crate) running: BTreeMap<(Arc<str>, u32), StepRun>,
     /// Join tokens that wait at each step, as the names of the steps they came from.
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
     /// Active loops, by step and run number.
-    pub(crate) loops: BTreeMap<(Arc<str>, u32), Repeat>,
+    pub(crate) loops: BTreeMap<(Arc<str>, u32), LoopState>,
     /// Tokens that wait for admission at each step.
-    pub(crate) held: BTreeMap<Arc<str>, Vec<HeldToken>>,
+    pub(crate) held: BTreeMap<Arc<str>, Vec<WaitingToken>>,
     /// Child executions of commands that wait for them. Entries of commands that stopped waiting
     /// remain.
     pub(crate) children: BTreeMap<CommandId, ExecutionId>,
     /// Child executions that this execution started without waiting for them.
     pub(crate) sent: Vec<ExecutionId>,
-    pub(crate) failing: Option<Arc<Failing>>,
+    pub(crate) failing: Option<Arc<PendingFailure>>,
     /// An unhandled failure that takes effect after all other work has ended.
-    pub(crate) doomed: Option<Arc<Failing>>,
+    pub(crate) doomed: Option<Arc<PendingFailure>>,
     /// Leaf step whose data becomes the execution's result if the execution ends now.
     pub(crate) leaf: Option<Arc<str>>,
     /// Leaf step before `leaf`, for the case that the last step only cleans up.
     pub(crate) leaf_before: Option<Arc<str>>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: StepCounts,
     pub(crate) current_step: Option<Arc<str>>,
     pub(crate) error: Option<String>,
     /// Approximate size of the settings and input of open commands, in bytes; bounds the cache.
     pub(crate) command_bytes: usize,
     /// Limits on the values stored inline in the state.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ValueLimits,
 }
 
 /// Fields of an execution shown in listings and on status pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct ExecutionSummary {
     pub status: Status,
     /// Number of events in the event log.
     pub version: Seq,
@@ -176,12 +176,12 @@ pub struct Summary {
 impl Execution {
     /// Creates the state of an execution without events. The state stores large values as
     /// references.
-    pub fn absent(id: ExecutionId) -> Self {
-        Self::within(id, Limits::default())
+    pub fn new(id: ExecutionId) -> Self {
+        Self::with_value_limits(id, ValueLimits::default())
     }
 
     /// Creates the state of an execution without events that stores values inline up to `limits`.
-    pub fn within(id: ExecutionId, limits: Limits) -> Self {
+    pub fn with_value_limits(id: ExecutionId, limits: ValueLimits) -> Self {
         Self {
             id,
             version: Seq::START,
@@ -191,9 +191,9 @@ impl Execution {
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
             ended_at: None,
-            workload: Values::default(),
-            ctx: Values::default(),
-            results: Values::default(),
+            workload: ValueTable::default(),
+            ctx: ValueTable::default(),
+            results: ValueTable::default(),
             generations: HashMap::new(),
             rounds: HashMap::new(),
             running: BTreeMap::new(),
@@ -207,7 +207,7 @@ impl Execution {
             doomed: None,
             leaf: None,
             leaf_before: None,
-            counts: Counts::default(),
+            counts: StepCounts::default(),
             current_step: None,
             error: None,
             command_bytes: 0,
@@ -234,7 +234,7 @@ impl Execution {
     }
 
     /// Returns the start of the execution, or `None` while it is absent.
-    pub fn started(&self) -> Option<&Arc<Started>> {
+    pub fn started(&self) -> Option<&Arc<ExecutionStart>> {
         self.started.as_ref()
     }
 
@@ -282,9 +282,9 @@ impl Execution {
     }
 
     /// Returns the fields shown in listings and on status pages.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> ExecutionSummary {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Summary {
+        ExecutionSummary {
             status: self.status,
             version: self.version,
             started_at: self.started_at,

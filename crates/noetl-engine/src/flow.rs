@@ -5,23 +5,23 @@
 //! are in [`own`], pipelines that call playbooks in [`split`].
 
 mod collection;
+mod control_tools;
 mod enter;
+mod exit;
 mod frames;
 mod issue;
 mod join;
-mod leave;
-mod limit;
-mod named;
-mod own;
-mod repeat;
+mod loops;
+mod render;
 mod settle;
 mod split;
+mod timeouts;
 
 use std::sync::Arc;
 
 use noetl_playbook::StepIx;
 
-pub(crate) use leave::counts;
+pub(crate) use exit::is_considered;
 pub(crate) use split::is_call;
 
 /// A step to enter.

@@ -5,17 +5,17 @@
 //! event after which open commands, loops, join tokens, and tokens that wait for admission
 //! represent all work in flight. The fork issues that work again.
 
-mod fits;
+mod compatibility;
 
 use std::sync::Arc;
 
 use noetl_model::event::{LoopEvent, LoopFact};
-use noetl_model::{CommandId, Event, Fact, Outcome, Seq};
+use noetl_model::{CommandId, Event, Fact, Seq, StepOutcome};
 
 use crate::execution::{Execution, Status};
 use crate::flow::is_call;
 
-pub use fits::{Misfit, Why, misfit};
+pub use compatibility::{Incompatibility, IncompatibilityKind, first_incompatibility};
 
 /// Maximum number of events a fork copies. A fork records them in one transaction; restart a longer
 /// execution instead.
@@ -25,8 +25,8 @@ pub const FORK_BYTES_MAX: usize = 64 << 20;
 
 /// Returns the index of the last event up to `cut` that is a consistent cut. Returns `None` if
 /// there is none: then a fork can copy only the workload.
-pub(crate) fn last_rest(log: &[Event], cut: Seq) -> Option<usize> {
-    let mut state = Execution::absent(log.first()?.execution);
+pub(crate) fn last_quiescent_event(log: &[Event], cut: Seq) -> Option<usize> {
+    let mut state = Execution::new(log.first()?.execution);
     let mut back: Vec<&Arc<str>> = Vec::new();
     let mut found = None;
     for (place, event) in log.iter().enumerate().take_while(|(_, event)| event.seq <= cut) {
@@ -72,7 +72,7 @@ fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>))
         | Fact::CommandParked { .. }
         | Fact::StepHeld { .. } => true,
         Fact::StepExited { outcome, .. } => {
-            !matches!(outcome, Outcome::Failed { handled: false, .. })
+            !matches!(outcome, StepOutcome::Failed { handled: false, .. })
         }
         // The variables that tasks set are recorded right after a result, and belong to it.
         Fact::CallDone { step, .. } => !after.is_some_and(|after| sets(after, step)),
@@ -130,12 +130,12 @@ fn is_under_way(state: &Execution) -> bool {
 /// Returns the sequence number before the first unhandled failure, so that a fork from there
 /// retries the failed work. For an execution that was cancelled or ended by an operator, returns
 /// the one before its end.
-pub fn before_failure(log: &[Event]) -> Option<Seq> {
+pub fn seq_before_failure(log: &[Event]) -> Option<Seq> {
     let failed = log.iter().find_map(|event| match &event.fact {
         Fact::StepExited {
             step,
             generation,
-            outcome: Outcome::Failed { handled: false, .. },
+            outcome: StepOutcome::Failed { handled: false, .. },
             ..
         } => Some((event.seq, step, *generation)),
         _ => None,
@@ -169,7 +169,7 @@ fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Se
 }
 
 /// Returns the sequence number before the last run of a step, or `None` if the step never ran.
-pub fn before_step(log: &[Event], step: &str) -> Option<Seq> {
+pub fn seq_before_step(log: &[Event], step: &str) -> Option<Seq> {
     let entered = log
         .iter()
         .rev()

@@ -8,24 +8,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{Event, EventId, Fact, Outcome, Seq, Value};
+use noetl_model::event::{BlobRef, CommandSpec};
+use noetl_model::{Event, EventId, Fact, Seq, StepOutcome, Value};
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{Segment, Step, Work};
-use noetl_playbook::template::{Entropy, Place, Template};
+use noetl_playbook::document::{Segment, Step, StepWork};
+use noetl_playbook::template::{Entropy, Template, ValueRef};
 
-use crate::decide::{Caps, Draft, Moment};
+use crate::decide::{Decision, DecisionEnv, ExecutionLimits};
 use crate::execution::Execution;
-use crate::loaded::Loaded;
+use crate::loaded::DecisionValues;
 use crate::scope;
-use crate::values::Limits;
+use crate::values::ValueLimits;
 
 /// Maximum number of times that missing values are loaded for one decision.
 const ROUNDS_MAX: usize = 16;
 
 /// The first decision that would differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct Divergence {
     /// Sequence number of the event that records the decision.
     pub seq: Seq,
     /// Step that the decision is about.
@@ -38,12 +38,12 @@ pub struct Difference {
 
 /// Compares an event log with the decisions `playbook` would have made and returns the first
 /// difference. `blob` reads results stored as blobs.
-pub fn first_difference(
+pub fn first_divergence(
     playbook: &Playbook,
     log: &[Event],
     env: &Arc<BTreeMap<String, String>>,
     mut blob: impl FnMut(&BlobRef) -> Option<Vec<u8>>,
-) -> Option<Difference> {
+) -> Option<Divergence> {
     let id = log.first()?.execution;
     if let Fact::PlaybookStarted(started) = &log.first()?.fact
         && started.forked.is_some()
@@ -51,9 +51,9 @@ pub fn first_difference(
         // The copied events were decided in another execution, perhaps with another workload.
         return None;
     }
-    let mut state = Execution::within(id, Limits::NONE);
+    let mut state = Execution::with_value_limits(id, ValueLimits::NONE);
     for (place, event) in log.iter().enumerate() {
-        let mut again = Again { playbook, state: &mut state, event, env, blob: &mut blob };
+        let mut again = Redecision { playbook, state: &mut state, event, env, blob: &mut blob };
         if let Some(difference) = again.look(log, place) {
             return Some(difference);
         }
@@ -62,7 +62,7 @@ pub fn first_difference(
     None
 }
 
-struct Again<'a> {
+struct Redecision<'a> {
     playbook: &'a Playbook,
     /// State before the event.
     state: &'a mut Execution,
@@ -71,8 +71,8 @@ struct Again<'a> {
     blob: &'a mut dyn FnMut(&BlobRef) -> Option<Vec<u8>>,
 }
 
-impl Again<'_> {
-    fn look(&mut self, log: &[Event], place: usize) -> Option<Difference> {
+impl Redecision<'_> {
+    fn look(&mut self, log: &[Event], place: usize) -> Option<Divergence> {
         match &self.event.fact {
             Fact::StepEntered { step, .. } => self.entered(step, log, place),
             Fact::CommandIssued(issued) => self.issued(&issued.clone()),
@@ -94,11 +94,11 @@ impl Again<'_> {
         }
     }
 
-    fn differs(&self, step: &Arc<str>, recorded: String, now: String) -> Option<Difference> {
-        Some(Difference { seq: self.event.seq, step: step.clone(), recorded, now })
+    fn differs(&self, step: &Arc<str>, recorded: String, now: String) -> Option<Divergence> {
+        Some(Divergence { seq: self.event.seq, step: step.clone(), recorded, now })
     }
 
-    fn entered(&self, step: &Arc<str>, log: &[Event], place: usize) -> Option<Difference> {
+    fn entered(&self, step: &Arc<str>, log: &[Event], place: usize) -> Option<Divergence> {
         let recorded = format!("step '{step}' was entered");
         if self.playbook.find(step).is_none() {
             return self.differs(step, recorded, "there is no such step".to_owned());
@@ -112,11 +112,11 @@ impl Again<'_> {
     }
 
     /// Repeats the decision about the arcs of a step run.
-    fn left(&mut self, exit: &Event, set: Option<Value>) -> Option<Difference> {
+    fn left(&mut self, exit: &Event, set: Option<Value>) -> Option<Divergence> {
         let Fact::StepExited { step, generation, outcome, next } = &exit.fact else { return None };
         let failure = match outcome {
-            Outcome::Done | Outcome::Skipped => None,
-            Outcome::Failed { failure, .. } => Some(failure.clone()),
+            StepOutcome::Done | StepOutcome::Skipped => None,
+            StepOutcome::Failed { failure, .. } => Some(failure.clone()),
         };
         let names: Vec<&str> = next.taken.iter().map(|arc| &*arc.step).collect();
         let recorded = format!("step '{step}' went {}", way(&names));
@@ -142,7 +142,7 @@ impl Again<'_> {
     }
 
     /// Renders a command a second time and compares it with the recorded one.
-    fn issued(&mut self, issued: &Arc<Issued>) -> Option<Difference> {
+    fn issued(&mut self, issued: &Arc<CommandSpec>) -> Option<Divergence> {
         // A later attempt repeats the first one; claims and items are rendered in a scope of their
         // own.
         let is_later = issued.split().is_some_and(|split| split.segment > 0);
@@ -173,23 +173,23 @@ impl Again<'_> {
     }
 
     /// Makes a decision on the state and undoes it. Returns `None` if the decision cannot be made.
-    fn draft<T>(&mut self, decide: impl Fn(&mut Draft<'_, '_>) -> Option<T>) -> Option<T> {
-        let mut loaded = Loaded::new();
+    fn draft<T>(&mut self, decide: impl Fn(&mut Decision<'_, '_>) -> Option<T>) -> Option<T> {
+        let mut loaded = DecisionValues::new();
         for _ in 0..ROUNDS_MAX {
             let mut next = self.event.id.get();
             let mut ids = || {
                 next += 1;
                 EventId::new(next)
             };
-            let mut moment = Moment {
+            let mut moment = DecisionEnv {
                 now: self.event.at,
                 ids: &mut ids,
                 entropy: Entropy::new(0),
                 env: self.env.clone(),
                 loaded: loaded.clone(),
-                caps: Caps::default(),
+                caps: ExecutionLimits::default(),
             };
-            let mut draft = Draft::new(self.playbook, self.state, &mut moment);
+            let mut draft = Decision::new(self.playbook, self.state, &mut moment);
             let decided = decide(&mut draft);
             let needed = draft.undo();
             if needed.is_empty() {
@@ -197,11 +197,13 @@ impl Again<'_> {
             }
             for place in needed {
                 match &place {
-                    Place::Blob(reference) => match (self.blob)(reference) {
+                    ValueRef::Blob(reference) => match (self.blob)(reference) {
                         Some(bytes) => loaded.insert_blob(reference, &bytes),
-                        None => loaded.insert_lost(place, "it is not there"),
+                        None => loaded.insert_unreadable(place, "it is not there"),
                     },
-                    Place::Event { .. } => loaded.insert_lost(place, "it is not in the log"),
+                    ValueRef::Event { .. } => {
+                        loaded.insert_unreadable(place, "it is not in the log")
+                    }
                 }
             }
         }
@@ -209,7 +211,7 @@ impl Again<'_> {
     }
 }
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Returns the targets of the taken arcs and the variables set when a step run ends with this
     /// outcome.
     fn left_again(
@@ -236,9 +238,9 @@ impl Draft<'_, '_> {
         None
     }
 
-    fn issued_again(&mut self, step: &Step, generation: u32) -> Option<Arc<Issued>> {
+    fn issued_again(&mut self, step: &Step, generation: u32) -> Option<Arc<CommandSpec>> {
         let from = self.state.leaf.clone();
-        let scope = scope::for_tool(self, from.as_deref());
+        let scope = scope::tool_scope(self, from.as_deref());
         self.issue(step, &step.work, generation, &scope, None).ok()?;
         self.events.iter().find_map(|event| match &event.fact {
             Fact::CommandIssued(issued) => Some(issued.clone()),
@@ -265,15 +267,15 @@ fn exit_after<'l>(
 
 fn templates(step: &Step) -> Vec<&Template> {
     match &step.work {
-        Work::Route => Vec::new(),
-        Work::Tool(tool) => [tool.config.templates(), tool.input.templates()].concat(),
-        Work::Own(own) => [own.tool.config.templates(), own.tool.input.templates()].concat(),
-        Work::Split(split) => match split.segments.first() {
+        StepWork::Route => Vec::new(),
+        StepWork::Tool(tool) => [tool.config.templates(), tool.input.templates()].concat(),
+        StepWork::Own(own) => [own.tool.config.templates(), own.tool.input.templates()].concat(),
+        StepWork::Split(split) => match split.segments.first() {
             Some(Segment::Call(call)) => call.task().templates(),
             _ => Vec::new(),
         },
         // A pipeline is sent to the worker unrendered.
-        Work::Pipeline(_) => Vec::new(),
+        StepWork::Pipeline(_) => Vec::new(),
     }
 }
 
@@ -292,7 +294,7 @@ fn way(targets: &[&str]) -> String {
     }
 }
 
-fn shown(issued: &Issued) -> String {
+fn shown(issued: &CommandSpec) -> String {
     const SHOWN_MAX: usize = 300;
     let config = Value::Object(issued.config.clone()).to_string();
     let input = Value::Object(issued.input.clone()).to_string();

@@ -8,38 +8,39 @@
 
 mod apply;
 mod decide;
-mod due;
 mod effects;
 mod execution;
 mod flow;
 pub mod fork;
 mod history;
 mod loaded;
-mod places;
-mod repeat;
+mod loops;
 pub mod replay;
+mod required_values;
 mod scope;
 mod slice;
 mod snapshot;
 mod spans;
 #[cfg(test)]
 mod tests;
-mod trail;
+mod timers;
+mod undo_log;
 mod values;
 mod why;
 
 pub use decide::{
-    Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Expire, Fail, Finalize,
-    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide, merge,
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, ExecutionLimits, Expire,
+    Fail, Finalize, Fork, Input, MarkStarted, RecordReport, Rejection, StartInput, Timeout, Wake,
+    decide, merge,
 };
-pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};
-pub use execution::{Execution, OpenCommand, Status, Summary};
-pub use history::{Difference, first_difference};
-pub use loaded::Loaded;
-pub use noetl_playbook::template::Place;
-pub use places::places_needed;
+pub use execution::{Execution, ExecutionSummary, OpenCommand, Status};
+pub use history::{Divergence, first_divergence};
+pub use loaded::DecisionValues;
+pub use noetl_playbook::template::ValueRef;
+pub use required_values::required_values;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
-pub use spans::{Ending, may_end, spans_of};
-pub use values::{Limits, VALUE_BYTES_MAX, VALUES_BYTES_MAX};
-pub use why::{Awaited, Outstanding, outstanding};
+pub use spans::{OpenSpan, spans_before, spans_of};
+pub use timers::{ChildOutcome, Timer, TimerKind, timers_of};
+pub use values::{VALUE_BYTES_MAX, VALUES_BYTES_MAX, ValueLimits};
+pub use why::{PendingWait, WaitKind, pending_waits};

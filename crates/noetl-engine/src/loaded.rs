@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use noetl_model::event::{BlobRef, LoopEvent};
-use noetl_model::{Event, Fact, Failure, Outcome, Seq, Value};
-use noetl_playbook::template::{self, Data, Place, from_json, from_json_owned};
+use noetl_model::{Event, Fact, Failure, Seq, StepOutcome, Value};
+use noetl_playbook::template::{self, Data, ValueRef, from_json, from_json_owned};
 
 use crate::values::failed_result;
 
 /// Values by reference, for one decision of one execution. Cloning copies no value.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
-    values: Arc<template::Loaded>,
+pub struct DecisionValues {
+    values: Arc<template::LoadedValues>,
     failures: HashMap<Seq, Failure>,
 }
 
-impl Loaded {
+impl DecisionValues {
     pub fn new() -> Self {
         Self::default()
     }
@@ -40,7 +40,7 @@ impl Loaded {
                 }
                 _ => Vec::new(),
             },
-            Fact::StepExited { outcome: Outcome::Failed { failure, .. }, .. } => {
+            Fact::StepExited { outcome: StepOutcome::Failed { failure, .. }, .. } => {
                 self.failures.insert(event.seq, failure.clone());
                 vec![(None, failed_result(failure))]
             }
@@ -59,27 +59,27 @@ impl Loaded {
                 let digest = reference.digest.clone();
                 Arc::make_mut(&mut self.values).insert_blob(digest, data);
             }
-            Err(why) => self.insert_lost(Place::Blob(reference.clone()), &why),
+            Err(why) => self.insert_unreadable(ValueRef::Blob(reference.clone()), &why),
         }
     }
 
     /// Marks a value as permanently unreadable. A step that reads it fails with `why`. Without this
     /// mark, a decision that needs the value would request it forever.
-    pub fn insert_lost(&mut self, place: Place, why: &str) {
+    pub fn insert_unreadable(&mut self, place: ValueRef, why: &str) {
         let what = match &place {
-            Place::Event { seq, .. } => format!("the value in event {seq}"),
-            Place::Blob(reference) => format!("the value in blob {}", reference.digest),
+            ValueRef::Event { seq, .. } => format!("the value in event {seq}"),
+            ValueRef::Blob(reference) => format!("the value in blob {}", reference.digest),
         };
         let why = format!("{what} cannot be read: {why}");
         Arc::make_mut(&mut self.values).insert_lost(place, why);
     }
 
     /// Returns `true` if the value was added or marked as lost.
-    pub fn has(&self, place: &Place) -> bool {
+    pub fn has(&self, place: &ValueRef) -> bool {
         self.values.has(place)
     }
 
-    pub(crate) fn values(&self) -> Arc<template::Loaded> {
+    pub(crate) fn values(&self) -> Arc<template::LoadedValues> {
         self.values.clone()
     }
 

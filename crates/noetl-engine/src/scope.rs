@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use noetl_model::Failure;
-use noetl_playbook::template::{Identity, Output, Reach, Scope, Slot, from_json};
+use noetl_playbook::template::{
+    ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json,
+};
 
-use crate::decide::Draft;
+use crate::decide::Decision;
 use crate::execution::Execution;
 use crate::values::failed_result;
 
 /// Returns the scope common to all templates.
-pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
-    let Draft { playbook, state, moment, .. } = draft;
+pub(crate) fn base_scope(draft: &Decision<'_, '_>) -> Scope {
+    let Decision { playbook, state, moment, .. } = draft;
     Scope {
         workload: state.workload.names.clone(),
         ctx: state.ctx.names.clone(),
@@ -22,28 +24,28 @@ pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
         env: moment.env.clone(),
         now: moment.now,
         entropy: moment.entropy.clone(),
-        reach: Reach::new(draft.loaded.values()),
+        reach: ValueLoader::new(draft.loaded.values()),
         ..Scope::default()
     }
 }
 
 /// Returns the scope of a tool's settings: the base, and the data of the preceding step as
 /// `result`.
-pub(crate) fn for_tool(draft: &Draft<'_, '_>, previous: Option<&str>) -> Scope {
+pub(crate) fn tool_scope(draft: &Decision<'_, '_>, previous: Option<&str>) -> Scope {
     let previous = previous.and_then(|step| draft.state.results.get(step)).cloned();
-    Scope { previous, ..base(draft) }
+    Scope { previous, ..base_scope(draft) }
 }
 
 /// Returns the scope of `set` and arcs: the base, the output of the step run that ended, and the
 /// name of the boundary event.
-pub(crate) fn for_exit(
-    draft: &Draft<'_, '_>,
+pub(crate) fn exit_scope(
+    draft: &Decision<'_, '_>,
     step: &Arc<str>,
-    data: Slot,
+    data: ValueSlot,
     failure: Option<&Failure>,
     loops: bool,
 ) -> Scope {
-    let mut scope = base(draft);
+    let mut scope = base_scope(draft);
     // The ended step is also visible under its own name, before its result is recorded.
     let own = match failure {
         Some(failure) => failed_result(failure).into(),
@@ -56,15 +58,15 @@ pub(crate) fn for_exit(
         None => "step.done",
     });
     scope.output =
-        Some(Output { data, failure: failure.cloned().map(Arc::new), envelope_first: false });
+        Some(StepOutput { data, failure: failure.cloned().map(Arc::new), envelope_first: false });
     scope
 }
 
-fn identity(state: &Execution) -> Identity {
+fn identity(state: &Execution) -> ExecutionIdentity {
     let Some(started) = &state.started else {
-        return Identity { execution: state.id, ..Identity::default() };
+        return ExecutionIdentity { execution: state.id, ..ExecutionIdentity::default() };
     };
-    Identity {
+    ExecutionIdentity {
         execution: state.id,
         catalog: started.catalog,
         path: started.path.clone(),

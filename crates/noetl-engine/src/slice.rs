@@ -6,9 +6,10 @@ use std::sync::Arc;
 use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{Map, Value};
 use noetl_playbook::document::KeychainEntry;
-use noetl_playbook::python_names::Named;
+use noetl_playbook::python_names::NamedKeys;
 use noetl_playbook::template::{
-    Mention, Names, Next, Part, Scope, Slot, Source, ValueTemplate, exact_json,
+    Mention, MentionSuffix, Names, Scope, ValuePatch, ValueSlot, ValueSource, ValueTemplate,
+    exact_json,
 };
 
 /// Returns the values of a scope that templates with these mentions may read. Values that are not
@@ -17,7 +18,7 @@ use noetl_playbook::template::{
 ///
 /// Includes only the keychain entries that the templates name, and the values that the settings of
 /// those entries name.
-pub(crate) fn of(
+pub(crate) fn slice_scope(
     mentions: &BTreeSet<Mention>,
     scope: &Scope,
     keychain: &[KeychainEntry],
@@ -36,11 +37,11 @@ const CODE_BYTES_MAX: usize = 256 * 1024;
 
 /// Returns the values of a scope that Python code may read: results of steps, `ctx`, and
 /// `workload`. Never includes the environment or the keychain, which only templates may name.
-pub(crate) fn of_code(named: &Named, scope: &Scope) -> Option<CommandScope> {
+pub(crate) fn of_code(named: &NamedKeys, scope: &Scope) -> Option<CommandScope> {
     let made = CommandScope { iteration: None, ..empty(scope) };
     let mut slice = Slice { scope, keychain: &[], made };
     match named {
-        Named::Keys(keys) => {
+        NamedKeys::Keys(keys) => {
             for key in keys {
                 match &**key {
                     "workload" => slice.all(ScopePart::Workload),
@@ -52,7 +53,7 @@ pub(crate) fn of_code(named: &Named, scope: &Scope) -> Option<CommandScope> {
                 }
             }
         }
-        Named::All => {
+        NamedKeys::All => {
             let parts = [ScopePart::Ctx, ScopePart::Steps, ScopePart::Workload];
             parts.into_iter().for_each(|part| slice.all(part));
             slice.made.blobs.clear();
@@ -138,34 +139,34 @@ impl Slice<'_> {
     fn add(&mut self, mention: &Mention) {
         let scope = self.scope;
         match (&*mention.name, &mention.next) {
-            ("workload", Next::Key(key)) => self.named(ScopePart::Workload, key),
+            ("workload", MentionSuffix::Key(key)) => self.named(ScopePart::Workload, key),
             ("workload", _) => self.all(ScopePart::Workload),
-            ("ctx", Next::Key(key)) => {
+            ("ctx", MentionSuffix::Key(key)) => {
                 self.named(ScopePart::Ctx, key);
                 self.named(ScopePart::Workload, key);
             }
             ("ctx", _) => {
                 self.all(ScopePart::Ctx);
-                if mention.next == Next::Computed {
+                if mention.next == MentionSuffix::Computed {
                     self.all(ScopePart::Workload);
                 }
             }
-            ("steps", Next::Key(step)) => self.named(ScopePart::Steps, step),
+            ("steps", MentionSuffix::Key(step)) => self.named(ScopePart::Steps, step),
             ("steps", _) => self.all(ScopePart::Steps),
-            ("step", Next::Key(key)) => self.local(key),
+            ("step", MentionSuffix::Key(key)) => self.local(key),
             ("step", _) => {
                 let names: Vec<Arc<str>> = scope.step.keys().cloned().collect();
                 names.iter().for_each(|name| self.local(name));
             }
-            ("env", Next::Key(key)) => {
+            ("env", MentionSuffix::Key(key)) => {
                 if let Some(value) = scope.env.get(&**key) {
                     self.made.env.insert(key.to_string(), value.clone());
                 }
             }
             ("env", _) => self.made.env = (*scope.env).clone(),
-            ("keychain", Next::Key(name)) => self.entry(name),
+            ("keychain", MentionSuffix::Key(name)) => self.entry(name),
             // The name is known only when the template is rendered.
-            ("keychain", Next::Computed) => {
+            ("keychain", MentionSuffix::Computed) => {
                 for entry in self.keychain {
                     self.entry(&entry.name);
                 }
@@ -259,9 +260,10 @@ impl Slice<'_> {
 
     /// Returns the value of a slot. If the value is in a blob, adds the blob's reference and
     /// returns `None`.
-    fn value(&mut self, among: ScopePart, name: &str, slot: &Slot) -> Option<Value> {
-        if let Slot::Away(away) = slot
-            && let [Part { source: Source::Blob { reference, fields }, .. }] = away.parts.as_slice()
+    fn value(&mut self, among: ScopePart, name: &str, slot: &ValueSlot) -> Option<Value> {
+        if let ValueSlot::Away(away) = slot
+            && let [ValuePatch { source: ValueSource::Blob { reference, fields }, .. }] =
+                away.parts.as_slice()
         {
             self.made.blobs.push(ScopeBlob {
                 among,

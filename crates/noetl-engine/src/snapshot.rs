@@ -10,8 +10,8 @@ use noetl_model::ExecutionId;
 use serde::Deserialize;
 
 use crate::execution::Execution;
-use crate::values::Limits;
-use shape::State;
+use crate::values::ValueLimits;
+use shape::StateShape;
 
 /// Version of a snapshot that every release can restore.
 const FIRST: u32 = 1;
@@ -49,22 +49,23 @@ pub fn snapshot_is_due(log_bytes_since: usize, last_snapshot_bytes: usize) -> bo
 impl Execution {
     /// Serializes the state to compact JSON. Equal states produce equal bytes.
     pub fn to_snapshot(&self) -> Vec<u8> {
-        serde_json::to_vec(&State::of(self)).expect("maps with text keys always have a JSON form")
+        serde_json::to_vec(&StateShape::from_state(self))
+            .expect("maps with text keys always have a JSON form")
     }
 
     /// Restores a state from a snapshot. Folding the events after its version gives the same state
     /// as folding the whole event log.
     pub fn from_snapshot(id: ExecutionId, bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_snapshot_within(id, bytes, Limits::default())
+        Self::from_snapshot_within(id, bytes, ValueLimits::default())
     }
 
     /// Like [`from_snapshot`](Self::from_snapshot), but stores later values inline up to `limits`.
     pub fn from_snapshot_within(
         id: ExecutionId,
         bytes: &[u8],
-        limits: Limits,
+        limits: ValueLimits,
     ) -> Result<Self, SnapshotError> {
-        let read = serde_json::from_slice::<State>(bytes);
+        let read = serde_json::from_slice::<StateShape>(bytes);
         // Another version may have another shape; then only its header can be read.
         let version = match &read {
             Ok(state) => state.version_written(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Issued;
+use noetl_model::event::CommandSpec;
 use noetl_model::placeholder::without_tags;
 use noetl_model::trace::{Attribute, Span, SpanId, SpanKind, Trace};
 use noetl_model::{CommandId, CommandState, Event, Fact, Seq, Snowflakes, Timestamp};
@@ -12,15 +12,15 @@ use crate::execution::{Execution, OpenCommand, Status};
 
 /// A command as it was before a decision that may end it.
 #[derive(Debug, Clone)]
-pub struct Ending {
+pub struct OpenSpan {
     command: CommandId,
-    issued: Arc<Issued>,
+    issued: Arc<CommandSpec>,
     /// Time the command entered its current state; `None` while it is pending.
     taken: Option<Timestamp>,
     worker: Option<Arc<str>>,
 }
 
-impl Ending {
+impl OpenSpan {
     fn new(command: CommandId, open: &OpenCommand) -> Self {
         let is_taken = open.state != CommandState::Pending;
         Self {
@@ -34,7 +34,7 @@ impl Ending {
 
 /// Returns the commands that an input may end. Call it before the decision: the state does not
 /// contain ended commands.
-pub fn may_end(state: &Execution, input: &Input) -> Vec<Ending> {
+pub fn spans_before(state: &Execution, input: &Input) -> Vec<OpenSpan> {
     let named = match input {
         Input::Complete(input) => input.command,
         Input::Fail(input) => input.command,
@@ -43,19 +43,19 @@ pub fn may_end(state: &Execution, input: &Input) -> Vec<Ending> {
         Input::Answer(input) => input.command,
         Input::Cancel(_) | Input::Abandon(_) | Input::Timeout(_) | Input::Finalize(_) => {
             let open = state.open_commands();
-            return open.map(|(command, open)| Ending::new(command, open)).collect();
+            return open.map(|(command, open)| OpenSpan::new(command, open)).collect();
         }
         Input::Start(_) | Input::Fork(_) | Input::Claim(_) | Input::Begin(_) | Input::Keep(_) => {
             return Vec::new();
         }
     };
     let open = state.open_command(named);
-    open.map(|open| Ending::new(named, open)).into_iter().collect()
+    open.map(|open| OpenSpan::new(named, open)).into_iter().collect()
 }
 
 /// Returns the spans that ended with `events`. `state` is the state after the events. Empty if the
 /// trace is not sampled.
-pub fn spans_of(state: &Execution, endings: &[Ending], events: &[Event]) -> Vec<Span> {
+pub fn spans_of(state: &Execution, endings: &[OpenSpan], events: &[Event]) -> Vec<Span> {
     let Some(started) = state.started() else { return Vec::new() };
     let context = started.trace.as_ref().filter(|context| context.trace.is_sampled());
     let Some(context) = context else { return Vec::new() };
@@ -102,10 +102,10 @@ fn takes_over(events: &[Event]) -> bool {
 }
 
 /// Returns a command that was issued in the decision that ended it.
-fn issued_in(events: &[Event], command: CommandId) -> Option<Ending> {
+fn issued_in(events: &[Event], command: CommandId) -> Option<OpenSpan> {
     events.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) if CommandId::from(event.id) == command => {
-            Some(Ending { command, issued: issued.clone(), taken: None, worker: None })
+            Some(OpenSpan { command, issued: issued.clone(), taken: None, worker: None })
         }
         _ => None,
     })
@@ -116,7 +116,7 @@ fn of_command(
     end: &Event,
     command: CommandId,
     step: &Arc<str>,
-    known: Option<&Ending>,
+    known: Option<&OpenSpan>,
 ) -> Span {
     // The ID contains the time of issue, unless IDs ran ahead of the clock.
     let from = Snowflakes::time_of(command.get()).min(end.at);
@@ -125,7 +125,7 @@ fn of_command(
         ("noetl.command.id", text(command)),
         ("noetl.step.name", step.clone().into()),
     ];
-    if let Some(Ending { issued, taken, worker, .. }) = known {
+    if let Some(OpenSpan { issued, taken, worker, .. }) = known {
         attributes.push(("noetl.tool.kind", issued.tool.clone().into()));
         attributes.push(("noetl.attempt", i64::from(issued.attempt).into()));
         let index = issued.item.as_ref().map(|item| i64::from(item.index).into());

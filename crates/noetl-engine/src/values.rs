@@ -6,7 +6,8 @@ use std::sync::Arc;
 use noetl_model::event::BlobRef;
 use noetl_model::{Failure, Seq, Value};
 use noetl_playbook::template::{
-    Away, Data, Names, Place, Slot, Source, exact_json, from_json, from_json_owned,
+    Data, DeferredValue, Names, ValueRef, ValueSlot, ValueSource, exact_json, from_json,
+    from_json_owned,
 };
 
 /// Maximum approximate size, in bytes, of a value stored inline. A larger one is stored as a
@@ -19,14 +20,14 @@ pub const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Limits on the values that a state stores inline. They do not affect decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ValueLimits {
     /// Maximum size of one inline value, in bytes.
     pub value_bytes: usize,
     /// Maximum size of all inline values together, in bytes.
     pub total_bytes: usize,
 }
 
-impl Limits {
+impl ValueLimits {
     /// No limit: all values are inline, except those in blobs. For callers that cannot load values.
     pub const NONE: Self = Self { value_bytes: usize::MAX, total_bytes: usize::MAX };
 
@@ -37,19 +38,19 @@ impl Limits {
 
     /// Returns the inline value, or a reference to it, and the size it adds to the state. `held` is
     /// the size of all inline values so far.
-    pub(crate) fn keep(
+    pub(crate) fn store_or_reference(
         self,
         held: usize,
         value: &Value,
         seq: Seq,
         key: Option<&str>,
-    ) -> (Source, usize) {
+    ) -> (ValueSource, usize) {
         let bytes = size_of(value);
         if bytes <= self.value_bytes && held.saturating_add(bytes) <= self.total_bytes {
-            (Source::Held(from_json(value)), bytes)
+            (ValueSource::Held(from_json(value)), bytes)
         } else {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-            (Source::Event { seq, key: key.map(Arc::from), bytes }, PART)
+            (ValueSource::Event { seq, key: key.map(Arc::from), bytes }, PART)
         }
     }
 
@@ -60,23 +61,25 @@ impl Limits {
         data: &Value,
         reference: Option<&Arc<BlobRef>>,
         seq: Seq,
-    ) -> Kept {
-        let (source, bytes) = self.keep(held, data, seq, None);
+    ) -> StoredValue {
+        let (source, bytes) = self.store_or_reference(held, data, seq, None);
         let Some(reference) = reference else {
-            return Kept { slot: slot(source), bytes };
+            return StoredValue { slot: slot(source), bytes };
         };
         // Fields that are not inline are in the blob.
         let fields = match source {
-            Source::Held(fields) => fields,
-            Source::Event { .. } | Source::Blob { .. } | Source::List(_) => Data::from(()),
+            ValueSource::Held(fields) => fields,
+            ValueSource::Event { .. } | ValueSource::Blob { .. } | ValueSource::List(_) => {
+                Data::from(())
+            }
         };
-        let slot = Slot::away(Source::Blob { reference: reference.clone(), fields });
+        let slot = ValueSlot::away(ValueSource::Blob { reference: reference.clone(), fields });
         let bytes = size_of_slot(&slot);
-        Kept { slot, bytes }
+        StoredValue { slot, bytes }
     }
 }
 
-impl Default for Limits {
+impl Default for ValueLimits {
     fn default() -> Self {
         Self { value_bytes: VALUE_BYTES_MAX, total_bytes: VALUES_BYTES_MAX }
     }
@@ -84,22 +87,22 @@ impl Default for Limits {
 
 /// A slot and the approximate size in memory of its inline part, in bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
-    pub(crate) slot: Slot,
+pub(crate) struct StoredValue {
+    pub(crate) slot: ValueSlot,
     pub(crate) bytes: usize,
 }
 
 /// Creates a slot from one source.
-pub(crate) fn slot(source: Source) -> Slot {
+pub(crate) fn slot(source: ValueSource) -> ValueSlot {
     match source {
-        Source::Held(data) => Slot::Held(data),
-        source => Slot::away(source),
+        ValueSource::Held(data) => ValueSlot::Held(data),
+        source => ValueSlot::away(source),
     }
 }
 
 /// Named values with their approximate sizes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Values {
+pub(crate) struct ValueTable {
     pub(crate) names: Arc<Names>,
     sizes: HashMap<Arc<str>, usize>,
     /// Approximate size of all values, in bytes.
@@ -107,11 +110,11 @@ pub(crate) struct Values {
 }
 
 /// Previous value of a name: `None`, or a slot and its size.
-pub(crate) type Before = Option<(Slot, usize)>;
+pub(crate) type PreviousValue = Option<(ValueSlot, usize)>;
 
-impl Values {
+impl ValueTable {
     /// Sets the value of a name and returns the previous one.
-    pub(crate) fn set(&mut self, name: Arc<str>, slot: Slot, bytes: usize) -> Before {
+    pub(crate) fn set(&mut self, name: Arc<str>, slot: ValueSlot, bytes: usize) -> PreviousValue {
         let names = Arc::make_mut(&mut self.names);
         let old = names.insert(name.clone(), slot);
         let size = self.sizes.insert(name, bytes).unwrap_or(0);
@@ -121,7 +124,12 @@ impl Values {
 
     /// Writes below a dotted path and creates maps as needed. Returns the first name of the path
     /// and its previous value.
-    pub(crate) fn write(&mut self, path: &str, source: Source, bytes: usize) -> (Arc<str>, Before) {
+    pub(crate) fn write(
+        &mut self,
+        path: &str,
+        source: ValueSource,
+        bytes: usize,
+    ) -> (Arc<str>, PreviousValue) {
         let mut names = path.split('.');
         let name: Arc<str> = Arc::from(names.next().unwrap_or_default());
         let below: Vec<&str> = names.collect();
@@ -137,8 +145,8 @@ impl Values {
         (name, before)
     }
 
-    /// Undoes the last [`Values::set`] of a name that was not undone.
-    pub(crate) fn unset(&mut self, name: &Arc<str>, before: Before) {
+    /// Undoes the last [`ValueTable::set`] of a name that was not undone.
+    pub(crate) fn unset(&mut self, name: &Arc<str>, before: PreviousValue) {
         if let Some((slot, bytes)) = before {
             self.set(name.clone(), slot, bytes);
             return;
@@ -148,24 +156,24 @@ impl Values {
         self.bytes -= self.sizes.remove(name).unwrap_or(0);
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Slot> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ValueSlot> {
         self.names.get(name)
     }
 }
 
 /// An unhandled failure: inline, or a reference to the `step.exit` event that recorded it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum KeptFailure {
+pub(crate) enum StoredFailure {
     Held(Failure),
     At { seq: Seq, bytes: u64 },
 }
 
-impl KeptFailure {
+impl StoredFailure {
     /// Returns the reference to load, or `None` if the failure is inline.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<ValueRef> {
         match self {
             Self::Held(_) => None,
-            Self::At { seq, bytes } => Some(Place::Event { seq: *seq, bytes: *bytes }),
+            Self::At { seq, bytes } => Some(ValueRef::Event { seq: *seq, bytes: *bytes }),
         }
     }
 }
@@ -174,18 +182,20 @@ impl KeptFailure {
 const PART: usize = 96;
 
 /// Returns the approximate size in memory of a slot's inline part, in bytes.
-pub(crate) fn size_of_slot(slot: &Slot) -> usize {
+pub(crate) fn size_of_slot(slot: &ValueSlot) -> usize {
     match slot {
-        Slot::Held(data) => size_of(&exact_json(data)),
-        Slot::Away(away) => size_of_parts(away),
+        ValueSlot::Held(data) => size_of(&exact_json(data)),
+        ValueSlot::Away(away) => size_of_parts(away),
     }
 }
 
-fn size_of_parts(away: &Away) -> usize {
-    let held = |source: &Source| match source {
-        Source::Held(data) | Source::Blob { fields: data, .. } => size_of(&exact_json(data)),
-        Source::Event { .. } => 0,
-        Source::List(gathered) => gathered.items().iter().map(size_of_slot).sum(),
+fn size_of_parts(away: &DeferredValue) -> usize {
+    let held = |source: &ValueSource| match source {
+        ValueSource::Held(data) | ValueSource::Blob { fields: data, .. } => {
+            size_of(&exact_json(data))
+        }
+        ValueSource::Event { .. } => 0,
+        ValueSource::List(gathered) => gathered.items().iter().map(size_of_slot).sum(),
     };
     away.parts.iter().map(|part| PART + held(&part.source)).sum()
 }

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::{CommandId, CommandState, ExecutionId, Timestamp};
 
 use crate::execution::{Execution, OpenCommand, Status};
 
 /// A condition that an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outstanding {
+pub struct PendingWait {
     /// Step of the command, token, or loop that waits.
     pub step: Arc<str>,
     /// Command that waits; `None` for tokens and loops.
@@ -19,12 +19,12 @@ pub struct Outstanding {
     pub item: Option<u32>,
     /// Time since which it waits; `None` if unknown, as for tokens.
     pub since: Option<Timestamp>,
-    pub awaited: Awaited,
+    pub awaited: WaitKind,
 }
 
 /// Kind of condition an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Awaited {
+pub enum WaitKind {
     /// A worker that claims the command.
     Worker {
         /// Kind of the command's tool.
@@ -79,19 +79,19 @@ pub enum Awaited {
 
 /// Returns the conditions an execution waits for: commands first, oldest first. Empty if the
 /// execution has ended.
-pub fn outstanding(state: &Execution) -> Vec<Outstanding> {
+pub fn pending_waits(state: &Execution) -> Vec<PendingWait> {
     if state.status != Status::Running {
         return Vec::new();
     }
     let stopping = state.is_failing();
-    let commands = state.open_commands().map(|(id, open)| Outstanding {
+    let commands = state.open_commands().map(|(id, open)| PendingWait {
         step: open.issued.step.clone(),
         command: Some(id),
         item: open.issued.item.as_ref().map(|item| item.index),
         since: (open.since != Timestamp::default()).then_some(open.since),
         awaited: awaited(open, stopping),
     });
-    let plain = |step: &Arc<str>, awaited| Outstanding {
+    let plain = |step: &Arc<str>, awaited| PendingWait {
         step: step.clone(),
         command: None,
         item: None,
@@ -99,37 +99,37 @@ pub fn outstanding(state: &Execution) -> Vec<Outstanding> {
         awaited,
     };
     let held = state.held.iter().flat_map(|(step, tokens)| {
-        let admission = |until| plain(step, Awaited::Admission { until });
+        let admission = |until| plain(step, WaitKind::Admission { until });
         tokens.iter().map(move |token| admission(token.until)).collect::<Vec<_>>()
     });
     let joins = state
         .waiting
         .iter()
-        .map(|(step, arrived)| plain(step, Awaited::Arcs { arrived: arrived.clone() }));
+        .map(|(step, arrived)| plain(step, WaitKind::Arcs { arrived: arrived.clone() }));
     let loops = state.loops.iter().map(|((step, _), repeat)| {
         let counters = &repeat.counters;
         let ended = counters.done + counters.failed + counters.skipped;
         let (total, open, claims) = (counters.total, counters.open, counters.claims);
-        plain(step, Awaited::Items { total, ended, open, claims })
+        plain(step, WaitKind::Items { total, ended, open, claims })
     });
     commands.chain(held).chain(joins).chain(loops).collect()
 }
 
-fn awaited(open: &OpenCommand, stopping: bool) -> Awaited {
+fn awaited(open: &OpenCommand, stopping: bool) -> WaitKind {
     match (&open.parked, &open.worker) {
-        (Some(Parked::Until(until)), _) => Awaited::Time { until: *until, retries: false },
-        (Some(Parked::Retry(until)), _) => Awaited::Time { until: *until, retries: true },
-        (Some(Parked::Child(child)), _) => {
-            Awaited::Child { execution: child.execution, until: child.until }
+        (Some(ParkReason::Until(until)), _) => WaitKind::Time { until: *until, retries: false },
+        (Some(ParkReason::Retry(until)), _) => WaitKind::Time { until: *until, retries: true },
+        (Some(ParkReason::Child(child)), _) => {
+            WaitKind::Child { execution: child.execution, until: child.until }
         }
-        (Some(Parked::Callback(callback)), _) => Awaited::Answer { until: callback.until },
-        (None, Some(worker)) => Awaited::Report {
+        (Some(ParkReason::Callback(callback)), _) => WaitKind::Answer { until: callback.until },
+        (None, Some(worker)) => WaitKind::Report {
             worker: worker.clone(),
             began: open.state == CommandState::Running,
             stopping,
         },
         (None, None) => {
-            Awaited::Worker { tool: open.issued.tool.clone(), attempt: open.issued.attempt }
+            WaitKind::Worker { tool: open.issued.tool.clone(), attempt: open.issued.attempt }
         }
     }
 }

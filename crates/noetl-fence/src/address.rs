@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 /// A CIDR block: the addresses that share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct CidrBlock {
     first: IpAddr,
     bits: u32,
 }
 
-impl Block {
+impl CidrBlock {
     const fn v4(a: u8, b: u8, c: u8, d: u8, bits: u32) -> Self {
         Self { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits }
     }
@@ -36,7 +36,7 @@ impl Block {
     }
 }
 
-impl FromStr for Block {
+impl FromStr for CidrBlock {
     type Err = ();
 
     /// Parses a block such as `10.0.0.0/8`, or a single address.
@@ -64,45 +64,45 @@ impl FromStr for Block {
 
 /// Metadata endpoints of clouds, which give a machine its identity and credentials: link-local
 /// addresses, and the other addresses that clouds use.
-const METADATA: [Block; 8] = [
-    Block::v4(169, 254, 0, 0, 16),
-    Block::v4(100, 100, 100, 200, 32),
-    Block::v4(168, 63, 129, 16, 32),
-    Block::v4(192, 0, 0, 192, 32),
-    Block::v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
-    Block::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128),
-    Block::v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128),
-    Block::v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128),
+const METADATA: [CidrBlock; 8] = [
+    CidrBlock::v4(169, 254, 0, 0, 16),
+    CidrBlock::v4(100, 100, 100, 200, 32),
+    CidrBlock::v4(168, 63, 129, 16, 32),
+    CidrBlock::v4(192, 0, 0, 192, 32),
+    CidrBlock::v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    CidrBlock::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128),
+    CidrBlock::v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128),
+    CidrBlock::v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128),
 ];
 
 /// Addresses that are not public: loopback, private networks, multicast, and those reserved for
 /// documentation, tests, and future use.
-const OWN: [Block; 24] = [
-    Block::v4(0, 0, 0, 0, 8),
-    Block::v4(10, 0, 0, 0, 8),
-    Block::v4(100, 64, 0, 0, 10),
-    Block::v4(127, 0, 0, 0, 8),
-    Block::v4(172, 16, 0, 0, 12),
-    Block::v4(192, 0, 0, 0, 24),
-    Block::v4(192, 0, 2, 0, 24),
-    Block::v4(192, 88, 99, 0, 24),
-    Block::v4(192, 168, 0, 0, 16),
-    Block::v4(198, 18, 0, 0, 15),
-    Block::v4(198, 51, 100, 0, 24),
-    Block::v4(203, 0, 113, 0, 24),
-    Block::v4(224, 0, 0, 0, 4),
-    Block::v4(240, 0, 0, 0, 4),
-    Block::v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
-    Block::v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
-    Block::v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
+const OWN: [CidrBlock; 24] = [
+    CidrBlock::v4(0, 0, 0, 0, 8),
+    CidrBlock::v4(10, 0, 0, 0, 8),
+    CidrBlock::v4(100, 64, 0, 0, 10),
+    CidrBlock::v4(127, 0, 0, 0, 8),
+    CidrBlock::v4(172, 16, 0, 0, 12),
+    CidrBlock::v4(192, 0, 0, 0, 24),
+    CidrBlock::v4(192, 0, 2, 0, 24),
+    CidrBlock::v4(192, 88, 99, 0, 24),
+    CidrBlock::v4(192, 168, 0, 0, 16),
+    CidrBlock::v4(198, 18, 0, 0, 15),
+    CidrBlock::v4(198, 51, 100, 0, 24),
+    CidrBlock::v4(203, 0, 113, 0, 24),
+    CidrBlock::v4(224, 0, 0, 0, 4),
+    CidrBlock::v4(240, 0, 0, 0, 4),
+    CidrBlock::v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
+    CidrBlock::v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
+    CidrBlock::v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
     // Teredo: embeds the address of a machine behind a NAT.
-    Block::v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
-    Block::v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
-    Block::v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
-    Block::v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16),
-    Block::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
-    Block::v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
-    Block::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+    CidrBlock::v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
+    CidrBlock::v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
+    CidrBlock::v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+    CidrBlock::v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16),
+    CidrBlock::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+    CidrBlock::v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
+    CidrBlock::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
 
 /// Returns `true` if the address is a metadata endpoint of a cloud.
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn blocks_are_read_and_nonsense_is_not() {
         let held = |block: &str, text: &str| {
-            block.parse::<Block>().expect("a block").holds(plain(address(text)))
+            block.parse::<CidrBlock>().expect("a block").holds(plain(address(text)))
         };
         assert!(held("10.0.0.0/8", "10.255.0.1") && !held("10.0.0.0/8", "11.0.0.1"));
         assert!(held("10.1.2.3", "10.1.2.3") && !held("10.1.2.3", "10.1.2.4"));
@@ -232,7 +232,7 @@ mod tests {
         assert!(held("0.0.0.0/0", "1.2.3.4") && !held("0.0.0.0/0", "2a00::1"));
         assert!(held("::/0", "2a00::1") && held("fd00::/8", "fd12::1") && held("[::1]", "::1"));
         for text in ["", "10.0.0.0/33", "10.0.0/8", "::1/129", "10.0.0.0/-1", "10.0.0.0/", "a/8"] {
-            assert!(text.parse::<Block>().is_err(), "{text}");
+            assert!(text.parse::<CidrBlock>().is_err(), "{text}");
         }
     }
 }

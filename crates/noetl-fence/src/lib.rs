@@ -1,7 +1,7 @@
 //! Egress policy: restricts the addresses that outgoing HTTP requests may reach.
 //!
 //! The author of a playbook names URLs that a worker then requests from inside a network, next to
-//! services that trust every client that can reach them. A [`Fence`] defines the addresses that may
+//! services that trust every client that can reach them. A [`EgressPolicy`] defines the addresses that may
 //! be reached. It filters the addresses that a name resolves to and passes only those to the
 //! client, so the checked addresses are those the client connects to. It also checks every literal
 //! address, in the request and in each redirect, because a client does not resolve those.
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, Url, redirect};
 
-use crate::address::{Block, is_metadata, is_public, plain};
+use crate::address::{CidrBlock, is_metadata, is_public, plain};
 
 /// Addresses that may be reached without being listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reach {
+pub enum DefaultAccess {
     /// All addresses, without restriction.
     Everything,
     /// All addresses except the metadata endpoints of clouds.
@@ -31,7 +31,7 @@ pub enum Reach {
     Nothing,
 }
 
-impl Reach {
+impl DefaultAccess {
     /// Values of the setting, by name.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("off", Self::Everything),
@@ -52,18 +52,18 @@ impl Reach {
 
 /// Egress policy. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Fence(Arc<Rules>);
+pub struct EgressPolicy(Arc<PolicyRules>);
 
 #[derive(Debug, Default)]
-struct Rules {
-    reach: Reach,
+struct PolicyRules {
+    reach: DefaultAccess,
     /// Names that may be reached whatever they resolve to, in lower case.
-    names: Vec<Listed>,
-    blocks: Vec<Block>,
+    names: Vec<AllowEntry>,
+    blocks: Vec<CidrBlock>,
 }
 
 #[derive(Debug)]
-enum Listed {
+enum AllowEntry {
     Name(String),
     /// Suffix of names, including its leading dot.
     Below(String),
@@ -72,22 +72,22 @@ enum Listed {
 /// An invalid entry of the list.
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is no host name, no address and no block of addresses such as 10.0.0.0/8")]
-pub struct EntryError(String);
+pub struct AllowListError(String);
 
 /// Error of a request that the policy denies.
 ///
 /// Does not contain the address of a name, which the caller may not be allowed to know.
 #[derive(Debug, thiserror::Error)]
 #[error("{host} is behind the fence of this process")]
-pub struct Fenced {
+pub struct EgressDenied {
     host: String,
 }
 
-impl Fence {
+impl EgressPolicy {
     /// Creates a policy that allows the addresses in `reach` and those in `listed`: comma-separated
     /// names, `*.` with a suffix, addresses, and CIDR blocks.
-    pub fn new(reach: Reach, listed: &str) -> Result<Self, EntryError> {
-        let mut rules = Rules { reach, ..Rules::default() };
+    pub fn new(reach: DefaultAccess, listed: &str) -> Result<Self, AllowListError> {
+        let mut rules = PolicyRules { reach, ..PolicyRules::default() };
         for entry in listed.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             if let Ok(block) = entry.parse() {
                 rules.blocks.push(block);
@@ -103,12 +103,12 @@ impl Fence {
                 url.domain().is_some_and(|domain| domain.eq_ignore_ascii_case(name))
             });
             if !is_name || name.contains('*') {
-                return Err(EntryError(entry.to_owned()));
+                return Err(AllowListError(entry.to_owned()));
             }
             let name = bare(name);
             rules.names.push(match is_below {
-                true => Listed::Below(format!(".{name}")),
-                false => Listed::Name(name),
+                true => AllowEntry::Below(format!(".{name}")),
+                false => AllowEntry::Name(name),
             });
         }
         Ok(Self(Arc::new(rules)))
@@ -116,11 +116,11 @@ impl Fence {
 
     /// Returns `true` if the policy allows all addresses.
     pub fn is_off(&self) -> bool {
-        self.0.reach == Reach::Everything
+        self.0.reach == DefaultAccess::Everything
     }
 
     /// Checks a URL before it is requested. A name is checked again when it is resolved.
-    pub fn check(&self, url: &Url) -> Result<(), Fenced> {
+    pub fn check(&self, url: &Url) -> Result<(), EgressDenied> {
         // A URL parser recognizes an address in every spelling: decimal, octal, hexadecimal, and
         // shortened.
         let Some(host) = url.host_str() else { return Ok(()) };
@@ -129,17 +129,19 @@ impl Fence {
             Ok(address) => self.takes(address),
             // If blocks are listed, the resolved address decides.
             Err(_) => {
-                self.0.reach != Reach::Nothing || !self.0.blocks.is_empty() || self.lists(host)
+                self.0.reach != DefaultAccess::Nothing
+                    || !self.0.blocks.is_empty()
+                    || self.lists(host)
             }
         };
         match is_good {
             true => Ok(()),
-            false => Err(Fenced { host: host.to_owned() }),
+            false => Err(EgressDenied { host: host.to_owned() }),
         }
     }
 
     /// Configures a client to connect only to allowed addresses of a name. The caller must check
-    /// each request with [`Fence::check`] and follow redirects with [`Fence::redirects`].
+    /// each request with [`EgressPolicy::check`] and follow redirects with [`EgressPolicy::redirects`].
     ///
     /// The client sends no `Referer`, because the URL that redirected it can contain a secret.
     pub fn around(&self, client: ClientBuilder) -> ClientBuilder {
@@ -167,8 +169,8 @@ impl Fence {
     fn lists(&self, name: &str) -> bool {
         let name = bare(name);
         self.0.names.iter().any(|listed| match listed {
-            Listed::Name(known) => *known == name,
-            Listed::Below(end) => name.ends_with(end.as_str()),
+            AllowEntry::Name(known) => *known == name,
+            AllowEntry::Below(end) => name.ends_with(end.as_str()),
         })
     }
 
@@ -179,7 +181,7 @@ impl Fence {
 }
 
 /// Returns the denial among the causes of a client error, if there is one.
-pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Fenced> {
+pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a EgressDenied> {
     std::iter::successors(Some(error), |error| error.source())
         .find_map(|cause| cause.downcast_ref())
 }
@@ -205,7 +207,7 @@ fn look_up(name: String) -> Resolving {
 
 /// Resolves names and returns only allowed addresses.
 struct Guarded {
-    fence: Fence,
+    fence: EgressPolicy,
     look_up: LookUp,
 }
 
@@ -220,7 +222,7 @@ impl Resolve for Guarded {
             let is_there = !found.is_empty();
             found.retain(|address| is_listed || fence.takes(address.ip()));
             match found.is_empty() && is_there {
-                true => Err(Box::new(Fenced { host: name.to_owned() }) as _),
+                true => Err(Box::new(EgressDenied { host: name.to_owned() }) as _),
                 false => Ok(Box::new(found.into_iter()) as Addrs),
             }
         })

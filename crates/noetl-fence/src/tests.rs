@@ -9,17 +9,17 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn fence(reach: Reach, listed: &str) -> Fence {
-    Fence::new(reach, listed).expect("a fence")
+fn fence(reach: DefaultAccess, listed: &str) -> EgressPolicy {
+    EgressPolicy::new(reach, listed).expect("a fence")
 }
 
-fn may(fence: &Fence, url: &str) -> bool {
+fn may(fence: &EgressPolicy, url: &str) -> bool {
     fence.check(&Url::parse(url).expect("a URL")).is_ok()
 }
 
 #[test]
 fn an_address_is_known_however_it_is_written() {
-    let public = fence(Reach::Public, "");
+    let public = fence(DefaultAccess::Public, "");
     for host in [
         "127.0.0.1",
         "2130706433",
@@ -55,22 +55,22 @@ fn an_address_is_known_however_it_is_written() {
 
 #[test]
 fn metadata_alone_is_behind_the_fence_that_is_there_by_itself() {
-    let usual = Fence::default();
+    let usual = EgressPolicy::default();
     for host in ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "[fd00:ec2::254]"] {
         assert!(!may(&usual, &format!("http://{host}/latest/meta-data/")), "{host}");
     }
     for host in ["127.0.0.1", "10.0.0.1", "[::1]", "example.org"] {
         assert!(may(&usual, &format!("http://{host}/")), "{host}");
     }
-    assert!(may(&fence(Reach::Everything, ""), "http://169.254.169.254/"));
+    assert!(may(&fence(DefaultAccess::Everything, ""), "http://169.254.169.254/"));
 }
 
 #[test]
 fn what_is_listed_may_be_reached() {
-    let some = fence(Reach::Public, "10.1.0.0/16, 169.254.169.254");
+    let some = fence(DefaultAccess::Public, "10.1.0.0/16, 169.254.169.254");
     assert!(may(&some, "http://10.1.2.3/") && may(&some, "http://169.254.169.254/"));
     assert!(!may(&some, "http://10.2.0.1/") && !may(&some, "http://169.254.169.253/"));
-    let only = fence(Reach::Nothing, "api.example.org, *.partner.example");
+    let only = fence(DefaultAccess::Nothing, "api.example.org, *.partner.example");
     for good in ["http://api.example.org/", "https://API.example.org./", "http://a.partner.example"]
     {
         assert!(may(&only, good), "{good}");
@@ -100,13 +100,13 @@ fn a_list_that_means_something_else_than_it_says_is_refused() {
         "0x7f.1",
         "user@a.example",
     ] {
-        let error = Fence::new(Reach::Nothing, &format!("good.example,{entry}"));
+        let error = EgressPolicy::new(DefaultAccess::Nothing, &format!("good.example,{entry}"));
         assert!(error.expect_err(entry).to_string().contains(entry), "{entry}");
     }
 }
 
 /// A client behind `fence` that keeps no connection, with names resolved by `look_up`.
-fn client(fence: &Fence, look_up: LookUp) -> Client {
+fn client(fence: &EgressPolicy, look_up: LookUp) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let resolver = Arc::new(Guarded { fence: fence.clone(), look_up });
     let client = Client::builder().no_proxy().pool_max_idle_per_host(0).dns_resolver(resolver);
@@ -144,7 +144,7 @@ async fn a_name_that_changes_its_address_is_looked_at_when_it_is_connected_to() 
     }
     // On every address of this machine, so that nothing but the fence stops the second request.
     let port = server("0.0.0.0").await;
-    let fence = fence(Reach::Public, "127.0.0.2");
+    let fence = fence(DefaultAccess::Public, "127.0.0.2");
     let client = client(&fence, changing);
     let url = Url::parse(&format!("http://rebinding.test:{port}/")).expect("a URL");
     for _ in 0..2 {
@@ -163,7 +163,7 @@ async fn of_several_addresses_only_those_before_the_fence_are_tried() {
         answer(&["169.254.169.254", "::ffff:169.254.169.254", "127.0.0.1"])
     }
     let port = server("127.0.0.1").await;
-    let asked = client(&Fence::default(), mixed).get(format!("http://mixed.test:{port}/"));
+    let asked = client(&EgressPolicy::default(), mixed).get(format!("http://mixed.test:{port}/"));
     assert_eq!(asked.send().await.expect("an answer").text().await.expect("a text"), "here");
 }
 
@@ -176,7 +176,7 @@ async fn a_redirect_does_not_lead_behind_the_fence() {
         }
     }
     let port = server("127.0.0.1").await;
-    let fence = fence(Reach::Public, "outside.test");
+    let fence = fence(DefaultAccess::Public, "outside.test");
     let client = client(&fence, inside);
     let from = format!("http://outside.test:{port}");
     for to in [
@@ -203,9 +203,10 @@ async fn the_names_of_this_machine_are_resolved_and_refused() {
     let port = server("127.0.0.1").await;
     for name in ["localhost", "LOCALHOST"] {
         let url = format!("http://{name}:{port}/");
-        let error = client(&fence(Reach::Public, ""), look_up).get(&url).send().await;
+        let error = client(&fence(DefaultAccess::Public, ""), look_up).get(&url).send().await;
         assert!(refusal(&error.expect_err(name)).is_some(), "{name}");
-        let listed = client(&fence(Reach::Public, "localhost"), look_up).get(&url).send().await;
+        let listed =
+            client(&fence(DefaultAccess::Public, "localhost"), look_up).get(&url).send().await;
         assert!(listed.is_ok(), "{name}: {listed:?}");
     }
 }

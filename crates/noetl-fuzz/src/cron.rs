@@ -1,7 +1,7 @@
 //! Cron expressions in zones, from any time on.
 
 use noetl_model::Timestamp;
-use noetl_playbook::schedule::{Cron, When, Zone};
+use noetl_playbook::schedule::{Cron, Trigger, Zone};
 
 /// Times asked for, one after the other.
 const TIMES: usize = 8;
@@ -19,7 +19,7 @@ pub fn cron(data: &[u8]) {
     let zone = std::str::from_utf8(zone).ok().and_then(Zone::named);
     let zone = zone.unwrap_or_else(|| Zone::named("UTC").expect("UTC is a zone"));
     let from = std::str::from_utf8(from).ok().and_then(|from| from.trim().parse().ok());
-    let when = When::Cron { cron, zone };
+    let when = Trigger::Cron { cron, zone };
     let mut at = Timestamp::from_micros(from.unwrap_or(1_704_067_200_000_000));
     for _ in 0..TIMES {
         let Some(next) = when.first(at) else { return };

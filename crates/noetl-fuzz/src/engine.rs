@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use noetl_engine::{
-    Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Execution, Expire, Fail,
-    Finalize, Input, Loaded, Moment, Place, Refusal, Start, Status, Timeout, Wake, decide, due_of,
-    effects_of, outstanding,
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, DecisionValues, Execution,
+    ExecutionLimits, Expire, Fail, Finalize, Input, MarkStarted, Rejection, StartInput, Status,
+    Timeout, ValueRef, Wake, decide, effects_of, pending_waits, timers_of,
 };
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::row::EventRow;
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp,
@@ -22,7 +22,8 @@ use serde_json::json;
 const INPUTS_MAX: usize = 96;
 
 /// Few of everything, so that one run is short.
-const CAPS: Caps = Caps { loop_items: 50, in_flight: 8, depth: 4, events: 1000 };
+const CAPS: ExecutionLimits =
+    ExecutionLimits { loop_items: 50, in_flight: 8, depth: 4, events: 1000 };
 
 /// Playbooks to choose from by the first byte. Any other byte stands before the text of one.
 const EXAMPLES: &[&str] = &[
@@ -99,16 +100,16 @@ struct Run {
 
 impl Run {
     fn new(playbook: Arc<Playbook>) -> Self {
-        Self { playbook, state: Execution::absent(ExecutionId::new(1)), log: Vec::new() }
+        Self { playbook, state: Execution::new(ExecutionId::new(1)), log: Vec::new() }
     }
 
     /// Decides an input, with what it asks for loaded from the log.
     fn tell(&mut self, input: Input) {
         let before = self.state.clone();
-        let mut loaded = Loaded::new();
+        let mut loaded = DecisionValues::new();
         loop {
             let mut next_id = 100 + i64::try_from(self.log.len()).expect("a short log");
-            let mut moment = Moment {
+            let mut moment = DecisionEnv {
                 now: Timestamp::from_millis(1_704_067_200_000 + next_id),
                 ids: &mut || {
                     next_id += 1;
@@ -122,12 +123,12 @@ impl Run {
             match decide(&self.playbook, &mut self.state, input.clone(), &mut moment) {
                 Ok(events) => {
                     let events: Vec<_> = events.into_iter().map(Arc::new).collect();
-                    let _ = due_of(&self.state, |_| true, &events);
+                    let _ = timers_of(&self.state, |_| true, &events);
                     let _ = effects_of(&self.state, &events);
                     self.log.extend(events);
                     return;
                 }
-                Err(Refusal::Need(places)) => {
+                Err(Rejection::Need(places)) => {
                     assert!(!places.is_empty(), "a need names what it needs");
                     for place in places {
                         assert!(!loaded.has(&place), "{place:?} is asked for again");
@@ -142,14 +143,14 @@ impl Run {
         }
     }
 
-    fn load(&self, loaded: &mut Loaded, place: Place) {
+    fn load(&self, loaded: &mut DecisionValues, place: ValueRef) {
         let found = match &place {
-            Place::Event { seq, .. } => self.log.iter().find(|event| event.seq == *seq),
-            Place::Blob(_) => None,
+            ValueRef::Event { seq, .. } => self.log.iter().find(|event| event.seq == *seq),
+            ValueRef::Blob(_) => None,
         };
         match found {
             Some(event) => loaded.insert(event),
-            None => loaded.insert_lost(place, "it is gone"),
+            None => loaded.insert_unreadable(place, "it is gone"),
         }
     }
 
@@ -174,7 +175,7 @@ impl Run {
         match what % 16 {
             0 => start(),
             1 => Input::Claim(Claim { command, worker }),
-            2 => Input::Begin(Begin { command, worker }),
+            2 => Input::Begin(MarkStarted { command, worker }),
             3 | 4 => {
                 let (data, is_final) = (Some(data(how)), true);
                 let (reference, step) = (None, local);
@@ -208,14 +209,14 @@ impl Run {
                 Input::Expire(Expire { command, reason, attempts_max, may_have_run })
             }
             8 | 9 => match parked {
-                Some(Parked::Until(at) | Parked::Retry(at)) => {
+                Some(ParkReason::Until(at) | ParkReason::Retry(at)) => {
                     Input::Wake(Wake { command, at: *at })
                 }
-                Some(Parked::Child(child)) => answer(AnswerFrom::Child(child.execution)),
-                Some(Parked::Callback(_)) => answer(AnswerFrom::Trusted),
-                None => answer(AnswerFrom::Trusted),
+                Some(ParkReason::Child(child)) => answer(AnswerSource::Child(child.execution)),
+                Some(ParkReason::Callback(_)) => answer(AnswerSource::Trusted),
+                None => answer(AnswerSource::Trusted),
             },
-            10 => answer(AnswerFrom::Token(Arc::from("guessed"))),
+            10 => answer(AnswerSource::Token(Arc::from("guessed"))),
             11 => Input::Timeout(Timeout::Step { step, generation: u32::from(how % 4) }),
             12 => {
                 let until = Timestamp::from_micros(i64::MAX);
@@ -230,7 +231,7 @@ impl Run {
 
     /// What has to hold of the log and the state it led to.
     fn check(&self) {
-        let mut replayed = Execution::absent(self.state.id());
+        let mut replayed = Execution::new(self.state.id());
         for (at, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, at as u64 + 1, "no gap in the log");
             let row = EventRow::from(&**event);
@@ -242,7 +243,7 @@ impl Run {
         let restored = Execution::from_snapshot(self.state.id(), &snapshot).expect("a snapshot");
         assert_eq!(restored.to_snapshot(), snapshot, "a snapshot is the state");
         if self.state.status() == Status::Running {
-            assert!(!outstanding(&self.state).is_empty(), "something is outstanding");
+            assert!(!pending_waits(&self.state).is_empty(), "something is outstanding");
         }
         let ends = self.log.iter().filter(|event| event.fact.is_end()).count();
         assert!(ends <= 1, "it ends once, not {ends} times");
@@ -253,7 +254,7 @@ impl Run {
 }
 
 fn start() -> Input {
-    Input::Start(Box::new(Start {
+    Input::Start(Box::new(StartInput {
         catalog: CatalogId::new(1),
         path: Arc::from("t"),
         version: 1,

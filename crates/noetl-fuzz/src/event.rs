@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
-use noetl_engine::{Execution, due_of, effects_of, outstanding};
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
+use noetl_engine::{Execution, effects_of, pending_waits, timers_of};
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Map, Origin, Seq, Timestamp, Value};
 
@@ -14,7 +14,7 @@ use noetl_model::{CommandId, Event, EventId, ExecutionId, Map, Origin, Seq, Time
 pub fn event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let rows: Vec<EventRow> = text.lines().filter_map(row).collect();
-    let mut state = Execution::absent(ExecutionId::new(1));
+    let mut state = Execution::new(ExecutionId::new(1));
     let mut events: Vec<Arc<Event>> = Vec::new();
     for row in &rows {
         let Ok(event) = row.decode() else { continue };
@@ -24,8 +24,8 @@ pub fn event(data: &[u8]) {
         state.apply(&event);
         events.push(Arc::new(event));
     }
-    let _ = (outstanding(&state), state.summary(), state.bytes());
-    let _ = (due_of(&state, |_| true, &events), effects_of(&state, &events));
+    let _ = (pending_waits(&state), state.summary(), state.bytes());
+    let _ = (timers_of(&state, |_| true, &events), effects_of(&state, &events));
     let snapshot = state.to_snapshot();
     let restored = Execution::from_snapshot(state.id(), &snapshot).expect("its own snapshot");
     assert_eq!(restored.to_snapshot(), snapshot, "a snapshot is the state");
@@ -36,9 +36,9 @@ fn replayed(rows: &[EventRow]) {
     let projection = Projection::All;
     let (tenant_id, organization_id) = ("t".to_owned(), "o".to_owned());
     let mut state =
-        ReplayState::new(Scope { tenant_id, organization_id, execution_id: 1, projection });
+        ReplayState::new(ReplayScope { tenant_id, organization_id, execution_id: 1, projection });
     for row in rows {
-        state.apply(&ReplayEvent::of(row));
+        state.apply(&ReplayEvent::from_row(row));
     }
     state.seal();
     let written = serde_json::to_value(&state).expect("a state has a JSON form");

@@ -78,7 +78,7 @@ pub const LOCAL_WORKER: &str = "local";
 
 /// Returns `true` if `worker` is remote: outside every process of the store, so that only a lease
 /// shows whether it is alive.
-pub fn is_elsewhere(worker: &str) -> bool {
+pub fn is_remote_worker(worker: &str) -> bool {
     let is_local = worker
         .strip_prefix(LOCAL_WORKER)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn workers_inside_are_told_from_those_elsewhere() {
         for inside in ["local", "local:machine/3:1", "control-plane"] {
-            assert!(!is_elsewhere(inside), "{inside}");
+            assert!(!is_remote_worker(inside), "{inside}");
         }
         for elsewhere in ["worker-1", "localhost-7", "", "Local"] {
-            assert!(is_elsewhere(elsewhere), "{elsewhere}");
+            assert!(is_remote_worker(elsewhere), "{elsewhere}");
         }
     }
 

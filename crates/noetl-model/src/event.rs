@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::foreign::{Imported, ReportColumns, Reported};
-pub use crate::issued::{Issued, LoopItem};
-pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
-pub use crate::parked::{Callback, Child, Parked};
-pub use crate::repeat::{ItemOf, LoopEvent, LoopFact};
+pub use crate::command_spec::{CommandSpec, LoopItem};
+pub use crate::external::{ImportedEvent, ReportColumns, ReportedEvent};
+pub use crate::lifecycle::{SubscriptionEvent, SubscriptionTransition};
+pub use crate::loops::{LoopEvent, LoopFact, LoopItemRef};
+pub use crate::parked::{Callback, ChildExecution, ParkReason};
 pub use crate::tool_run::ToolRun;
 use crate::trace::{self, TraceContext};
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
@@ -101,7 +101,7 @@ impl Event {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
     /// An execution started. Boxed, because it is the largest fact and the rarest.
-    PlaybookStarted(Box<Started>),
+    PlaybookStarted(Box<ExecutionStart>),
     /// A step run started.
     StepEntered {
         step: Arc<str>,
@@ -138,7 +138,7 @@ pub enum Fact {
     Loop(Box<LoopFact>),
     /// The engine issued a command. The command's ID is this event's ID. Shared with the worker
     /// that runs the command and with the state that may reissue it.
-    CommandIssued(Arc<Issued>),
+    CommandIssued(Arc<CommandSpec>),
     /// A worker claimed the command.
     CommandClaimed {
         command: CommandId,
@@ -159,7 +159,7 @@ pub enum Fact {
         /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         /// Reason that the command is parked.
-        on: Parked,
+        on: ParkReason,
     },
     CallDone {
         command: CommandId,
@@ -184,7 +184,7 @@ pub enum Fact {
         /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
         /// Loop item that the command was for. Denormalized for readers of the row.
-        item: Option<Box<ItemOf>>,
+        item: Option<Box<LoopItemRef>>,
     },
     /// The command ended with a failure.
     CommandFailed {
@@ -193,7 +193,7 @@ pub enum Fact {
         step: Arc<str>,
         failure: Failure,
         /// Loop item that the command was for. Denormalized for readers of the row.
-        item: Option<Box<ItemOf>>,
+        item: Option<Box<LoopItemRef>>,
     },
     /// The command's lease expired without a result.
     CommandExpired {
@@ -225,7 +225,7 @@ pub enum Fact {
         step: Arc<str>,
         /// Number of the step run, from 1.
         generation: u32,
-        outcome: Outcome,
+        outcome: StepOutcome,
         /// Arcs that were and were not taken.
         next: Routing,
     },
@@ -250,11 +250,11 @@ pub enum Fact {
     },
     /// A subscription changed state. Its log has the subscription's own ID, and no execution has
     /// such an event.
-    SubscriptionMoved(Box<SubscriptionMoved>),
+    SubscriptionMoved(Box<SubscriptionTransition>),
     /// A report of a worker or client that does not affect state.
-    Reported(Box<Reported>),
+    Reported(Box<ReportedEvent>),
     /// A row written by another control plane, stored unchanged. Does not affect state.
-    Imported(Box<Imported>),
+    Imported(Box<ImportedEvent>),
 }
 
 /// Reference to a blob: a value that is too large for the log.
@@ -282,7 +282,7 @@ impl Fact {
 
 /// Data of the event that starts an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct ExecutionStart {
     /// Catalog entry that the execution is pinned to.
     pub catalog: CatalogId,
     pub path: Arc<str>,
@@ -331,7 +331,7 @@ fn is_zero(depth: &u32) -> bool {
 
 /// Outcome of a step run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The step succeeded. Its result is the data of its command's `call.done`.
     Done,
     /// The step's own condition was false, and nothing ran.

@@ -65,7 +65,7 @@ id! {
 }
 id! {
     /// ID of a timer, which includes messages between executions.
-    DueId
+    TimerId
 }
 id! {
     /// ID of a registered runtime: a worker pool, a server, or a broker.

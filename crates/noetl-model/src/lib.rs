@@ -6,16 +6,16 @@
 
 mod clock;
 pub mod command;
+mod command_spec;
 mod depth;
 pub mod event;
+mod external;
 mod failure;
-mod foreign;
 mod id;
-mod issued;
 mod lifecycle;
+pub mod loops;
 pub mod parked;
 pub mod placeholder;
-pub mod repeat;
 pub mod row;
 pub mod scope;
 mod shard;
@@ -27,11 +27,11 @@ pub mod trace;
 pub use clock::Clock;
 pub use command::{CommandState, DEFAULT_POOL, command_name};
 pub use depth::{DEPTH_MAX, is_deeper_than};
-pub use event::{Event, Fact, Origin, Outcome, Routing, Seq};
+pub use event::{Event, Fact, Origin, Routing, Seq, StepOutcome};
 pub use failure::{Failure, FailureKind};
 pub use id::{
-    AuditId, CatalogId, CommandId, CredentialId, DueId, EventId, ExecutionId, IdError, ResultId,
-    RuntimeId, ScheduleId, SubscriptionId, Tenant,
+    AuditId, CatalogId, CommandId, CredentialId, EventId, ExecutionId, IdError, ResultId,
+    RuntimeId, ScheduleId, SubscriptionId, Tenant, TimerId,
 };
 pub use shard::shard_for;
 pub use snowflake::{MachineId, Snowflakes};

@@ -6,9 +6,9 @@ use crate::CatalogId;
 
 /// A state change of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubscriptionMoved {
+pub struct SubscriptionTransition {
     /// Transition that took place.
-    pub to: Lifecycle,
+    pub to: SubscriptionEvent,
     /// Catalog path of the subscription's document.
     pub path: Arc<str>,
     /// Version of the document that the subscription was registered with.
@@ -17,7 +17,7 @@ pub struct SubscriptionMoved {
 
 /// Lifecycle transition of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lifecycle {
+pub enum SubscriptionEvent {
     /// The subscription was registered.
     Registered,
     /// The subscription started to listen.
@@ -30,7 +30,7 @@ pub enum Lifecycle {
     Deactivated,
 }
 
-impl Lifecycle {
+impl SubscriptionEvent {
     pub const ALL: [Self; 6] = [
         Self::Registered,
         Self::Activated,

@@ -12,18 +12,18 @@ pub const CONTROL_PLANE: &str = "control-plane";
 /// Reason that a command is parked: claimed by the control plane, occupying no worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Parked {
+pub enum ParkReason {
     Until(Timestamp),
     /// Backs off until this time before the next attempt.
     Retry(Timestamp),
     /// Waits for a child execution to end (`kind: playbook`).
-    Child(Box<Child>),
+    Child(Box<ChildExecution>),
     Callback(Callback),
 }
 
 /// A child execution started by a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Child {
+pub struct ChildExecution {
     /// Execution ID, fixed before the child starts.
     #[serde(with = "id_text")]
     pub execution: ExecutionId,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::event::Lifecycle;
+use crate::event::SubscriptionEvent;
 use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
 
 pub use error::RowError;
@@ -141,7 +141,9 @@ impl EventRow {
         let event_type = self.event_type.as_deref().unwrap_or_default();
         match event_type {
             types::PLAYBOOK_STARTED => Some(PLAYBOOK_NODE),
-            _ if Lifecycle::from_event_type(event_type).is_some() => Some(SUBSCRIPTION_NODE),
+            _ if SubscriptionEvent::from_event_type(event_type).is_some() => {
+                Some(SUBSCRIPTION_NODE)
+            }
             _ => self.node_name.as_deref(),
         }
     }

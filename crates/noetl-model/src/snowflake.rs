@@ -77,7 +77,7 @@ impl Snowflakes {
     }
 
     /// Makes every later ID larger than `newest`, an ID found in a log that is ahead of the clock.
-    pub fn go_past(&mut self, newest: i64) {
+    pub fn advance_past(&mut self, newest: i64) {
         let millisecond = newest >> TIME_SHIFT;
         if millisecond >= self.millisecond {
             self.millisecond = millisecond;
@@ -120,7 +120,7 @@ mod tests {
     fn ids_go_past_a_log_that_is_ahead_of_the_clock() {
         let mut ids = Snowflakes::new(machine(1));
         let newest = 1_000 << 22 | 900 << 12 | 4095;
-        ids.go_past(newest);
+        ids.advance_past(newest);
         assert!(ids.mint(Timestamp::from_millis(EPOCH_MS)) > newest);
     }
 

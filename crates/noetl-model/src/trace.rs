@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{CommandId, ExecutionId, Map, Value};
 
-pub use sampler::{Ratio, Root, Sampler};
+pub use sampler::{Ratio, RootSampling, Sampler};
 pub use span::{Attribute, Span, SpanCounts, SpanKind, SpanSink};
 
 /// Header, and field of `trace`, that identifies a trace and a span in it.
@@ -154,7 +154,7 @@ impl TraceContext {
 
     /// Returns the context of another span of the same trace.
     #[must_use]
-    pub fn at(&self, span: SpanId) -> Self {
+    pub fn with_span(&self, span: SpanId) -> Self {
         Self { span, ..self.clone() }
     }
 

@@ -6,7 +6,7 @@ use prost::Message as _;
 
 use crate::messages::{
     AnyValue, AttributeValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource,
-    ResourceSpans, ScopeSpans, Span as Message, SpanKind as Kind, Status, StatusCode,
+    ResourceSpans, ScopeSpans, SpanKind as Kind, SpanMessage as Message, SpanStatus, StatusCode,
 };
 
 /// Returns the resource, which describes this process.
@@ -32,7 +32,7 @@ fn message(span: &Span) -> Message {
     let status = span
         .error
         .as_ref()
-        .map(|error| Status { message: error.clone(), code: StatusCode::Error.into() });
+        .map(|error| SpanStatus { message: error.clone(), code: StatusCode::Error.into() });
     let kind = match span.kind {
         SpanKind::Server => Kind::Server,
         SpanKind::Internal => Kind::Internal,

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::send::Sender;
+use crate::send::SpanSender;
 
 /// Settings of the export.
 #[derive(Debug, Clone)]
@@ -72,30 +72,30 @@ pub enum SettingsError {
 
 /// Counters of exported, dropped, and failed spans.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct SpanCounters {
     pub(crate) exported: AtomicU64,
     pub(crate) dropped: AtomicU64,
     pub(crate) failed: AtomicU64,
 }
 
-impl Counts {
+impl SpanCounters {
     pub(crate) fn add(counter: &AtomicU64, spans: usize) {
         counter.fetch_add(u64::try_from(spans).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
 /// Sink that queues spans for a collector.
-pub struct Otlp {
+pub struct OtlpSink {
     queue: mpsc::Sender<Span>,
-    counts: Arc<Counts>,
+    counts: Arc<SpanCounters>,
 }
 
-impl SpanSink for Otlp {
+impl SpanSink for OtlpSink {
     fn offer(&self, span: Span) {
         match self.queue.try_send(span) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
-                Counts::add(&self.counts.dropped, 1);
+                SpanCounters::add(&self.counts.dropped, 1);
             }
         }
     }
@@ -111,12 +111,12 @@ impl SpanSink for Otlp {
 }
 
 /// Handle of the export task. Close it to send the queued spans.
-pub struct Exporter {
+pub struct ExporterTask {
     closing: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Exporter {
+impl ExporterTask {
     /// Sends the queued spans, trying each batch once, within a few seconds.
     pub async fn close(self) {
         self.closing.cancel();
@@ -126,7 +126,7 @@ impl Exporter {
 }
 
 /// Starts an exporter. Makes no request until there is a span.
-pub fn open(settings: Settings) -> Result<(Arc<Otlp>, Exporter), SettingsError> {
+pub fn open(settings: Settings) -> Result<(Arc<OtlpSink>, ExporterTask), SettingsError> {
     let wrong = || SettingsError::Endpoint(settings.endpoint.clone());
     let url = Url::parse(&settings.endpoint).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -142,9 +142,9 @@ pub fn open(settings: Settings) -> Result<(Arc<Otlp>, Exporter), SettingsError> 
         .build()
         .map_err(SettingsError::Client)?;
     let (queue, waiting) = mpsc::channel(settings.queue.max(1));
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(SpanCounters::default());
     let closing = CancellationToken::new();
-    let sender = Sender {
+    let sender = SpanSender {
         http,
         url,
         resource: encode::resource(&settings.resource),
@@ -155,7 +155,7 @@ pub fn open(settings: Settings) -> Result<(Arc<Otlp>, Exporter), SettingsError> 
         is_away: false,
     };
     let task = tokio::spawn(sender.run(waiting));
-    Ok((Arc::new(Otlp { queue, counts }), Exporter { closing, task }))
+    Ok((Arc::new(OtlpSink { queue, counts }), ExporterTask { closing, task }))
 }
 
 fn headers(named: &[(String, String)]) -> Result<HeaderMap, SettingsError> {

@@ -49,7 +49,7 @@ pub(crate) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
     pub(crate) scope: Option<InstrumentationScope>,
     #[prost(message, repeated, tag = "2")]
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<SpanMessage>,
 }
 
 /// Name and version of the instrumentation library.
@@ -63,7 +63,7 @@ pub(crate) struct InstrumentationScope {
 
 /// An operation with start, end, and parent.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Span {
+pub(crate) struct SpanMessage {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -83,7 +83,7 @@ pub(crate) struct Span {
     #[prost(message, repeated, tag = "9")]
     pub(crate) attributes: Vec<KeyValue>,
     #[prost(message, optional, tag = "15")]
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<SpanStatus>,
 }
 
 /// Role of a span in its trace.
@@ -97,7 +97,7 @@ pub(crate) enum SpanKind {
 
 /// Outcome of a span. Absent for success.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Status {
+pub(crate) struct SpanStatus {
     #[prost(string, tag = "2")]
     pub(crate) message: String,
     #[prost(enumeration = "StatusCode", tag = "3")]

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::messages::{ExportTraceServiceResponse, Resource};
-use crate::{Counts, encode};
+use crate::{SpanCounters, encode};
 
 /// Maximum number of attempts to send a batch. The batch is dropped if the collector stays
 /// unavailable longer; new spans wait in the queue, up to its capacity.
@@ -33,13 +33,13 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 const TOO_LATE: &str = "it takes too long at the end";
 
-pub(crate) struct Sender {
+pub(crate) struct SpanSender {
     pub(crate) http: Client,
     pub(crate) url: Url,
     pub(crate) resource: Resource,
     pub(crate) batch: usize,
     pub(crate) delay: Duration,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<SpanCounters>,
     pub(crate) closing: CancellationToken,
     /// Whether the last batch failed. Limits the server log to one line per outage.
     pub(crate) is_away: bool,
@@ -55,7 +55,7 @@ enum Tried {
     Later { why: String, pause: Option<Duration> },
 }
 
-impl Sender {
+impl SpanSender {
     pub(crate) async fn run(mut self, mut waiting: mpsc::Receiver<Span>) {
         let closing = self.closing.clone();
         let mut spans = Vec::new();
@@ -165,15 +165,15 @@ impl Sender {
 
     fn taken(&mut self, spans: usize, refused: usize) {
         let refused = refused.min(spans);
-        Counts::add(&self.counts.exported, spans - refused);
-        Counts::add(&self.counts.failed, refused);
+        SpanCounters::add(&self.counts.exported, spans - refused);
+        SpanCounters::add(&self.counts.failed, refused);
         if std::mem::take(&mut self.is_away) {
             info!("span export recovered");
         }
     }
 
     fn lost(&mut self, spans: usize, why: &str) {
-        Counts::add(&self.counts.failed, spans);
+        SpanCounters::add(&self.counts.failed, spans);
         if !std::mem::replace(&mut self.is_away, true) {
             let host = self.url.host_str().unwrap_or_default();
             warn!(host, why, "span export failed, dropping spans");

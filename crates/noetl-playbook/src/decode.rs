@@ -59,13 +59,13 @@ use context::Context;
 use cursor::Cursor;
 
 use crate::diagnostic::Diagnostic;
+use crate::diagnostics::Diagnostics;
 use crate::document::Playbook;
-use crate::findings::Findings;
-use crate::yaml::{self, Node, Source};
+use crate::yaml::{self, Node, SourceText};
 
 /// Result of checking a playbook with [`check`].
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckReport {
     /// Compiled playbook. Present if and only if no diagnostic is an error.
     pub playbook: Option<Playbook>,
     /// All diagnostics, sorted by position.
@@ -73,11 +73,11 @@ pub struct Checked {
 }
 
 /// Parses, checks, and compiles a playbook in time linear in the length of the text.
-pub fn check(text: &str) -> Checked {
+pub fn check(text: &str) -> CheckReport {
     let (mut cx, root) = open(text);
     let playbook = root.and_then(|node| root::decode(&mut cx, &Cursor::root(&node)));
     let playbook = playbook.filter(|_| !cx.findings.has_errors());
-    Checked { playbook, diagnostics: cx.findings.into_sorted() }
+    CheckReport { playbook, diagnostics: cx.findings.into_sorted() }
 }
 
 /// Parses a document that contains only data, in YAML or JSON.
@@ -93,8 +93,8 @@ pub fn read_data(text: &str) -> Result<serde_json::Value, Vec<Diagnostic>> {
 
 /// Parses the YAML of a document.
 fn open(text: &str) -> (Context<'_>, Option<Node>) {
-    let source = Source::new(text.trim_start_matches('\u{feff}'));
-    let mut findings = Findings::default();
+    let source = SourceText::new(text.trim_start_matches('\u{feff}'));
+    let mut findings = Diagnostics::default();
     let node = yaml::read(&source, &mut findings);
     (Context::new(source, findings), node)
 }

@@ -3,7 +3,7 @@
 //! Steps are addressed by [`StepIx`], their index in the document. All templates are compiled, and
 //! all names are resolved.
 
-mod repeat;
+mod loops;
 mod split;
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use repeat::{Cursor, FailureMode, Frame, FrameSize, Loop, LoopExec, LoopMode, Over};
-pub use split::{Call, Segment, Split};
+pub use loops::{
+    Cursor, FailureMode, FrameSize, FrameSpec, LoopExec, LoopMode, LoopSource, LoopSpec,
+};
+pub use split::{PlaybookCall, Segment, Split};
 
 use crate::graph::Graph;
-use crate::pipeline::{Pipeline, Rule};
+use crate::pipeline::{Pipeline, PolicyRule};
 use crate::template::{Guard, ValueTemplate};
 
 /// Index of a step in `workflow`.
@@ -54,7 +56,7 @@ pub struct Playbook {
     /// Time limit of an execution (`executor.spec.policy.limits.deadline_s`).
     pub deadline: Option<Duration>,
     /// Notifications about executions (`spec.notify`).
-    pub notify: Option<Notify>,
+    pub notify: Option<NotifySpec>,
     /// Credentials declared by the document (`keychain`).
     pub keychain: Vec<KeychainEntry>,
     /// All steps, in document order.
@@ -82,14 +84,14 @@ impl Playbook {
 #[derive(Debug)]
 pub struct Step {
     pub name: Arc<str>,
-    pub work: Work,
+    pub work: StepWork,
     /// Loop that runs the work once per item.
-    pub repeat: Option<Loop>,
+    pub repeat: Option<LoopSpec>,
     /// Condition on the step itself (deprecated form). If it is false, the step is skipped and its
     /// arcs are followed.
     pub when: Option<Guard>,
     /// Rules that decide whether a token may start the step. `None` admits every token.
-    pub admit: Option<Admit>,
+    pub admit: Option<AdmissionPolicy>,
     /// Time limit of a step run, enforced by a durable timer.
     pub timeout: Option<Duration>,
     /// Templated time limits of a step run, rendered on entry to the step. The shortest limit
@@ -101,7 +103,7 @@ pub struct Step {
     pub set: Vec<Assignment>,
     pub router: Router,
     /// Rule by which waiting join tokens start the step.
-    pub join: Join,
+    pub join: JoinRule,
     /// Whether the branch continues after an unhandled failure of this step (`spec.on_error`).
     pub on_error: OnError,
 }
@@ -110,9 +112,9 @@ impl Step {
     /// Returns the step's tool, if it runs exactly one.
     pub fn tool(&self) -> Option<&Tool> {
         match &self.work {
-            Work::Tool(tool) => Some(tool),
-            Work::Own(own) => Some(&own.tool),
-            Work::Route | Work::Pipeline(_) | Work::Split(_) => None,
+            StepWork::Tool(tool) => Some(tool),
+            StepWork::Own(own) => Some(&own.tool),
+            StepWork::Route | StepWork::Pipeline(_) | StepWork::Split(_) => None,
         }
     }
 }
@@ -128,7 +130,7 @@ pub struct TimeLimit {
 
 /// Work of a step.
 #[derive(Debug)]
-pub enum Work {
+pub enum StepWork {
     /// No work: the step only routes.
     Route,
     /// A single tool, rendered by the engine and run by a worker.
@@ -139,7 +141,7 @@ pub enum Work {
     /// A pipeline that calls playbooks. The control plane runs it segment by segment.
     Split(Box<Split>),
     /// A control-plane tool, run without a worker.
-    Own(Box<Own>),
+    Own(Box<ControlTool>),
 }
 
 /// A call of a tool.
@@ -170,19 +172,19 @@ pub struct Selection {
 
 /// A control-plane tool of a step.
 #[derive(Debug)]
-pub struct Own {
-    pub kind: OwnKind,
+pub struct ControlTool {
+    pub kind: ControlToolKind,
     /// Settings and arguments of the tool.
     pub tool: Tool,
     /// Time limit, if a template determines it.
     pub limit: Option<TimeLimit>,
     /// Policy rules, evaluated after the tool ends. `jump` cannot occur.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
 }
 
 /// Kinds of control-plane tools, which need no worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnKind {
+pub enum ControlToolKind {
     /// Runs another playbook as a child execution.
     Playbook,
     /// Sleeps for a duration or until a time.
@@ -192,7 +194,7 @@ pub enum OwnKind {
 
 /// Admission policy of a step.
 #[derive(Debug)]
-pub struct Admit {
+pub struct AdmissionPolicy {
     /// Conditions and whether they admit. The first true condition decides; without one, the token
     /// is admitted.
     pub rules: Vec<(Guard, bool)>,
@@ -203,7 +205,7 @@ pub struct Admit {
 
 /// Notification settings of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notify {
+pub struct NotifySpec {
     /// Whether to notify when an execution fails.
     pub on_failed: bool,
     /// Whether to notify when an execution waits for a person.
@@ -268,16 +270,16 @@ impl SetScope {
 #[derive(Debug, Default)]
 pub struct Router {
     /// Whether only the first or all matching arcs are taken.
-    pub mode: Mode,
+    pub mode: RoutingMode,
     /// Effect if no arc matches.
     pub on_no_match: OnNoMatch,
     /// Arcs in document order. Empty for a leaf step.
-    pub arcs: Vec<Arrow>,
+    pub arcs: Vec<NextArc>,
 }
 
 /// Number of arcs that a router takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum RoutingMode {
     /// Takes only the first arc that matches.
     #[default]
     Exclusive,
@@ -293,7 +295,7 @@ pub enum OnNoMatch {
 }
 
 #[derive(Debug)]
-pub struct Arrow {
+pub struct NextArc {
     /// Step that the arc leads to.
     pub to: StepIx,
     /// Condition under which the arc is taken.
@@ -309,7 +311,7 @@ pub struct Arrow {
 
 /// Rule by which waiting join tokens start a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Join {
+pub enum JoinRule {
     /// Starts the step once, when no other unfinished work can still reach it in this round.
     #[default]
     All,

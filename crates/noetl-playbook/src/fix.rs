@@ -19,7 +19,7 @@ mod tree;
 mod tests;
 
 use edits::{Edit, Rewrite};
-use tree::{Item, Shape, Style};
+use tree::{FixNode, NodeStyle, Shape};
 
 use crate::decode::check;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -37,7 +37,7 @@ const REWRITTEN: &[&str] = &["W101", "W112", "W113"];
 
 /// Result of fixing a playbook with [`fix`].
 #[derive(Debug)]
-pub struct Fixed {
+pub struct FixReport {
     /// Text of the document, changed or not.
     pub text: String,
     /// Applied changes, in the order of the text.
@@ -59,15 +59,15 @@ pub struct Change {
 
 /// Rewrites a playbook to the current dialect where the rewrite is certain. The result has the same
 /// meaning, and running `fix` on it changes nothing.
-pub fn fix(text: &str) -> Fixed {
+pub fn fix(text: &str) -> FixReport {
     let body = text.trim_start_matches('\u{feff}');
     let checked = check(body);
     let Some(before) = checked.playbook else {
         let errors = checked.diagnostics.into_iter();
         let left = errors.filter(|found| found.severity == Severity::Error).collect();
-        return Fixed { text: text.to_owned(), changes: Vec::new(), left };
+        return FixReport { text: text.to_owned(), changes: Vec::new(), left };
     };
-    let before = meaning::of(&before);
+    let before = meaning::meaning_of(&before);
     let mark = &text[..text.len() - body.len()];
     let mut current = body.to_owned();
     let mut changes = Vec::new();
@@ -82,7 +82,7 @@ pub fn fix(text: &str) -> Fixed {
     }
     changes.sort_by_key(|change| (change.line, change.column));
     left.retain(|found| REWRITTEN.contains(&found.code));
-    Fixed { text: format!("{mark}{current}"), changes, left }
+    FixReport { text: format!("{mark}{current}"), changes, left }
 }
 
 /// Applies all rewrites or, if that would change the meaning, those that preserve it individually.
@@ -95,7 +95,7 @@ fn attempt(
     let same = |changed: &str| {
         let checked = check(changed);
         let playbook = checked.playbook?;
-        (meaning::of(&playbook) == before).then_some(checked.diagnostics)
+        (meaning::meaning_of(&playbook) == before).then_some(checked.diagnostics)
     };
     if rewrites.is_empty() {
         return None;
@@ -119,7 +119,7 @@ fn attempt(
 }
 
 /// Collects the possible rewrites of a document.
-fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
+fn rewrites(text: &str, root: &FixNode) -> Vec<Rewrite> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut fixer = Fixer { text, newline, rewrites: Vec::new() };
     if let Some(version) = root.get("apiVersion").filter(|at| at.text() == Some("noetl.io/v10")) {
@@ -127,10 +127,10 @@ fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
         let edit = Edit::replace(within, "noetl.io/v2");
         fixer.push(version.start, "wrote 'apiVersion: noetl.io/v2'", vec![edit]);
     }
-    for step in root.get("workflow").map(Item::items).unwrap_or_default() {
+    for step in root.get("workflow").map(FixNode::items).unwrap_or_default() {
         steps::rewrite(&mut fixer, step);
     }
-    let workbook = root.get("workbook").map(Item::items).unwrap_or_default();
+    let workbook = root.get("workbook").map(FixNode::items).unwrap_or_default();
     for tool in workbook.iter().filter_map(|task| task.get("tool")) {
         tools::rewrite(&mut fixer, tool);
     }
@@ -156,20 +156,20 @@ impl Fixer<'_> {
     }
 
     /// Returns the byte range of a scalar without its quotes.
-    fn content(&self, item: &Item) -> std::ops::Range<usize> {
+    fn content(&self, item: &FixNode) -> std::ops::Range<usize> {
         match &item.shape {
-            Shape::Scalar(_, Style::Single | Style::Double) => item.start + 1..item.end - 1,
+            Shape::Scalar(_, NodeStyle::Single | NodeStyle::Double) => item.start + 1..item.end - 1,
             _ => item.start..item.end,
         }
     }
 
     /// Returns a value as written.
-    fn written(&self, item: &Item) -> &str {
+    fn written(&self, item: &FixNode) -> &str {
         &self.text[item.start..item.end]
     }
 
     /// Renames a key, unless the new name is already in use.
-    fn rename(&mut self, map: &Item, older: &str, name: &str) {
+    fn rename(&mut self, map: &FixNode, older: &str, name: &str) {
         let Some((key, _)) = map.entry(older) else { return };
         if map.has(name) {
             return;
@@ -181,7 +181,7 @@ impl Fixer<'_> {
 
     /// Returns the edits that remove an entry from a mapping, or `None` if that would remove a
     /// comment.
-    fn remove(&self, map: &Item, name: &str) -> Option<Vec<Edit>> {
+    fn remove(&self, map: &FixNode, name: &str) -> Option<Vec<Edit>> {
         let entries = map.entries();
         let index = entries.iter().position(|(key, _)| key.text() == Some(name))?;
         let (key, value) = &entries[index];
@@ -207,7 +207,7 @@ impl Fixer<'_> {
 
     /// Returns the edits that nest a value under additional keys, or `None` if they are not
     /// certain.
-    fn put_under(&self, key: &Item, value: &Item, names: &[&str]) -> Option<Vec<Edit>> {
+    fn put_under(&self, key: &FixNode, value: &FixNode, names: &[&str]) -> Option<Vec<Edit>> {
         let is_scalar = matches!(value.shape, Shape::Scalar(..));
         if value.is_flow() || is_scalar {
             let opening: String = names.iter().map(|name| format!("{{{name}: ")).collect();

@@ -44,7 +44,7 @@ pub enum GraphError {
 
 /// A loop of the nesting forest.
 #[derive(Debug)]
-struct Loop {
+struct NestedLoop {
     header: usize,
     parent: Option<usize>,
 }
@@ -60,7 +60,7 @@ struct Incoming {
 /// Relation between steps that decides joins.
 #[derive(Debug)]
 pub struct Graph {
-    loops: Vec<Loop>,
+    loops: Vec<NestedLoop>,
     /// Innermost loop around each step.
     innermost: Vec<Option<usize>>,
     incoming: Vec<Vec<Incoming>>,
@@ -201,7 +201,7 @@ impl Graph {
                 let first = cycle.iter().copied().find(|step| entered(step));
                 let header = first.unwrap_or(cycle[0]);
                 let this = self.loops.len();
-                self.loops.push(Loop { header, parent });
+                self.loops.push(NestedLoop { header, parent });
                 for &step in &cycle {
                     self.innermost[step] = Some(this);
                     for (place, &to) in targets[step].iter().enumerate() {

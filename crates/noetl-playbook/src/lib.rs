@@ -6,8 +6,8 @@
 
 mod decode;
 pub mod diagnostic;
+mod diagnostics;
 pub mod document;
-mod findings;
 pub mod fix;
 pub mod graph;
 pub mod pipeline;
@@ -18,7 +18,7 @@ pub mod template;
 mod yaml;
 
 pub use decode::{
-    Checked, CheckedSchedule, CheckedSubscription, Description, KNOWN_KINDS, UiField, UiSchema,
+    CheckReport, CheckedSchedule, CheckedSubscription, Description, KNOWN_KINDS, UiField, UiSchema,
     check, check_schedule, check_subscription, describe, is_schedule, is_subscription, read_data,
     seconds_in, subscription_spec, timeout_of, ui_schema,
 };

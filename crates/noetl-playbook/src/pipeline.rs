@@ -20,16 +20,16 @@
 //! of a jump.
 
 mod call;
-mod judge;
 mod looped;
 mod mentions;
 mod outcome;
+mod request;
+mod rules;
 mod run;
 mod scope;
 mod split;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod writes;
 
 use std::collections::{BTreeSet, HashSet};
@@ -43,20 +43,20 @@ use crate::document::{Assignment, Selection, SetScope, Tool};
 use crate::template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 
 pub use call::TaskCall;
-pub use judge::{Judged, Trouble, judge};
 pub use looped::loop_result;
 pub use outcome::{failed_value, merged, merged_result, select};
-pub use run::{Run, TASK_RUNS_MAX};
+pub use request::{PipelineEnd, PipelineRequest};
+pub use rules::{MatchedRule, RuleError, judge};
+pub use run::{PipelineRun, TASK_RUNS_MAX};
 pub use scope::scope_of;
 pub use split::{earlier_blob, earlier_key, earlier_tasks};
-pub use turn::{PipelineEnd, Turn};
-pub use writes::{Written, note, rendered, write};
+pub use writes::{EvaluatedAssignment, note, rendered, write};
 
 /// Compiled tasks in order, with the source they were compiled from.
 #[derive(Debug)]
 pub struct Pipeline {
     /// Tasks in order. Never empty.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<PipelineTask>,
     /// Source, which a command carries.
     pub source: Arc<Value>,
     /// Names of the state that the templates refer to. Computed on first use.
@@ -64,19 +64,19 @@ pub struct Pipeline {
 }
 
 #[derive(Debug)]
-pub struct Task {
+pub struct PipelineTask {
     /// Label, unique within the pipeline.
     pub label: Arc<str>,
     pub tool: Tool,
     /// Assignments applied after each successful run, before the rules. `output` is the raw data.
     pub set: Vec<Assignment>,
     /// Rules evaluated after each run. The first that matches decides.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
 }
 
 /// A policy rule, evaluated after a run.
 #[derive(Debug)]
-pub struct Rule {
+pub struct PolicyRule {
     pub when: Guard,
     /// Assignments applied before the action.
     pub set: Vec<Assignment>,
@@ -150,7 +150,7 @@ pub enum PipelineError {
 }
 
 #[derive(Deserialize)]
-struct Source {
+struct PipelineSource {
     tasks: Vec<TaskSource>,
 }
 
@@ -212,8 +212,8 @@ struct RuleSource {
 impl Pipeline {
     /// Compiles a source and checks its labels, jumps, and assignments.
     pub fn compile(source: Arc<Value>) -> Result<Self, PipelineError> {
-        let read = Source::deserialize(&*source)?;
-        let tasks: Vec<Task> =
+        let read = PipelineSource::deserialize(&*source)?;
+        let tasks: Vec<PipelineTask> =
             read.tasks.into_iter().map(task).collect::<Result<_, PipelineError>>()?;
         if tasks.is_empty() {
             return Err(PipelineError::Meaning("it has no task".to_owned()));
@@ -229,22 +229,22 @@ impl Pipeline {
 
     /// Returns every template of every task.
     pub fn templates(&self) -> Vec<&Template> {
-        self.tasks.iter().flat_map(Task::templates).collect()
+        self.tasks.iter().flat_map(PipelineTask::templates).collect()
     }
 }
 
-impl Task {
+impl PipelineTask {
     /// Returns every template of the task.
     pub fn templates(&self) -> Vec<&Template> {
         let mut found = self.tool.config.templates();
         found.extend(self.tool.input.templates());
         found.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
-        found.extend(self.rules.iter().flat_map(Rule::templates));
+        found.extend(self.rules.iter().flat_map(PolicyRule::templates));
         found
     }
 }
 
-impl Rule {
+impl PolicyRule {
     /// Returns every template of the rule.
     pub fn templates(&self) -> Vec<&Template> {
         let mut found: Vec<&Template> = self.when.template().into_iter().collect();
@@ -257,7 +257,7 @@ impl Rule {
     }
 }
 
-fn check(tasks: &[Task]) -> Result<(), String> {
+fn check(tasks: &[PipelineTask]) -> Result<(), String> {
     let mut labels = HashSet::new();
     for task in tasks {
         if !labels.insert(&task.label) {
@@ -285,12 +285,12 @@ fn check(tasks: &[Task]) -> Result<(), String> {
 }
 
 /// Compiles rules in the form of a task's source, for work that is not a pipeline.
-pub fn compile_rules(rules: &Value) -> Result<Vec<Rule>, PipelineError> {
+pub fn compile_rules(rules: &Value) -> Result<Vec<PolicyRule>, PipelineError> {
     let rules: Vec<RuleSource> = Vec::deserialize(rules)?;
     rules.into_iter().map(rule).collect()
 }
 
-fn task(source: TaskSource) -> Result<Task, PipelineError> {
+fn task(source: TaskSource) -> Result<PipelineTask, PipelineError> {
     let mut config = Vec::with_capacity(source.config.len());
     for (name, value) in source.config {
         let value = if source.raw.contains(&name) {
@@ -313,7 +313,7 @@ fn task(source: TaskSource) -> Result<Task, PipelineError> {
         idempotent: source.idempotent,
     };
     let rules = source.rules.into_iter().map(rule).collect::<Result<_, _>>()?;
-    Ok(Task { label: source.name, tool, set: assignments(source.set)?, rules })
+    Ok(PipelineTask { label: source.name, tool, set: assignments(source.set)?, rules })
 }
 
 fn assignments(sources: Vec<AssignmentSource>) -> Result<Vec<Assignment>, PipelineError> {
@@ -324,7 +324,7 @@ fn assignments(sources: Vec<AssignmentSource>) -> Result<Vec<Assignment>, Pipeli
     sources.into_iter().map(compile).collect()
 }
 
-fn rule(source: RuleSource) -> Result<Rule, PipelineError> {
+fn rule(source: RuleSource) -> Result<PolicyRule, PipelineError> {
     let when = match &source.when {
         None | Some(Value::Null) => Guard::Constant(true),
         Some(Value::Bool(answer)) => Guard::Constant(*answer),
@@ -348,7 +348,7 @@ fn rule(source: RuleSource) -> Result<Rule, PipelineError> {
         "jump" => Action::Jump(jump(source.to)?),
         other => return Err(PipelineError::Meaning(format!("there is no action '{other}'"))),
     };
-    Ok(Rule { when, set: assignments(source.set)?, action })
+    Ok(PolicyRule { when, set: assignments(source.set)?, action })
 }
 
 fn jump(to: Option<Arc<str>>) -> Result<Jump, PipelineError> {

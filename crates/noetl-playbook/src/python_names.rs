@@ -10,7 +10,7 @@ const CARRIERS: [&str; 2] = ["context", "variables"];
 
 /// Keys of the state that code reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedKeys {
     /// Only these keys, possibly none.
     Keys(BTreeSet<String>),
     /// Possibly any key, because the scan could not determine them.
@@ -18,10 +18,10 @@ pub enum Named {
 }
 
 /// Scans code for the keys of the state that it reads.
-pub fn named_in(code: &str) -> Named {
+pub fn named_in(code: &str) -> NamedKeys {
     let mut keys = BTreeSet::new();
     if !CARRIERS.iter().any(|name| code.contains(name)) {
-        return Named::Keys(keys);
+        return NamedKeys::Keys(keys);
     }
     let mut scanner = Scanner { rest: code, before: None, is_def: false };
     while let Some(word) = scanner.next_word() {
@@ -31,10 +31,10 @@ pub fn named_in(code: &str) -> Named {
         match scanner.key() {
             Use::Key(key) => drop(keys.insert(key)),
             Use::Bound => {}
-            Use::Whole => return Named::All,
+            Use::Whole => return NamedKeys::All,
         }
     }
-    Named::Keys(keys)
+    NamedKeys::Keys(keys)
 }
 
 /// Use of a name in the code.
@@ -155,8 +155,8 @@ mod tests {
 
     fn keys(code: &str) -> Vec<String> {
         match named_in(code) {
-            Named::Keys(keys) => keys.into_iter().collect(),
-            Named::All => vec!["*".to_owned()],
+            NamedKeys::Keys(keys) => keys.into_iter().collect(),
+            NamedKeys::All => vec!["*".to_owned()],
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
             "if context == other: pass",
             "context['unclosed",
         ] {
-            assert_eq!(named_in(code), Named::All, "{code}");
+            assert_eq!(named_in(code), NamedKeys::All, "{code}");
         }
     }
 

@@ -27,11 +27,11 @@ pub struct Schedule {
     pub playbook: String,
     /// Version of the playbook. `None` for the newest.
     pub version: Option<u32>,
-    pub when: When,
+    pub when: Trigger,
     /// Handling of missed runs. Default: make up for one of them.
-    pub missed: Missed,
+    pub missed: MissedRunPolicy,
     /// Handling of a run that is due while an earlier one is unfinished. Default: both run.
-    pub overlap: Overlap,
+    pub overlap: OverlapPolicy,
     /// Whether the schedule is enabled, if the document specifies it.
     pub enabled: Option<bool>,
     /// Payload of started executions.
@@ -42,7 +42,7 @@ pub struct Schedule {
 
 /// Run times of a schedule.
 #[derive(Debug, Clone, PartialEq)]
-pub enum When {
+pub enum Trigger {
     /// At the times of a cron expression, in local time of a zone.
     Cron { cron: Cron, zone: Zone },
     /// At a fixed interval, independent of local time.
@@ -57,7 +57,7 @@ pub enum When {
     },
 }
 
-impl When {
+impl Trigger {
     /// Returns the first run of a schedule created at `now`. The time of a single run may be in the
     /// past.
     pub fn first(&self, now: Timestamp) -> Option<Timestamp> {
@@ -86,7 +86,7 @@ impl When {
 
 /// Handling of missed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Missed {
+pub enum MissedRunPolicy {
     /// Skips all missed runs.
     Skip,
     /// Makes up for a single run, regardless of how many were missed.
@@ -96,7 +96,7 @@ pub enum Missed {
     All,
 }
 
-impl Missed {
+impl MissedRunPolicy {
     /// All values as written in documents.
     pub const WORDS: &'static [&'static str] = &["skip", "one", "all"];
 
@@ -117,7 +117,7 @@ impl Missed {
 
 /// Handling of a run that is due while an earlier one is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Overlap {
+pub enum OverlapPolicy {
     /// Starts the run; both proceed.
     #[default]
     Allow,
@@ -129,7 +129,7 @@ pub enum Overlap {
     CancelPrevious,
 }
 
-impl Overlap {
+impl OverlapPolicy {
     /// All values as written in documents.
     pub const WORDS: &'static [&'static str] = &["allow", "skip", "queue", "cancel_previous"];
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_interval_keeps_its_step_however_late_it_is() {
-        let every = When::Every { seconds: 10 };
+        let every = Trigger::Every { seconds: 10 };
         assert_eq!(every.first(at(3)), Some(at(13)));
         for (after, next) in [(0, 23), (13, 23), (22, 23), (23, 33), (3613, 3623)] {
             assert_eq!(every.next(at(13), at(after)), Some(at(next)), "{after}");
@@ -170,18 +170,21 @@ mod tests {
 
     #[test]
     fn what_runs_once_has_no_next_run() {
-        let once = When::Once { at: at(5) };
+        let once = Trigger::Once { at: at(5) };
         assert_eq!((once.first(at(9)), once.next(at(5), at(5))), (Some(at(5)), None));
     }
 
     #[test]
     fn every_word_is_read_back() {
-        for word in Missed::WORDS {
-            assert_eq!(Missed::from_text(word).map(Missed::as_str), Some(*word));
+        for word in MissedRunPolicy::WORDS {
+            assert_eq!(MissedRunPolicy::from_text(word).map(MissedRunPolicy::as_str), Some(*word));
         }
-        for word in Overlap::WORDS {
-            assert_eq!(Overlap::from_text(word).map(Overlap::as_str), Some(*word));
+        for word in OverlapPolicy::WORDS {
+            assert_eq!(OverlapPolicy::from_text(word).map(OverlapPolicy::as_str), Some(*word));
         }
-        assert_eq!((Missed::from_text(""), Overlap::from_text("Allow")), (None, None));
+        assert_eq!(
+            (MissedRunPolicy::from_text(""), OverlapPolicy::from_text("Allow")),
+            (None, None)
+        );
     }
 }

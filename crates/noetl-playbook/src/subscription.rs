@@ -30,15 +30,15 @@ pub struct Subscription {
     /// Connection settings of the source, as written: `url`, `stream`, `topic`, …
     pub connection: Map<String, Value>,
     /// Runtime settings: location, and parameters of fetches.
-    pub runtime: Runtime,
+    pub runtime: RuntimeSpec,
     /// Settings of the gateway. Present if and only if the mode is `push`.
     pub ingress: Option<Ingress>,
     /// Playbook that a message starts.
     pub dispatch: Dispatch,
     /// Deduplication of redelivered messages.
-    pub dedup: Dedup,
+    pub dedup: DedupSpec,
     /// Concurrency, rate, and size limits.
-    pub limits: Limits,
+    pub limits: SubscriptionLimits,
     /// Settings that message headers may control.
     pub headers: Headers,
     /// Buffering of messages while executions cannot start.
@@ -193,7 +193,7 @@ words! {
 
 /// Runtime settings of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Runtime {
+pub struct RuntimeSpec {
     /// Kind of runtime environment.
     pub target: Option<String>,
     /// Worker pool that runs the subscription.
@@ -223,14 +223,14 @@ pub const PAYLOAD_FROM: &str = "message.json";
 
 /// Deduplication of redelivered messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dedup {
+pub struct DedupSpec {
     /// Whether deduplication is enabled. Default: `false`.
     pub enabled: bool,
     /// Deduplication window in seconds. Default: 300.
     pub window_secs: u64,
 }
 
-impl Default for Dedup {
+impl Default for DedupSpec {
     fn default() -> Self {
         Self { enabled: false, window_secs: 300 }
     }
@@ -238,7 +238,7 @@ impl Default for Dedup {
 
 /// Limits of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Limits {
+pub struct SubscriptionLimits {
     /// Maximum number of messages in flight.
     pub max_in_flight: Option<u64>,
     /// Maximum number of messages dispatched per second.

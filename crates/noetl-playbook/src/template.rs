@@ -33,9 +33,9 @@ mod path;
 mod program;
 mod reference;
 mod scope;
-mod slot;
 #[cfg(test)]
 mod tests;
+mod value_ref;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,24 +46,26 @@ use indexmap::IndexMap;
 pub use error::{RenderError, SyntaxError};
 pub use guard::{Guard, truthy};
 pub use json::{from_json, from_json_owned, to_json};
-pub use keychain::Keychain;
+pub use keychain::KeychainNames;
 pub use listed::items_of;
-pub use loaded::{Loaded, Reach};
-pub use mention::{Mention, Next};
+pub use loaded::{LoadedValues, ValueLoader};
+pub use mention::{Mention, MentionSuffix};
 pub use nested::ValueTemplate;
 pub use reference::{blob_of_ref, is_reference, result_ref};
-pub use scope::{Entropy, Identity, Iteration, Output, Scope, TaskScope};
-pub use slot::{Away, Gathered, Part, Place, Slot, Source, exact_json};
+pub use scope::{Entropy, ExecutionIdentity, Iteration, Scope, StepOutput, TaskScope};
+pub use value_ref::{
+    DeferredValue, ValueList, ValuePatch, ValueRef, ValueSlot, ValueSource, exact_json,
+};
 
-use error::Fault;
-use eval::Run;
-use program::{Body, Program};
+use error::EvalError;
+use eval::Evaluation;
+use program::{Program, TemplateBody};
 
 /// A value as templates see it. Shared, so that reading a result never copies it.
 pub type Data = minijinja::Value;
 
 /// Values by name, in the order they were first written.
-pub type Names = IndexMap<Arc<str>, Slot>;
+pub type Names = IndexMap<Arc<str>, ValueSlot>;
 
 /// A compiled template string. Clones share the compiled form.
 #[derive(Clone)]
@@ -104,39 +106,39 @@ impl Template {
 
     /// Returns `true` if the template is exactly one expression, which keeps its type.
     pub fn is_expression(&self) -> bool {
-        matches!(self.program.body, Body::Sole(_))
+        matches!(self.program.body, TemplateBody::Sole(_))
     }
 
     /// Renders to JSON: the native value of a sole expression, or else a string.
     pub fn render(&self, scope: &Scope) -> Result<serde_json::Value, RenderError> {
-        self.render_in(&mut Run::new(scope))
+        self.render_in(&mut Evaluation::new(scope))
     }
 
     /// Renders to a shared value, without copying values that a sole expression finds in the scope.
     pub fn evaluate(&self, scope: &Scope) -> Result<Data, RenderError> {
-        self.evaluate_in(&mut Run::new(scope)).map_err(|fault| self.name(fault))
+        self.evaluate_in(&mut Evaluation::new(scope)).map_err(|fault| self.name(fault))
     }
 
     fn from_program(program: Program) -> Self {
         Self { program: Arc::new(program) }
     }
 
-    fn render_in(&self, run: &mut Run<'_>) -> Result<serde_json::Value, RenderError> {
+    fn render_in(&self, run: &mut Evaluation<'_>) -> Result<serde_json::Value, RenderError> {
         let rendered = match &self.program.body {
-            Body::Sole(expr) => run.eval(expr).and_then(|value| run.output.json(&value)),
-            Body::Text(statements) => run.text(statements).map(serde_json::Value::String),
+            TemplateBody::Sole(expr) => run.eval(expr).and_then(|value| run.output.json(&value)),
+            TemplateBody::Text(statements) => run.text(statements).map(serde_json::Value::String),
         };
         rendered.map_err(|fault| self.name(fault))
     }
 
-    fn evaluate_in(&self, run: &mut Run<'_>) -> Result<Data, Fault> {
+    fn evaluate_in(&self, run: &mut Evaluation<'_>) -> Result<Data, EvalError> {
         match &self.program.body {
-            Body::Sole(expr) => run.eval(expr),
-            Body::Text(statements) => run.text(statements).map(Data::from),
+            TemplateBody::Sole(expr) => run.eval(expr),
+            TemplateBody::Text(statements) => run.text(statements).map(Data::from),
         }
     }
 
-    fn name(&self, fault: Fault) -> RenderError {
+    fn name(&self, fault: EvalError) -> RenderError {
         fault.in_template(&self.program.source)
     }
 }

@@ -16,8 +16,8 @@ mod syntax;
 
 pub(crate) use align::locate;
 pub(crate) use build::read;
-pub(crate) use node::{Key, Kind, Node, Place, Style};
-pub(crate) use source::Source;
+pub(crate) use node::{MapKey, Node, NodeKind, QuoteStyle, SourcePos};
+pub(crate) use source::SourceText;
 
 /// Maximum size of a document in bytes. A playbook of 100,000 steps takes about 6 MiB; larger data
 /// belongs in the workload or a store.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use noetl_bus::EventStream;
-use noetl_control::{Control, Role};
-use noetl_fence::Fence;
+use noetl_control::{ControlPlane, Role};
+use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_web::Site;
 use tokio::sync::Semaphore;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::address::Network;
 use crate::http::limits::Places;
-use crate::http::rate::Requests;
+use crate::http::rate::RequestLimiter;
 use crate::http::streams::Streams;
 use crate::oidc::{Issuers, Oidc};
 use crate::sessions::Sessions;
@@ -133,7 +133,7 @@ pub struct Options {
     pub allow_any_host: bool,
     /// Egress policy for the identity providers that listeners name. Default: all addresses except
     /// cloud metadata services.
-    pub fence: Fence,
+    pub fence: EgressPolicy,
     /// Access token of the internal routes. Default: none, so every request to them is rejected.
     pub internal_token: InternalToken,
     /// Database of the sessions that gateways validate. Default: none, so access tokens are the
@@ -185,7 +185,7 @@ impl Default for Options {
             body_limit: BODY_LIMIT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             allow_any_host: false,
-            fence: Fence::default(),
+            fence: EgressPolicy::default(),
             internal_token: InternalToken::default(),
             sessions: None,
             has_metrics: true,
@@ -210,7 +210,7 @@ impl Default for Options {
 /// A control plane with the state of its HTTP server. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ControlPlane>,
     pub(crate) options: Arc<Options>,
     /// Tenant whose rows the caller sees. All callers without a token share the default tenant.
     pub(crate) tenant: Tenant,
@@ -218,7 +218,7 @@ pub struct App {
     /// Permits for requests in flight.
     pub(crate) places: Places,
     /// Request counts for rate limits.
-    pub(crate) requests: Requests,
+    pub(crate) requests: RequestLimiter,
     /// Open streams, by tenant.
     pub(crate) streams: Streams,
     /// Permits for transfers of large results.
@@ -234,13 +234,13 @@ pub struct App {
 
 impl App {
     /// Creates the HTTP application of a control plane.
-    pub fn new(control: Arc<Control>, options: Options) -> Self {
+    pub fn new(control: Arc<ControlPlane>, options: Options) -> Self {
         let tenant = Tenant::default();
         let places = Places::new(&options);
         let options = Arc::new(options);
         let (streams, stopping) = (Streams::default(), CancellationToken::new());
         let transfers = Arc::new(Semaphore::new(TRANSFERS_MAX));
-        let (since, requests) = (Instant::now(), Requests::default());
+        let (since, requests) = (Instant::now(), RequestLimiter::default());
         let issuers = Issuers::behind(options.fence.clone());
         Self {
             control,
@@ -273,7 +273,7 @@ impl App {
     }
 
     /// Returns the application with `tenant` as the caller's tenant.
-    pub(crate) fn of(self, tenant: Tenant) -> Self {
+    pub(crate) fn for_tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 

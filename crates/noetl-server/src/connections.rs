@@ -34,15 +34,15 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Open {
     last: u64,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, ClientConnection>,
 }
 
 /// A connection as its requests see it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection(Arc<Inner>);
+pub(crate) struct ClientConnection(Arc<ConnectionInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ConnectionInner {
     /// Address of the other end.
     peer: IpAddr,
     /// Whether an authenticated caller made a request.
@@ -54,7 +54,7 @@ struct Inner {
 
 /// Permit for one connection, released when dropped.
 pub(crate) struct Seat {
-    pub(crate) connection: Connection,
+    pub(crate) connection: ClientConnection,
     number: u64,
     connections: Connections,
     _room: OwnedSemaphorePermit,
@@ -77,7 +77,7 @@ impl Connections {
             room = freed.ok().transpose().ok()?;
         }
         let room = room?;
-        let connection = Connection(Arc::new(Inner {
+        let connection = ClientConnection(Arc::new(ConnectionInner {
             peer,
             is_known: AtomicBool::new(false),
             is_busy: AtomicBool::new(false),
@@ -112,7 +112,7 @@ impl Drop for Seat {
     }
 }
 
-impl Connection {
+impl ClientConnection {
     /// Returns the address of the other end.
     pub(crate) fn peer(&self) -> IpAddr {
         self.0.peer
@@ -134,7 +134,7 @@ impl Connection {
     }
 
     fn is_idle(&self) -> bool {
-        let Inner { is_known, is_busy, closing, .. } = &*self.0;
+        let ConnectionInner { is_known, is_busy, closing, .. } = &*self.0;
         !is_known.load(Ordering::Relaxed)
             && !is_busy.load(Ordering::Relaxed)
             && !closing.is_cancelled()
@@ -145,7 +145,7 @@ impl Connection {
 #[derive(Clone)]
 pub(crate) struct Routed {
     pub(crate) router: Router,
-    pub(crate) connection: Connection,
+    pub(crate) connection: ClientConnection,
 }
 
 impl<B> Service<Request<B>> for Routed

@@ -4,8 +4,8 @@
 //! the control plane; client errors are not logged.
 
 mod forks;
-mod keeping;
 mod quotas;
+mod resources;
 mod triggers;
 mod workers;
 
@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
 use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
-use noetl_engine::{Refusal, Status};
+use noetl_engine::{Rejection, Status};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
@@ -25,7 +25,7 @@ use tracing::error;
 use crate::shape;
 
 /// Default `Retry-After` of retryable responses, in seconds.
-const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_SECS: HeaderValue = HeaderValue::from_static("1");
 
 /// Diagnostic code of a document that is not YAML. Such a document gets status 400 instead of 422.
 const NOT_YAML: &str = "E000";
@@ -45,7 +45,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     /// Creates an error with this status.
-    pub(crate) fn refused(
+    pub(crate) fn with_status(
         status: StatusCode,
         code: &'static str,
         message: impl Into<String>,
@@ -61,32 +61,32 @@ impl ApiError {
 
     /// Creates a 422 error: the request is well formed but invalid.
     pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+        Self::with_status(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
     /// Creates a 400 error for an invalid query string.
     pub(crate) fn query(message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::BAD_REQUEST, "invalid_query", message)
+        Self::with_status(StatusCode::BAD_REQUEST, "invalid_query", message)
     }
 
     /// Creates a 404 error: the named object doesn't exist.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::NOT_FOUND, code, message)
+        Self::with_status(StatusCode::NOT_FOUND, code, message)
     }
 
     /// Creates a 409 error: another client owns the object, or it already ended.
     fn conflict(code: &'static str, message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::CONFLICT, code, message)
+        Self::with_status(StatusCode::CONFLICT, code, message)
     }
 
     /// Creates a 500 error: a failure of the control plane that a retry doesn't fix.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+        Self::with_status(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
     /// Creates a 503 error: a transient failure of the control plane.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
-        Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
+        Self::with_status(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
     fn document(status: StatusCode, diagnostics: &[noetl_playbook::Diagnostic]) -> Self {
@@ -98,7 +98,7 @@ impl ApiError {
             (Some(first), more) => format!("{} (and {more} more)", sentence(first)),
         };
         let code = if status == StatusCode::BAD_REQUEST { "not_yaml" } else { "invalid_document" };
-        Self { diagnostics, ..Self::refused(status, code, message) }
+        Self { diagnostics, ..Self::with_status(status, code, message) }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -115,7 +115,7 @@ impl ApiError {
     }
 
     /// Returns `true` if the request is at fault, so that resending it fails in the same way.
-    pub(crate) fn is_callers(&self) -> bool {
+    pub(crate) fn is_client_error(&self) -> bool {
         self.status.is_client_error()
     }
 }
@@ -127,7 +127,7 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         if passes.contains(&self.status) {
-            let again = self.again.map_or(COME_AGAIN, HeaderValue::from);
+            let again = self.again.map_or(RETRY_AFTER_SECS, HeaderValue::from);
             response.headers_mut().insert(RETRY_AFTER, again);
         }
         if self.status == StatusCode::UNAUTHORIZED {
@@ -240,27 +240,27 @@ impl From<SubmitError> for ApiError {
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
+impl From<Rejection> for ApiError {
+    fn from(refusal: Rejection) -> Self {
         match refusal {
-            Refusal::NotFound => Self::not_found("execution_not_found", "Execution not found"),
-            Refusal::AlreadyStarted => {
+            Rejection::NotFound => Self::not_found("execution_not_found", "Execution not found"),
+            Rejection::AlreadyStarted => {
                 Self::conflict("already_started", "the execution began before")
             }
-            Refusal::AlreadyFinished(status) => {
+            Rejection::AlreadyFinished(status) => {
                 let status = status_text(status);
                 let message = format!("the execution is {status} already");
                 Self::invalid("already_finished", message)
             }
-            Refusal::CommandFinished => {
+            Rejection::CommandFinished => {
                 Self::conflict("command_finished", "Command already reached terminal state")
             }
-            Refusal::ClaimedBy(holder) => claimed_by(&holder),
-            Refusal::NotAwaited => {
+            Rejection::ClaimedBy(holder) => claimed_by(&holder),
+            Rejection::NotAwaited => {
                 Self::conflict("not_awaited", "the command waits for no such answer")
             }
-            Refusal::Workload(message) => Self::invalid("invalid_workload", message),
-            Refusal::Need(_) => Self::internal("values the decision depends on were not read"),
+            Rejection::Workload(message) => Self::invalid("invalid_workload", message),
+            Rejection::Need(_) => Self::internal("values the decision depends on were not read"),
         }
     }
 }
@@ -284,12 +284,12 @@ impl From<ReportError> for ApiError {
 /// Converts a failed cancellation, with the message texts of the published contract.
 pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError, has_cascade: bool) -> ApiError {
     match failure {
-        SubmitError::Refused(Refusal::NotFound) => unknown_execution(id),
-        SubmitError::Refused(Refusal::AlreadyFinished(status)) => {
+        SubmitError::Refused(Rejection::NotFound) => unknown_execution(id),
+        SubmitError::Refused(Rejection::AlreadyFinished(status)) => {
             let message = format!("Cannot cancel execution in {} state", status_text(status));
             // Published clients that send `cascade` treat 400 as a warning, and 422 as a failure.
             match has_cascade {
-                true => ApiError::refused(StatusCode::BAD_REQUEST, "already_finished", message),
+                true => ApiError::with_status(StatusCode::BAD_REQUEST, "already_finished", message),
                 false => ApiError::invalid("already_finished", message),
             }
         }
@@ -301,20 +301,20 @@ pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError, has_cascade: 
 /// or no longer exists is a conflict.
 pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
     match failure {
-        ReportError::Submit(SubmitError::Refused(Refusal::AlreadyFinished(Status::Cancelled))) => {
-            ApiError::conflict("execution_cancelled", "Execution has been cancelled")
-        }
+        ReportError::Submit(SubmitError::Refused(Rejection::AlreadyFinished(
+            Status::Cancelled,
+        ))) => ApiError::conflict("execution_cancelled", "Execution has been cancelled"),
         ReportError::Submit(SubmitError::Refused(
-            Refusal::NotFound | Refusal::AlreadyFinished(_),
-        )) => Refusal::CommandFinished.into(),
+            Rejection::NotFound | Rejection::AlreadyFinished(_),
+        )) => Rejection::CommandFinished.into(),
         other => other.into(),
     }
 }
 
 /// Converts the rejection of a report about an execution.
-pub(crate) fn not_taken(id: ExecutionId, failure: ReportError) -> ApiError {
+pub(crate) fn report_rejected(id: ExecutionId, failure: ReportError) -> ApiError {
     match failure {
-        ReportError::Submit(SubmitError::Refused(Refusal::NotFound)) => unknown_execution(id),
+        ReportError::Submit(SubmitError::Refused(Rejection::NotFound)) => unknown_execution(id),
         other => other.into(),
     }
 }
@@ -326,7 +326,7 @@ pub(crate) fn unknown_execution(id: ExecutionId) -> ApiError {
 
 /// Creates the error for an unknown command: 404 for readers, 409 for workers.
 pub(crate) fn unknown_command(status: StatusCode, id: CommandId) -> ApiError {
-    ApiError::refused(status, "command_not_found", format!("command not found: {id}"))
+    ApiError::with_status(status, "command_not_found", format!("command not found: {id}"))
 }
 
 fn claimed_by(holder: &str) -> ApiError {

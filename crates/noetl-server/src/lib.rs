@@ -9,11 +9,11 @@
 mod app;
 mod connections;
 mod error;
+mod event_queries;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
 mod oidc;
-mod reads;
 mod router;
 mod routes;
 mod serve;

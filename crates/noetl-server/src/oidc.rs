@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use noetl_control::Role;
-use noetl_fence::{Fence, Reach};
+use noetl_fence::{DefaultAccess, EgressPolicy};
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::PUSH_ISSUER;
 use serde::Deserialize;
 
+pub(crate) use self::sign_in::CodeExchange;
 use self::sign_in::Endpoints;
-pub(crate) use self::sign_in::Proof;
 use crate::http::caller::Caller;
 use crate::http::roles::Roles;
 
@@ -86,13 +86,13 @@ pub(crate) enum OidcError {
 
 /// Client of an identity provider. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Oidc(Arc<Inner>);
+pub struct Oidc(Arc<OidcInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct OidcInner {
     settings: OidcSettings,
     http: reqwest::Client,
-    fence: Fence,
+    fence: EgressPolicy,
     /// Locked for an assignment only, never during a request to the provider.
     keys: Mutex<Keys>,
     /// Serializes requests for keys.
@@ -123,18 +123,19 @@ impl Oidc {
     /// Creates the client of a provider. The first request is made for the first token.
     pub fn new(settings: OidcSettings) -> io::Result<Self> {
         // The operator configured this address, so the egress policy allows every address.
-        let anywhere = Fence::new(Reach::Everything, "").map_err(io::Error::other)?;
-        Self::behind(settings, anywhere)
+        let anywhere =
+            EgressPolicy::new(DefaultAccess::Everything, "").map_err(io::Error::other)?;
+        Self::with_egress_policy(settings, anywhere)
     }
 
-    fn behind(settings: OidcSettings, fence: Fence) -> io::Result<Self> {
+    fn with_egress_policy(settings: OidcSettings, fence: EgressPolicy) -> io::Result<Self> {
         signatures::install();
         // Another part of the program may have installed a provider before, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(ANSWER);
         let http = fence.around(http.redirect(fence.redirects(REDIRECTS_MAX))).build();
         let http = http.map_err(io::Error::other)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(OidcInner {
             settings,
             http,
             fence,
@@ -272,18 +273,18 @@ impl Oidc {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Issuers {
     known: Arc<Mutex<HashMap<String, Oidc>>>,
-    fence: Fence,
+    fence: EgressPolicy,
 }
 
 impl Issuers {
     /// Creates a cache whose requests obey an egress policy, because authors of listeners choose
     /// the provider.
-    pub(crate) fn behind(fence: Fence) -> Self {
+    pub(crate) fn behind(fence: EgressPolicy) -> Self {
         Self { known: Arc::default(), fence }
     }
 
     /// Returns the client of a provider, with its cached keys.
-    pub(crate) fn of(&self, issuer: &str) -> io::Result<Oidc> {
+    pub(crate) fn client_of(&self, issuer: &str) -> io::Result<Oidc> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(provider) = known.get(issuer) {
             return Ok(provider.clone());
@@ -295,7 +296,7 @@ impl Issuers {
             tenant_claim: None,
             client_id: None,
         };
-        let provider = Oidc::behind(settings, self.fence.clone())?;
+        let provider = Oidc::with_egress_policy(settings, self.fence.clone())?;
         // Only documents name providers, so there are few. Above the limit the cache starts empty.
         if known.len() >= ISSUERS_MAX {
             known.clear();
@@ -322,14 +323,14 @@ fn found(set: &JwkSet, id: Option<&str>, algorithm: Algorithm) -> Option<Jwk> {
 fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let name = text("preferred_username").or(text("email")).or(text("sub")).unwrap_or("somebody");
-    let named = at(claims, &settings.roles_claim);
+    let named = claim_at(claims, &settings.roles_claim);
     let names: Vec<&str> = match named {
         Some(Value::String(list)) => list.split([' ', ',']).collect(),
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let roles = names.into_iter().filter_map(|name| name.parse::<Role>().ok());
-    let roles = roles.map(Roles::of).fold(Roles::NONE, Roles::and);
+    let roles = roles.map(Roles::for_role).fold(Roles::NONE, Roles::and);
     let actor: Arc<str> = format!("oidc:{}", text("sub").unwrap_or_default()).into();
     Ok(Caller {
         name: name.into(),
@@ -347,7 +348,7 @@ fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcErro
 /// tenant.
 fn tenant_of(settings: &OidcSettings, claims: &Value) -> Result<Tenant, OidcError> {
     let name = settings.tenant_claim.as_deref().unwrap_or("tenant");
-    match at(claims, name) {
+    match claim_at(claims, name) {
         Some(Value::String(tenant)) if !tenant.trim().is_empty() && !tenant.contains('\0') => {
             Ok(Tenant::new(tenant))
         }
@@ -358,7 +359,7 @@ fn tenant_of(settings: &OidcSettings, claims: &Value) -> Result<Tenant, OidcErro
 }
 
 /// Returns a claim by its name or by its path in nested objects.
-fn at<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
+fn claim_at<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
     // The name of a claim may itself contain dots, as a URL does.
     claims.get(path).or_else(|| path.split('.').try_fold(claims, |value, name| value.get(name)))
 }
@@ -391,11 +392,11 @@ mod tests {
         });
         let caller = caller_of(&settings, &claims);
         assert_eq!((&*caller.name, caller.tenant.as_str()), ("ada@example.org", "acme"));
-        assert_eq!(caller.roles, Roles::of(Role::Viewer).and(Roles::of(Role::Worker)));
+        assert_eq!(caller.roles, Roles::for_role(Role::Viewer).and(Roles::for_role(Role::Worker)));
         settings.roles_claim = "realm_access.roles".into();
         settings.tenant_claim = Some("https://n/t".into());
         let caller = caller_of(&settings, &claims);
-        assert_eq!(caller.roles, Roles::of(Role::Operator).and(Roles::of(Role::Admin)));
+        assert_eq!(caller.roles, Roles::for_role(Role::Operator).and(Roles::for_role(Role::Admin)));
         assert_eq!(caller.tenant.as_str(), "other");
         settings.roles_claim = "nothing".into();
         assert_eq!(caller_of(&settings, &claims).roles, Roles::NONE);

@@ -1,7 +1,7 @@
 //! Routes and middleware of the HTTP API.
 
-pub(crate) mod described;
-pub(crate) mod keeping;
+pub(crate) mod resources;
+pub(crate) mod route_docs;
 
 use std::sync::Arc;
 
@@ -15,14 +15,16 @@ use tokio::sync::OnceCell;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use self::described::{Routes, routes};
+use self::route_docs::{Routes, routes};
 use crate::app::{App, Options};
-use crate::http::document::{self, Document};
-use crate::http::{access, authorize, counted, headers, limits, panics, placeholders, traced};
+use crate::http::openapi::{self, ApiDoc};
+use crate::http::{
+    access, authorize, counted, headers, limits, panics, placeholders, trace_context,
+};
 use crate::routes::executions::steer;
 use crate::routes::{
-    approvals, callback, catalog, cleanup, commands, credentials, dashboard, database, ends,
-    events, execute, executions, grants, health, ingress, intake, logs, metrics, outbox, page,
+    approvals, callback, catalog, cleanup, commands, completions, credentials, dashboard, database,
+    events, execute, executions, grants, health, import, ingress, logs, metrics, outbox, page,
     pools, projection, replay, runtime, schedules, session, sign_in, stream, subscriptions, system,
     tokens, ui, why, workers,
 };
@@ -40,7 +42,7 @@ pub fn router(app: App) -> Router {
             ([(CONTENT_TYPE, "application/json")], text.get_or_init(made).await.clone())
         }
     };
-    keeping::absent_routes(table(&app.options).serve())
+    resources::absent_routes(table(&app.options).serve())
         .route("/api/openapi.json", get(openapi))
         .route("/api/docs", get(page::page))
         .route("/", get(ui::page))
@@ -59,18 +61,18 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(panics::caught))
         .layer(from_fn(headers::add))
         .layer(from_fn_with_state(app.clone(), access::guard))
-        .layer(from_fn_with_state(app.clone(), traced::follow))
+        .layer(from_fn_with_state(app.clone(), trace_context::follow))
         .with_state(app)
 }
 
 /// Builds the OpenAPI document of all routes.
 pub(crate) fn document(options: &Options) -> OpenApi {
-    let mut whole = table(options).describe(Document::openapi());
+    let mut whole = table(options).describe(ApiDoc::openapi());
     options.version.clone_into(&mut whole.info.version);
-    document::say_who_may_ask(&mut whole);
+    openapi::say_who_may_ask(&mut whole);
     let paths = std::mem::take(&mut whole.paths.paths);
     whole.paths.paths =
-        paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
+        paths.into_iter().map(|(path, item)| (resources::shown(&path), item)).collect();
     whole
 }
 
@@ -79,12 +81,12 @@ fn table(options: &Options) -> Routes {
     Routes::new()
         .merge(health_routes(options))
         .merge(catalog_routes())
-        .merge(keeping::catalog_routes())
+        .merge(resources::catalog_routes())
         .merge(execution_routes())
         .merge(worker_routes())
-        .merge(keeping::worker_routes())
+        .merge(resources::worker_routes())
         .merge(secret_routes())
-        .merge(keeping::secret_routes())
+        .merge(resources::secret_routes())
         .merge(subscription_routes())
         .merge(schedule_routes())
         .merge(token_routes())
@@ -140,7 +142,7 @@ fn worker_routes() -> Routes {
         .routes(routes!(commands::claim))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::heartbeat))
-        .routes(routes!(ends::report))
+        .routes(routes!(completions::report))
         .routes(routes!(pools::register))
         .routes(routes!(pools::heartbeat))
         .routes(routes!(pools::deregister, pools::deregister_posted))
@@ -210,10 +212,10 @@ fn system_routes() -> Routes {
 
 /// Lists the routes for system pools.
 fn internal_routes() -> Routes {
-    let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
+    let large = DefaultBodyLimit::max(import::BODY_LIMIT);
     let intake = Routes::new()
-        .routes(routes!(intake::project))
-        .routes(routes!(intake::materialize))
+        .routes(routes!(import::project))
+        .routes(routes!(import::materialize))
         .layer(large);
     Routes::new()
         .routes(routes!(outbox::claim))

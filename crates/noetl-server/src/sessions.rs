@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use noetl_control::Asking;
+use noetl_control::SecretRequest;
 use noetl_model::{Tenant, Timestamp, Value};
 
 use crate::app::App;
@@ -67,14 +67,14 @@ pub trait SessionDatabase: Send + Sync {
 }
 
 /// Cached credential, and the time it was read.
-type Opened = Option<(Arc<SessionCredential>, Instant)>;
+type CachedCredential = Option<(Arc<SessionCredential>, Instant)>;
 
 /// Client of the session database. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
     credential: Arc<str>,
     database: Arc<dyn SessionDatabase>,
-    opened: Arc<Mutex<Opened>>,
+    opened: Arc<Mutex<CachedCredential>>,
 }
 
 impl fmt::Debug for Sessions {
@@ -139,7 +139,7 @@ impl Sessions {
         {
             return Ok(data.clone());
         }
-        let asking = Asking {
+        let asking = SecretRequest {
             who: caller.grantee.to_string(),
             worker: None,
             operation: "session.find",
@@ -168,7 +168,7 @@ impl Sessions {
         Ok(data)
     }
 
-    fn opened(&self) -> MutexGuard<'_, Opened> {
+    fn opened(&self) -> MutexGuard<'_, CachedCredential> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,9 +8,9 @@ use noetl_api::commands::{Command, CommandContext, CommandMeta};
 use noetl_api::events::EventView;
 use noetl_api::executions::{ExecutionView, Progress, StatusReply};
 use noetl_api::{Diagnostic, Id, IdForm};
-use noetl_control::Claimed;
+use noetl_control::ClaimedCommand;
 use noetl_model::command::ATTEMPTS_MAX;
-use noetl_model::event::{BlobRef, Issued};
+use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::row::EventRow;
 use noetl_model::scope::CommandScope;
 use noetl_model::trace::{SpanId, TraceContext};
@@ -209,7 +209,7 @@ fn shown_meta(
 /// its `render_context` is empty.
 fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
-    struct Given<'a> {
+    struct CommandInputView<'a> {
         tool_config: &'a Map,
         args: &'a Map,
         render_context: Map,
@@ -219,12 +219,12 @@ fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
         return row.context.clone().and_then(raw);
     };
     let (tool_config, args) = (&issued.config, &issued.input);
-    to_raw_value(&Given { tool_config, args, render_context: Map::new() }).ok()
+    to_raw_value(&CommandInputView { tool_config, args, render_context: Map::new() }).ok()
 }
 
 /// Value of the `result` column.
 #[derive(Serialize)]
-struct Said<'a, C> {
+struct ResultColumn<'a, C> {
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<&'a BlobRef>,
@@ -233,7 +233,7 @@ struct Said<'a, C> {
 
 /// Data of an event about a command, with the keys that workers report.
 #[derive(Default, Serialize)]
-struct About<'a> {
+struct CommandView<'a> {
     command_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     worker_id: Option<&'a str>,
@@ -242,7 +242,7 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_index: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Said<'a, Data<'a>>>,
+    result: Option<ResultColumn<'a, DataView<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,35 +250,35 @@ struct About<'a> {
 }
 
 #[derive(Serialize)]
-struct Data<'a> {
+struct DataView<'a> {
     data: &'a Value,
 }
 
 /// Returns the output of an event, with its command. A command is a single call, so its index is 0.
 fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<Box<RawValue>> {
-    let about = About { command_id: command.unwrap_or_default(), ..About::default() };
+    let about = CommandView { command_id: command.unwrap_or_default(), ..CommandView::default() };
     let reference = match &event.fact {
         Fact::CallDone { reference, .. } => reference.as_deref(),
         _ => None,
     };
     let context = match &event.fact {
-        Fact::CommandClaimed { worker, .. } => About { worker_id: Some(worker), ..about },
+        Fact::CommandClaimed { worker, .. } => CommandView { worker_id: Some(worker), ..about },
         Fact::CommandStarted { .. } => about,
-        Fact::CallDone { data, .. } => About {
+        Fact::CallDone { data, .. } => CommandView {
             call_index: Some(0),
-            result: Some(Said { status: SUCCESS, reference, context: Data { data } }),
+            result: Some(ResultColumn { status: SUCCESS, reference, context: DataView { data } }),
             data: Some(data),
             ..about
         },
         Fact::CallFailed { failure, .. } => {
-            About { call_index: Some(0), error: Some(failure), ..about }
+            CommandView { call_index: Some(0), error: Some(failure), ..about }
         }
-        Fact::CommandCompleted { .. } => About { status: Some(SUCCESS), ..about },
-        Fact::CommandFailed { failure, .. } => About { error: Some(failure), ..about },
+        Fact::CommandCompleted { .. } => CommandView { status: Some(SUCCESS), ..about },
+        Fact::CommandFailed { failure, .. } => CommandView { error: Some(failure), ..about },
         _ => return row.result.clone().and_then(raw),
     };
     let status = row.status.as_deref().unwrap_or_default();
-    to_raw_value(&Said { status, reference, context }).ok()
+    to_raw_value(&ResultColumn { status, reference, context }).ok()
 }
 
 /// Parses the JSON text of a row without changing it.
@@ -286,7 +286,7 @@ pub(crate) fn raw(text: String) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> Command {
+pub(crate) fn command(row: &CommandRow, issued: &CommandSpec, of: &ExecutionRow) -> Command {
     let scope = issued.scope.as_deref();
     Command {
         execution_id: row.execution.into(),
@@ -302,7 +302,11 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
     }
 }
 
-pub(crate) fn command_meta(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> CommandMeta {
+pub(crate) fn command_meta(
+    row: &CommandRow,
+    issued: &CommandSpec,
+    of: &ExecutionRow,
+) -> CommandMeta {
     CommandMeta {
         command_id: command_name(row.execution, &row.step, row.id),
         step: row.step.to_string(),
@@ -322,8 +326,8 @@ pub(crate) fn command_meta(row: &CommandRow, issued: &Issued, of: &ExecutionRow)
 }
 
 /// Converts a claimed command for a published worker.
-pub(crate) fn claimed(claimed: &Claimed) -> Command {
-    let Claimed { row, of, issued, lowered } = claimed;
+pub(crate) fn claimed(claimed: &ClaimedCommand) -> Command {
+    let ClaimedCommand { row, of, issued, lowered } = claimed;
     Command {
         action: lowered.action.clone(),
         context: CommandContext {

@@ -44,14 +44,14 @@ impl SignInCodes {
             let oldest = *oldest.0;
             codes.remove(&oldest);
         }
-        codes.insert(Digest::of(code.as_bytes()), (now + CODE_LASTS, holder));
+        codes.insert(Digest::of_bytes(code.as_bytes()), (now + CODE_LASTS, holder));
         code
     }
 
     /// Removes a code and returns its holder. Returns `None` if it is unknown, used, or expired.
     pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<CodeHolder> {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, holder) = codes.remove(&Digest::of(code.as_bytes()))?;
+        let (until, holder) = codes.remove(&Digest::of_bytes(code.as_bytes()))?;
         (until > now).then_some(holder)
     }
 }

@@ -4,7 +4,7 @@
 //! credentials as the tool; the fields of the other kinds are listed here.
 
 use noetl_model::{Map, Value};
-use noetl_tools::{Credential, auth};
+use noetl_tools::{ToolCredential, auth};
 
 /// Settings with the credential fields that supply them. The first field present wins.
 type Fields = &'static [(&'static str, &'static [&'static str])];
@@ -57,7 +57,11 @@ const PUBSUB: Fields = &[
 
 /// Adds the fields of `credential` to the settings of a source of `kind`. Returns a message if the
 /// credential's type doesn't fit.
-pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Result<(), String> {
+pub(crate) fn merge_into(
+    kind: &str,
+    settings: &mut Map,
+    credential: &ToolCredential,
+) -> Result<(), String> {
     let (fields, types): (Fields, &[&str]) = match kind {
         "redis" => (REDIS, &["redis"]),
         "mqtt" => (MQTT, &["mqtt"]),
@@ -103,7 +107,7 @@ pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Re
 
 /// Returns the fields of a credential, including those of a key file stored as JSON in one of its
 /// fields.
-fn whole(credential: &Credential) -> Map {
+fn whole(credential: &ToolCredential) -> Map {
     let mut data = credential.data.clone();
     for name in ["service_account_json", "service_account", "key_file", "json", "value"] {
         let parsed = match credential.data.get(name) {
@@ -132,8 +136,8 @@ mod tests {
     fn laid(kind: &str, settings: Value, of: &str, data: Value) -> Result<Value, String> {
         let mut settings = map(settings);
         let credential =
-            Credential { name: "prod".to_owned(), kind: of.to_owned(), data: map(data) };
-        lay(kind, &mut settings, &credential).map(|()| Value::Object(settings))
+            ToolCredential { name: "prod".to_owned(), kind: of.to_owned(), data: map(data) };
+        merge_into(kind, &mut settings, &credential).map(|()| Value::Object(settings))
     }
 
     #[test]

@@ -6,14 +6,14 @@
 
 mod batches;
 mod cluster;
+mod compression;
 mod connection;
 pub(crate) mod fuzzing;
-mod login;
+mod offsets;
 mod reader;
+mod sasl;
 mod scram;
 mod settings;
-mod unpack;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kafka_protocol::ResponseError;
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::Map;
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::cluster::{Cluster, End, Place};
-use self::reader::Reader;
+use self::cluster::{Cluster, OffsetEdge, TopicPartition};
+use self::offsets::GroupOffsets;
+use self::reader::PartitionReader;
 use self::settings::Settings;
-use self::words::Words;
-use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
+use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Nominal ack deadline. This source enforces none.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
@@ -40,18 +40,18 @@ const ACK_WAIT: Duration = Duration::from_secs(3600);
 /// Opens sources of kind `kafka`.
 #[derive(Debug, Clone, Default)]
 pub struct Kafka {
-    fence: Fence,
+    fence: EgressPolicy,
 }
 
 impl Kafka {
     /// Restricts token endpoints to those this egress policy allows.
-    pub fn behind(fence: Fence) -> Self {
+    pub fn with_egress_policy(fence: EgressPolicy) -> Self {
         Self { fence }
     }
 }
 
 #[async_trait]
-impl Open for Kafka {
+impl SourceFactory for Kafka {
     fn kind(&self) -> &'static str {
         "kafka"
     }
@@ -65,10 +65,10 @@ impl Open for Kafka {
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // Commits and lookups must not wait for fetches, so they use separate connections.
-        let words = Arc::new(Words::new(cluster.beside()));
+        let words = Arc::new(GroupOffsets::new(cluster.with_own_connections()));
         let at = begin(&cluster, &words, &leaders).await?;
-        let look = cluster.beside();
-        let reader = Reader::new(cluster, words.clone(), leaders, at);
+        let look = cluster.with_own_connections();
+        let reader = PartitionReader::new(cluster, words.clone(), leaders, at);
         Ok(Arc::new(TopicSource { reader: Mutex::new(reader), words, look }))
     }
 }
@@ -77,22 +77,22 @@ impl Open for Kafka {
 /// partition.
 async fn begin(
     cluster: &Cluster,
-    words: &Words,
-    leaders: &BTreeMap<Place, i32>,
-) -> Result<BTreeMap<Place, i64>, SourceError> {
+    words: &GroupOffsets,
+    leaders: &BTreeMap<TopicPartition, i32>,
+) -> Result<BTreeMap<TopicPartition, i64>, SourceError> {
     let known = words.read(leaders.keys().cloned().collect()).await?;
-    let mut at: BTreeMap<Place, i64> =
+    let mut at: BTreeMap<TopicPartition, i64> =
         known.iter().filter_map(|(place, at)| Some((place.clone(), (*at)?))).collect();
     // If any offset is committed, the other partitions were added later. They are read from the
     // start, because all of their messages are new.
     let is_new = cluster.settings.is_from_new && at.is_empty();
-    let missing: BTreeMap<Place, i32> = leaders
+    let missing: BTreeMap<TopicPartition, i32> = leaders
         .iter()
         .filter(|(place, _)| !at.contains_key(place))
         .map(|(place, leader)| (place.clone(), *leader))
         .collect();
     if !missing.is_empty() {
-        let end = if is_new { End::Next } else { End::First };
+        let end = if is_new { OffsetEdge::Next } else { OffsetEdge::First };
         at.extend(cluster.ends(&missing, end).await?);
     }
     words.begin(&at).await?;
@@ -125,15 +125,15 @@ fn refused(what: &str, error: ResponseError) -> SourceError {
 }
 
 struct TopicSource {
-    reader: Mutex<Reader>,
-    words: Arc<Words>,
+    reader: Mutex<PartitionReader>,
+    words: Arc<GroupOffsets>,
     look: Cluster,
 }
 
 impl TopicSource {
-    fn delivery(&self, place: Place, offset: u64, message: Message) -> Delivery {
+    fn delivery(&self, place: TopicPartition, offset: u64, message: Message) -> Delivery {
         let is_answered = AtomicBool::new(false);
-        let handle = Handle { place, offset, words: self.words.clone(), is_answered };
+        let handle = KafkaAck { place, offset, words: self.words.clone(), is_answered };
         Delivery::new(message, handle)
     }
 }
@@ -142,7 +142,7 @@ impl TopicSource {
 impl Source for TopicSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut reader = self.reader.lock().await;
-        self.words.remind().await?;
+        self.words.commit_pending().await?;
         let due = self.words.due(Instant::now(), most);
         if !due.is_empty() {
             let again = due.into_iter();
@@ -158,7 +158,7 @@ impl Source for TopicSource {
 
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
         let leaders = self.look.leaders().await?;
-        let ends = self.look.ends(&leaders, End::Next).await?;
+        let ends = self.look.ends(&leaders, OffsetEdge::Next).await?;
         let passed = self.words.passed();
         let waiting = ends.iter().map(|(place, end)| {
             let passed = passed.get(place).copied().unwrap_or(0);
@@ -170,15 +170,15 @@ impl Source for TopicSource {
     async fn close(&self) {}
 }
 
-struct Handle {
-    place: Place,
+struct KafkaAck {
+    place: TopicPartition,
     offset: u64,
-    words: Arc<Words>,
+    words: Arc<GroupOffsets>,
     is_answered: AtomicBool,
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for KafkaAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
         self.words.done(&self.place, self.offset).await
@@ -186,7 +186,7 @@ impl Acknowledge for Handle {
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.again(&self.place, self.offset, after);
+        self.words.schedule_redelivery(&self.place, self.offset, after);
         Ok(())
     }
 
@@ -199,10 +199,10 @@ impl Acknowledge for Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for KafkaAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.again(&self.place, self.offset, Duration::ZERO);
+            self.words.schedule_redelivery(&self.place, self.offset, Duration::ZERO);
         }
     }
 }

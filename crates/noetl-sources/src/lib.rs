@@ -1,46 +1,49 @@
 //! Message sources and the runtime that starts executions from their messages.
 //!
-//! A [`Source`] delivers messages. A [`Plane`] is a client of the control plane, in the same
+//! A [`Source`] delivers messages. A [`ControlPlaneClient`] is a client of the control plane, in the same
 //! process or a remote one. Between them, [`Runtime`] runs subscriptions, with at most one runtime
 //! per subscription at a time, enforced by a lease. A message is acked only after its execution is
 //! durable. A message that cannot start an execution is dead-lettered with the reason.
 
+mod ack_tracker;
+mod control_plane;
+mod counters;
 mod credentials;
 mod directives;
 #[doc(hidden)]
 pub mod fuzzing;
-mod held;
 mod kafka;
-mod ledger;
+mod lease;
 mod limits;
 mod local;
 mod mqtt;
 mod nats;
-mod plane;
 mod postgres;
 mod pubsub;
+mod redelivery;
 mod redis;
 mod remote;
-mod returned;
 mod runner;
 mod runtime;
 mod shape;
 mod source;
 mod spool;
-mod tally;
 mod token;
 
+pub use control_plane::{
+    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
+    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
+};
+pub use counters::MessageCounters;
 pub use kafka::Kafka;
-pub use local::Local;
+pub use local::LocalControlPlane;
 pub use mqtt::Mqtt;
 pub use nats::Nats;
-pub use plane::{
-    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
-};
 pub use postgres::Postgres;
 pub use pubsub::Pubsub;
 pub use redis::Redis;
-pub use remote::Remote;
-pub use runtime::{Options, Runtime};
-pub use source::{Acknowledge, Delivery, Message, Open, Source, SourceError, Sources};
-pub use tally::Tally;
+pub use remote::HttpControlPlane;
+pub use runtime::{Options, SubscriptionRuntime};
+pub use source::{
+    Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, SourceRegistry,
+};

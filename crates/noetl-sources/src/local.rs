@@ -6,16 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use noetl_control::{
-    Asking, Control, CredentialError, DeadLetter, DeadLetterError, Once, Report, ReportError,
-    StartError, StartRequest, StartedOnce, SubmitError, SubscriptionError, TraceOf, WINDOW_MAX,
+    ControlPlane, CredentialError, DeadLetter, DeadLetterError, DedupKey, DedupStart, EventReport,
+    ReportError, SecretRequest, StartError, StartRequest, SubmitError, SubscriptionError,
+    TraceParent, WINDOW_MAX,
 };
 use noetl_model::{Map, SubscriptionId, Tenant, TraceContext, Value};
 use noetl_store::{SubscriptionAction, SubscriptionRow};
-use noetl_tools::Credential;
+use noetl_tools::ToolCredential;
 use tokio::sync::{Mutex, watch};
 
-use crate::plane::{
-    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
+use crate::control_plane::{
+    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
+    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 
 /// Starts in flight at a time: enough to share commits, few enough that one subscription doesn't
@@ -29,21 +31,21 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LIST_EVERY: Duration = Duration::from_secs(10);
 
 /// Client of the control plane in the same process, for one tenant.
-pub struct Local {
-    control: Arc<Control>,
+pub struct LocalControlPlane {
+    control: Arc<ControlPlane>,
     tenant: Tenant,
-    /// Signals changes since the last call of [`Plane::stirred`].
+    /// Signals changes since the last call of [`ControlPlaneClient::stirred`].
     moves: Mutex<watch::Receiver<()>>,
 }
 
-impl Local {
+impl LocalControlPlane {
     /// Creates a client for a tenant of this control plane.
-    pub fn new(control: Arc<Control>, tenant: Tenant) -> Self {
+    pub fn new(control: Arc<ControlPlane>, tenant: Tenant) -> Self {
         let moves = Mutex::new(control.subscriptions.moves());
         Self { control, tenant, moves }
     }
 
-    async fn start_one(&self, start: NewStart) -> Started {
+    async fn start_one(&self, start: MessageStart) -> StartOutcome {
         let request = StartRequest {
             path: Some(start.playbook),
             payload: start.payload,
@@ -55,46 +57,46 @@ impl Local {
         let started = match start.once {
             None => {
                 let started = self.control.executions.start(&self.tenant, request).await;
-                started.map(|started| Started::New(started.execution))
+                started.map(|started| StartOutcome::New(started.execution))
             }
             Some((key, window)) => {
                 let window = window.min(WINDOW_MAX);
-                let once = Once { scope: start.subscription, key, window, is_noted: true };
-                let started = self.control.starts.once(&self.tenant, request, once).await;
+                let once = DedupKey { scope: start.subscription, key, window, is_noted: true };
+                let started = self.control.starts.start_once(&self.tenant, request, once).await;
                 started.map(|started| match started {
-                    StartedOnce::New(started) => Started::New(started.execution),
-                    StartedOnce::Duplicate(execution) => Started::Duplicate(execution),
+                    DedupStart::New(started) => StartOutcome::New(started.execution),
+                    DedupStart::Duplicate(execution) => StartOutcome::Duplicate(execution),
                 })
             }
         };
         let outcome = match &started {
-            Ok(Started::Duplicate(_)) => "duplicate",
+            Ok(StartOutcome::Duplicate(_)) => "duplicate",
             Ok(_) => "new",
             Err(_) => "error",
         };
         let counted = &self.control.metrics.execute_outcomes;
         counted.with_label_values(&["subscription", outcome]).inc();
-        started.unwrap_or_else(|error| Started::Failed(fault(&error)))
+        started.unwrap_or_else(|error| StartOutcome::Failed(fault(&error)))
     }
 }
 
 /// Parses the trace context of a message. Ignores one that is invalid.
-fn trace_of(named: Option<&Map>) -> TraceOf {
-    named.and_then(TraceContext::of_fields).map_or(TraceOf::Unsaid, TraceOf::Said)
+fn trace_of(named: Option<&Map>) -> TraceParent {
+    named.and_then(TraceContext::of_fields).map_or(TraceParent::Unsaid, TraceParent::Said)
 }
 
-fn fault(error: &StartError) -> Fault {
+fn fault(error: &StartError) -> StartFailure {
     let (of, code) = match error {
-        StartError::NotFound(_) => (FaultOf::Playbook, "playbook_not_found"),
+        StartError::NotFound(_) => (FaultOwner::Playbook, "playbook_not_found"),
         StartError::Playbook(_) | StartError::Submit(SubmitError::Playbook(_)) => {
-            (FaultOf::Playbook, "playbook_unusable")
+            (FaultOwner::Playbook, "playbook_unusable")
         }
-        StartError::Unnamed => (FaultOf::Message, "playbook_unnamed"),
-        StartError::Submit(SubmitError::Refused(_)) => (FaultOf::Message, "refused"),
-        StartError::Quota(_) => (FaultOf::Plane, "quota_exceeded"),
-        StartError::Submit(_) | StartError::Store(_) => (FaultOf::Plane, "unavailable"),
+        StartError::Unnamed => (FaultOwner::Message, "playbook_unnamed"),
+        StartError::Submit(SubmitError::Refused(_)) => (FaultOwner::Message, "refused"),
+        StartError::Quota(_) => (FaultOwner::Plane, "quota_exceeded"),
+        StartError::Submit(_) | StartError::Store(_) => (FaultOwner::Plane, "unavailable"),
     };
-    Fault { of, code: code.to_owned(), reason: chain(error) }
+    StartFailure { of, code: code.to_owned(), reason: chain(error) }
 }
 
 /// Formats an error with its chain of sources.
@@ -108,8 +110,8 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn standing(row: SubscriptionRow) -> Standing {
-    Standing {
+fn standing(row: SubscriptionRow) -> SubscriptionView {
+    SubscriptionView {
         id: row.id,
         path: row.path,
         state: row.state,
@@ -117,26 +119,26 @@ fn standing(row: SubscriptionRow) -> Standing {
     }
 }
 
-fn of_subscription(error: &SubscriptionError) -> PlaneError {
+fn of_subscription(error: &SubscriptionError) -> ControlPlaneError {
     match error {
         SubscriptionError::Store(_) | SubscriptionError::Contended(_) => {
-            PlaneError::Away(chain(error))
+            ControlPlaneError::Away(chain(error))
         }
-        refused => PlaneError::Refused(chain(refused)),
+        refused => ControlPlaneError::Refused(chain(refused)),
     }
 }
 
 #[async_trait]
-impl Plane for Local {
-    async fn document(&self, path: &str) -> Result<String, PlaneError> {
+impl ControlPlaneClient for LocalControlPlane {
+    async fn document(&self, path: &str) -> Result<String, ControlPlaneError> {
         let entry = self.control.catalog.entry_at(&self.tenant, path, None).await;
-        let entry = entry.map_err(|error| PlaneError::Away(chain(&error)))?;
-        let missing = || PlaneError::Refused(format!("there is no document '{path}'"));
+        let entry = entry.map_err(|error| ControlPlaneError::Away(chain(&error)))?;
+        let missing = || ControlPlaneError::Refused(format!("there is no document '{path}'"));
         entry.map(|entry| entry.content.to_string()).ok_or_else(missing)
     }
 
-    async fn credential(&self, name: &str) -> Result<Credential, PlaneError> {
-        let asking = Asking {
+    async fn credential(&self, name: &str) -> Result<ToolCredential, ControlPlaneError> {
+        let asking = SecretRequest {
             who: "subscription".to_owned(),
             operation: "subscribe",
             execution: None,
@@ -147,28 +149,28 @@ impl Plane for Local {
         let (found, data) = revealed.map_err(|error| match error {
             CredentialError::Store(_)
             | CredentialError::Unrecorded(_)
-            | CredentialError::ChangeUnrecorded(_) => PlaneError::Away(chain(&error)),
-            refused => PlaneError::Refused(chain(&refused)),
+            | CredentialError::ChangeUnrecorded(_) => ControlPlaneError::Away(chain(&error)),
+            refused => ControlPlaneError::Refused(chain(&refused)),
         })?;
         let data = match data {
             Value::Object(data) => data,
             plain => Map::from_iter([("value".to_owned(), plain)]),
         };
-        Ok(Credential { name: found.kept.name, kind: found.kept.kind, data })
+        Ok(ToolCredential { name: found.kept.name, kind: found.kept.kind, data })
     }
 
-    async fn register(&self, path: &str) -> Result<Standing, PlaneError> {
+    async fn register(&self, path: &str) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.subscriptions.register(&self.tenant, path).await;
         row.map(standing).map_err(|error| of_subscription(&error))
     }
 
-    async fn list(&self) -> Result<Vec<Standing>, PlaneError> {
+    async fn list(&self) -> Result<Vec<SubscriptionView>, ControlPlaneError> {
         let rows = self.control.subscriptions.list(&self.tenant).await;
         let rows = rows.map_err(|error| of_subscription(&error))?;
         Ok(rows.into_iter().map(standing).collect())
     }
 
-    async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError> {
+    async fn standing(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.subscriptions.get(&self.tenant, id).await;
         row.map(standing).map_err(|error| of_subscription(&error))
     }
@@ -177,12 +179,12 @@ impl Plane for Local {
         &self,
         id: SubscriptionId,
         action: SubscriptionAction,
-    ) -> Result<Standing, PlaneError> {
+    ) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.subscriptions.act(&self.tenant, id, action).await;
         row.map(standing).map_err(|error| of_subscription(&error))
     }
 
-    async fn changed(&self, seen: &Standing) -> Standing {
+    async fn changed(&self, seen: &SubscriptionView) -> SubscriptionView {
         let mut moves = self.control.subscriptions.moves();
         loop {
             let is_read = match self.standing(seen.id).await {
@@ -210,18 +212,18 @@ impl Plane for Local {
 
     async fn hold(
         &self,
-        standing: &Standing,
+        standing: &SubscriptionView,
         holder: &str,
         ttl: Duration,
-        reading: Reading,
-    ) -> Result<Hold, PlaneError> {
+        reading: RuntimeReport,
+    ) -> Result<SubscriptionGrant, ControlPlaneError> {
         let (subscriptions, tenant) = (&self.control.subscriptions, &self.tenant);
         let asked = async {
             let is_held = subscriptions.hold(tenant, standing.id, holder, ttl).await?;
             let is_awaited = subscriptions.is_awaited(tenant, standing.id, holder).await?;
-            Ok(Hold { is_held, is_awaited })
+            Ok(SubscriptionGrant { is_held, is_awaited })
         };
-        let hold: Hold = asked.await.map_err(|error| of_subscription(&error))?;
+        let hold: SubscriptionGrant = asked.await.map_err(|error| of_subscription(&error))?;
         // Counted only on success: a caller without a response sends the same counts again.
         let counted = &self.control.metrics.subscriptions;
         counted.add(&standing.path, reading.counts);
@@ -231,18 +233,26 @@ impl Plane for Local {
         Ok(hold)
     }
 
-    async fn let_go(&self, standing: &Standing, holder: &str) -> Result<(), PlaneError> {
+    async fn let_go(
+        &self,
+        standing: &SubscriptionView,
+        holder: &str,
+    ) -> Result<(), ControlPlaneError> {
         self.control.metrics.subscriptions.clear_backlog(&standing.path);
         let gone = self.control.subscriptions.let_go(&self.tenant, standing.id, holder).await;
         gone.map_err(|error| of_subscription(&error))
     }
 
-    async fn start(&self, starts: Vec<NewStart>, _together: Option<usize>) -> Vec<Started> {
+    async fn start(
+        &self,
+        starts: Vec<MessageStart>,
+        _together: Option<usize>,
+    ) -> Vec<StartOutcome> {
         stream::iter(starts).map(|start| self.start_one(start)).buffered(AT_ONCE).collect().await
     }
 
-    async fn note(&self, note: Note) -> Result<(), PlaneError> {
-        let report = Report {
+    async fn note(&self, note: RuntimeEvent) -> Result<(), ControlPlaneError> {
+        let report = EventReport {
             execution: note.log,
             step: "ingress".to_owned(),
             event_type: note.event_type.to_owned(),
@@ -253,23 +263,23 @@ impl Plane for Local {
             event: None,
             columns: None,
         };
-        let taken = self.control.reports.take(&self.tenant, report).await;
+        let taken = self.control.reports.record(&self.tenant, report).await;
         taken.map(|_| ()).map_err(|error| of_report(&error))
     }
 
-    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), PlaneError> {
+    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), ControlPlaneError> {
         let kept = self.control.dead_letters.keep(&self.tenant, id, letter).await;
         kept.map(|_| ()).map_err(|error| match error {
             DeadLetterError::Subscription(error) => of_subscription(&error),
             DeadLetterError::Report(error) => of_report(&error),
-            DeadLetterError::Object(error) => PlaneError::Away(chain(&error)),
+            DeadLetterError::Object(error) => ControlPlaneError::Away(chain(&error)),
         })
     }
 }
 
-fn of_report(error: &ReportError) -> PlaneError {
+fn of_report(error: &ReportError) -> ControlPlaneError {
     match error {
-        ReportError::Store(_) | ReportError::Submit(_) => PlaneError::Away(chain(error)),
-        refused => PlaneError::Refused(chain(refused)),
+        ReportError::Store(_) | ReportError::Submit(_) => ControlPlaneError::Away(chain(error)),
+        refused => ControlPlaneError::Refused(chain(refused)),
     }
 }

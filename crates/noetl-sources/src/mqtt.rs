@@ -23,9 +23,9 @@ use rumqttc::QoS;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 
-use self::ids::Ids;
+use self::ids::MessageIds;
 use self::settings::Settings;
-use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
+use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Time the broker has to respond.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,11 +41,11 @@ const CAPACITY: usize = 1 << 16;
 /// Opens sources of kind `mqtt`.
 #[derive(Debug, Clone, Default)]
 pub struct Mqtt {
-    ids: Ids,
+    ids: MessageIds,
 }
 
 #[async_trait]
-impl Open for Mqtt {
+impl SourceFactory for Mqtt {
     fn kind(&self) -> &'static str {
         "mqtt"
     }
@@ -59,7 +59,7 @@ impl Open for Mqtt {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let line = Line {
             sender,
-            said: Said::default(),
+            said: PendingAcks::default(),
             ids: self.ids.clone(),
             client: settings.client_id.clone(),
         };
@@ -73,7 +73,7 @@ impl Open for Mqtt {
         let client = tokio::time::timeout(TIMEOUT, opening).await;
         let client = client
             .map_err(|_| SourceError::Away("the MQTT broker does not answer".to_owned()))??;
-        let words = Arc::new(Words {
+        let words = Arc::new(Acker {
             client,
             said,
             again: Shared::default(),
@@ -107,8 +107,8 @@ struct Published {
 /// Queue from a connection to the source.
 struct Line {
     sender: mpsc::Sender<Came>,
-    said: Said,
-    ids: Ids,
+    said: PendingAcks,
+    ids: MessageIds,
     client: String,
 }
 
@@ -123,7 +123,7 @@ impl Line {
         let id = given.unwrap_or_else(|| {
             let is_kept = qos != QoS::AtMostOnce;
             let repeated = (is_kept && published.is_repeated).then_some(packet);
-            self.ids.of(&self.client, is_kept.then_some(packet), repeated, &topic, &payload)
+            self.ids.id_of(&self.client, is_kept.then_some(packet), repeated, &topic, &payload)
         });
         let metadata = Map::from_iter([
             ("topic".to_owned(), Value::from(topic.as_str())),
@@ -141,16 +141,16 @@ impl Line {
 
 /// Acks waiting to be sent, by packet ID, and the reason once the connection has ended.
 #[derive(Clone, Default)]
-struct Said(Arc<Shared<Waiting>>);
+struct PendingAcks(Arc<Shared<PendingPackets>>);
 
 #[derive(Default)]
-struct Waiting {
+struct PendingPackets {
     packets: HashMap<u16, oneshot::Sender<()>>,
     ended: Option<String>,
 }
 
-impl Said {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl PendingAcks {
+    fn lock(&self) -> MutexGuard<'_, PendingPackets> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,21 +189,21 @@ enum Client {
     V5(rumqttc::v5::AsyncClient),
 }
 
-struct Words {
+struct Acker {
     client: Client,
-    said: Said,
+    said: PendingAcks,
     again: Shared<Vec<(Instant, Came)>>,
-    ids: Ids,
+    ids: MessageIds,
     name: String,
 }
 
-impl Words {
-    fn again(&self) -> MutexGuard<'_, Vec<(Instant, Came)>> {
+impl Acker {
+    fn lock_redeliveries(&self) -> MutexGuard<'_, Vec<(Instant, Came)>> {
         self.again.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self, now: Instant, most: usize) -> Vec<Came> {
-        let mut again = self.again();
+        let mut again = self.lock_redeliveries();
         let mut due = Vec::new();
         let mut place = 0;
         while place < again.len() && due.len() < most {
@@ -242,14 +242,14 @@ impl Words {
 
 struct SessionSource {
     receiver: Mutex<mpsc::Receiver<Came>>,
-    words: Arc<Words>,
+    words: Arc<Acker>,
 }
 
 impl SessionSource {
     fn delivery(&self, came: Came) -> Delivery {
         let message = came.message.clone();
         let words = self.words.clone();
-        Delivery::new(message, Handle { came, words, is_answered: AtomicBool::new(false) })
+        Delivery::new(message, MqttAck { came, words, is_answered: AtomicBool::new(false) })
     }
 }
 
@@ -301,22 +301,22 @@ impl Source for SessionSource {
     }
 }
 
-struct Handle {
+struct MqttAck {
     came: Came,
-    words: Arc<Words>,
+    words: Arc<Acker>,
     is_answered: AtomicBool,
 }
 
-impl Handle {
+impl MqttAck {
     fn come_again(&self, after: Duration) {
         if !self.is_answered.swap(true, Ordering::AcqRel) {
-            self.words.again().push((Instant::now() + after, self.came.clone()));
+            self.words.lock_redeliveries().push((Instant::now() + after, self.came.clone()));
         }
     }
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for MqttAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.words.ack(&self.came).await?;
         self.is_answered.store(true, Ordering::Release);
@@ -339,7 +339,7 @@ impl Acknowledge for Handle {
 
 /// Redelivers a message that was neither acked nor nacked, because the broker would not on this
 /// connection.
-impl Drop for Handle {
+impl Drop for MqttAck {
     fn drop(&mut self) {
         self.come_again(Duration::ZERO);
     }

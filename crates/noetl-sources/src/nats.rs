@@ -19,7 +19,7 @@ use noetl_playbook::subscription::Subscription;
 use self::settings::Settings;
 use self::stream::StreamSource;
 use self::subject::SubjectSource;
-use crate::source::{Open, Source, SourceError, chain, name_of, text};
+use crate::source::{Source, SourceError, SourceFactory, chain, name_of, text};
 
 /// Time the server has to respond.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ const ID_HEADER: &str = "Nats-Msg-Id";
 pub struct Nats;
 
 #[async_trait]
-impl Open for Nats {
+impl SourceFactory for Nats {
     fn kind(&self) -> &'static str {
         "nats"
     }

@@ -16,13 +16,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Map};
 use noetl_playbook::subscription::Subscription;
-use noetl_tools::{Notices, connect_postgres};
+use noetl_tools::{NotifyHandling, connect_postgres};
 use tokio_postgres::Client;
 
 use self::advance::AdvanceSource;
 use self::channel::ChannelSource;
 use self::table::TableSource;
-use crate::source::{Open, Source, SourceError, chain, number, text};
+use crate::source::{Source, SourceError, SourceFactory, chain, number, text};
 
 /// Time the server has to respond. Scanning a large table without an index takes a while.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const POLL_DEFAULT_MS: u64 = 1000;
 pub struct Postgres;
 
 #[async_trait]
-impl Open for Postgres {
+impl SourceFactory for Postgres {
     fn kind(&self) -> &'static str {
         "postgres"
     }
@@ -57,7 +57,7 @@ impl Open for Postgres {
             return Ok(Arc::new(ChannelSource::open(settings, channel).await?));
         };
         let poll = number(settings, "poll_ms")?.unwrap_or(POLL_DEFAULT_MS);
-        let wanted = Wanted {
+        let wanted = TableQuery {
             settings,
             table,
             channel,
@@ -78,7 +78,7 @@ impl Open for Postgres {
 
 /// Settings of a table source.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct TableQuery<'a> {
     settings: &'a Map,
     table: &'a str,
     channel: Option<&'a str>,
@@ -87,7 +87,7 @@ struct Wanted<'a> {
 }
 
 /// Opens a dedicated connection.
-async fn connect(settings: &Map, notices: Notices) -> Result<Client, SourceError> {
+async fn connect(settings: &Map, notices: NotifyHandling) -> Result<Client, SourceError> {
     connect_postgres(settings, notices).await.map_err(|failure: Failure| match failure.kind {
         FailureKind::Config => SourceError::Settings(failure.message),
         _ => SourceError::Away(failure.message),

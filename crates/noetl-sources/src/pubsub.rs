@@ -14,14 +14,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 
-use self::calls::Calls;
-use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, number, text};
+use self::calls::PubsubClient;
+use crate::source::{
+    Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, number, text,
+};
 
 /// Default ack deadline in seconds.
 const DEADLINE_DEFAULT_SECS: u64 = 60;
@@ -42,18 +44,18 @@ const WORDS_MAX: usize = 1000;
 /// Opens sources of kind `pubsub`.
 #[derive(Debug, Clone, Default)]
 pub struct Pubsub {
-    fence: Fence,
+    fence: EgressPolicy,
 }
 
 impl Pubsub {
     /// Restricts endpoints to those this egress policy allows.
-    pub fn behind(fence: Fence) -> Self {
+    pub fn with_egress_policy(fence: EgressPolicy) -> Self {
         Self { fence }
     }
 }
 
 #[async_trait]
-impl Open for Pubsub {
+impl SourceFactory for Pubsub {
     fn kind(&self) -> &'static str {
         "pubsub"
     }
@@ -64,13 +66,13 @@ impl Open for Pubsub {
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
         let deadline = number(settings, "ack_deadline_secs")?.unwrap_or(DEADLINE_DEFAULT_SECS);
-        let calls = Arc::new(Calls::new(settings, name(settings)?, self.fence.clone())?);
+        let calls = Arc::new(PubsubClient::new(settings, name(settings)?, self.fence.clone())?);
         calls.look().await?;
-        let words = Words { calls, unsaid: Mutex::default(), saying: Mutex::default() };
+        let words = AckBatcher { calls, unsaid: Mutex::default(), saying: Mutex::default() };
         Ok(Arc::new(PullSource {
             words: Arc::new(words),
             deadline: deadline.clamp(10, DEADLINE_MAX_SECS),
-            reader: Mutex::new(Reader { asked: None, count: COUNT_FIRST }),
+            reader: Mutex::new(PubsubReader { asked: None, count: COUNT_FIRST }),
         }))
     }
 }
@@ -105,20 +107,20 @@ fn name(settings: &Map) -> Result<String, SourceError> {
 }
 
 struct PullSource {
-    words: Arc<Words>,
+    words: Arc<AckBatcher>,
     deadline: u64,
-    reader: Mutex<Reader>,
+    reader: Mutex<PubsubReader>,
 }
 
-struct Reader {
+struct PubsubReader {
     /// Pull request in flight.
     asked: Option<JoinHandle<Result<Vec<Value>, SourceError>>>,
     count: usize,
 }
 
 /// Batches acks: those that arrive while a request is in flight are sent with the next.
-struct Words {
-    calls: Arc<Calls>,
+struct AckBatcher {
+    calls: Arc<PubsubClient>,
     unsaid: Mutex<Vec<Unsaid>>,
     saying: Mutex<()>,
 }
@@ -128,7 +130,7 @@ struct Unsaid {
     heard: oneshot::Sender<Result<(), SourceError>>,
 }
 
-impl Words {
+impl AckBatcher {
     async fn ack(&self, ack_id: &str) -> Result<(), SourceError> {
         let (heard, mut hearing) = oneshot::channel();
         self.unsaid.lock().await.push(Unsaid { ack_id: ack_id.to_owned(), heard });
@@ -192,7 +194,7 @@ impl Source for PullSource {
         self.words.calls.hold(&ids, self.deadline).await?;
         let delivered = messages.into_iter().map(|message| {
             let ack_id = message.ack_id.clone().unwrap_or_default();
-            let handle = Handle { ack_id, words: self.words.clone(), deadline: self.deadline };
+            let handle = PubsubAck { ack_id, words: self.words.clone(), deadline: self.deadline };
             Delivery::new(message, handle)
         });
         Ok(delivered.collect())
@@ -250,14 +252,14 @@ fn message(received: Value) -> Option<Message> {
     })
 }
 
-struct Handle {
+struct PubsubAck {
     ack_id: String,
-    words: Arc<Words>,
+    words: Arc<AckBatcher>,
     deadline: u64,
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for PubsubAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.words.ack(&self.ack_id).await
     }

@@ -20,9 +20,9 @@ use redis::{Cmd, ErrorKind, RedisError, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::entry::Entry;
+use self::entry::RedisEntry;
 use self::settings::Settings;
-use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, chain};
+use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, chain};
 
 /// Time the server has to respond, in addition to the requested wait.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ const COUNT_FIRST: usize = 8;
 pub struct Redis;
 
 #[async_trait]
-impl Open for Redis {
+impl SourceFactory for Redis {
     fn kind(&self) -> &'static str {
         "redis"
     }
@@ -53,9 +53,9 @@ impl Open for Redis {
         // Reads block the connection, and acks must not wait for them.
         let reader = settings.connect().await?;
         let words =
-            Words { connection: settings.connect().await?, settings, held: Shared::default() };
+            EntryAcker { connection: settings.connect().await?, settings, held: Shared::default() };
         words.make_group().await?;
-        let reader = Reader {
+        let reader = RedisReader {
             connection: reader,
             left: Some("0".to_owned()),
             claim_at: Instant::now(),
@@ -67,11 +67,11 @@ impl Open for Redis {
 }
 
 struct StreamSource {
-    reader: Mutex<Reader>,
-    words: Arc<Words>,
+    reader: Mutex<RedisReader>,
+    words: Arc<EntryAcker>,
 }
 
-struct Reader {
+struct RedisReader {
     connection: MultiplexedConnection,
     /// ID after which to continue with its own pending entries; `None` after the last.
     left: Option<String>,
@@ -82,20 +82,20 @@ struct Reader {
 }
 
 /// Acks entries and tracks those in flight.
-struct Words {
+struct EntryAcker {
     connection: MultiplexedConnection,
     settings: Settings,
     /// Delivered entries, with the time of redelivery if nacked.
-    held: Shared<HashMap<String, Held>>,
+    held: Shared<HashMap<String, PendingEntry>>,
 }
 
-struct Held {
+struct PendingEntry {
     message: Message,
     again: Option<Instant>,
 }
 
-impl Words {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+impl EntryAcker {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingEntry>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,10 +156,10 @@ impl StreamSource {
     /// other consumers, and new ones.
     async fn read(
         &self,
-        reader: &mut Reader,
+        reader: &mut RedisReader,
         most: usize,
         wait: Duration,
-    ) -> Result<Vec<Entry>, RedisError> {
+    ) -> Result<Vec<RedisEntry>, RedisError> {
         let count = reader.count.min(most);
         if let Some(after) = reader.left.clone() {
             let found = self.of_group(reader, count, None, &after).await?;
@@ -182,11 +182,11 @@ impl StreamSource {
 
     async fn of_group(
         &self,
-        reader: &mut Reader,
+        reader: &mut RedisReader,
         count: usize,
         wait: Option<Duration>,
         after: &str,
-    ) -> Result<Vec<Entry>, RedisError> {
+    ) -> Result<Vec<RedisEntry>, RedisError> {
         let Settings { stream, group, consumer, .. } = &self.words.settings;
         let mut command = redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(count);
@@ -200,7 +200,11 @@ impl StreamSource {
         Ok(entry::of_streams(found))
     }
 
-    async fn of_others(&self, reader: &mut Reader, count: usize) -> Result<Vec<Entry>, RedisError> {
+    async fn of_others(
+        &self,
+        reader: &mut RedisReader,
+        count: usize,
+    ) -> Result<Vec<RedisEntry>, RedisError> {
         let Settings { stream, group, consumer, claim, .. } = &self.words.settings;
         let mut command = redis::cmd("XAUTOCLAIM");
         command.arg(stream).arg(group).arg(consumer);
@@ -218,7 +222,7 @@ impl StreamSource {
 
     fn delivery(&self, id: String, message: Message) -> Delivery {
         let words = self.words.clone();
-        Delivery::new(message, Handle { id, words, is_answered: AtomicBool::new(false) })
+        Delivery::new(message, RedisAck { id, words, is_answered: AtomicBool::new(false) })
     }
 }
 
@@ -239,7 +243,7 @@ impl Source for StreamSource {
             }
             found => found.map_err(|error| wrong("entries are not read", &error))?,
         };
-        let bytes: usize = found.iter().map(Entry::bytes).sum();
+        let bytes: usize = found.iter().map(RedisEntry::bytes).sum();
         if !found.is_empty() {
             let each = (bytes / found.len()).max(1);
             reader.count = (BYTES_WANTED / each).clamp(1, reader.count.saturating_mul(2).min(1000));
@@ -257,7 +261,7 @@ impl Source for StreamSource {
                 if held.contains_key(&id) {
                     continue;
                 }
-                held.insert(id.clone(), Held { message: message.clone(), again: None });
+                held.insert(id.clone(), PendingEntry { message: message.clone(), again: None });
             }
             delivered.push(self.delivery(id, message));
         }
@@ -280,14 +284,14 @@ impl Source for StreamSource {
     async fn close(&self) {}
 }
 
-struct Handle {
+struct RedisAck {
     id: String,
-    words: Arc<Words>,
+    words: Arc<EntryAcker>,
     is_answered: AtomicBool,
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for RedisAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.words.ack(&self.id).await?;
         self.is_answered.store(true, Ordering::Release);
@@ -315,7 +319,7 @@ impl Acknowledge for Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for RedisAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
             self.words.come_again(&self.id, Duration::ZERO);

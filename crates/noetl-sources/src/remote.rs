@@ -7,20 +7,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::{StreamExt as _, stream};
 use noetl_api::catalog::ResourceRequest;
-use noetl_api::events::{EventRequest, Said};
-use noetl_api::execute::{BatchRequest, Dedup, ExecuteRequest};
+use noetl_api::events::{EventReportBody, EventRequest};
+use noetl_api::execute::{ExecuteBatchRequest, ExecuteRequest, StartDedup};
 use noetl_api::subscriptions::{
-    DeadLetterRequest, LeaseRequest, MessageCounts, SubscriptionStatus,
+    DeadLetterRequest, MessageCounts, SubscriptionLeaseRequest, SubscriptionStatus,
 };
 use noetl_api::{Client, ClientError, Id, calls};
 use noetl_control::DeadLetter;
 use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
 use noetl_store::{SubscriptionAction, SubscriptionState};
-use noetl_tools::Credential;
+use noetl_tools::ToolCredential;
 use serde_json::value::RawValue;
 
-use crate::plane::{
-    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
+use crate::control_plane::{
+    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
+    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 
 /// Requests in flight at a time.
@@ -37,25 +38,25 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LIST_EVERY: Duration = Duration::from_secs(10);
 
 /// Client of a control plane in another process.
-pub struct Remote {
+pub struct HttpControlPlane {
     client: Client,
 }
 
-impl Remote {
+impl HttpControlPlane {
     /// Creates a client that sends its requests through `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    async fn start_one(&self, start: NewStart) -> Started {
+    async fn start_one(&self, start: MessageStart) -> StartOutcome {
         match self.client.execute(&request(start)).await {
             Ok(reply) => started(&reply.status, reply.execution_id),
-            Err(error) => Started::Failed(fault(&error)),
+            Err(error) => StartOutcome::Failed(fault(&error)),
         }
     }
 
     /// Starts several executions in one request. The response has an outcome for each.
-    async fn start_together(&self, starts: Vec<NewStart>) -> Vec<Started> {
+    async fn start_together(&self, starts: Vec<MessageStart>) -> Vec<StartOutcome> {
         let count = starts.len();
         let texts = starts.into_iter().map(|start| {
             let text = serde_json::to_string(&request(start)).unwrap_or_default();
@@ -63,89 +64,97 @@ impl Remote {
         });
         let Ok(executions) = texts.collect::<Result<Vec<_>, _>>() else {
             let reason = "a start cannot be written as JSON".to_owned();
-            let fault = Fault { of: FaultOf::Message, code: "unwritable".to_owned(), reason };
-            return vec![Started::Failed(fault); count];
+            let fault =
+                StartFailure { of: FaultOwner::Message, code: "unwritable".to_owned(), reason };
+            return vec![StartOutcome::Failed(fault); count];
         };
-        let reply = match self.client.ask(calls::execute_batch(&BatchRequest { executions })).await
+        let reply = match self
+            .client
+            .ask(calls::execute_batch(&ExecuteBatchRequest { executions }))
+            .await
         {
             Ok(reply) => reply.value,
-            Err(error) => return vec![Started::Failed(fault(&error)); count],
+            Err(error) => return vec![StartOutcome::Failed(fault(&error)); count],
         };
         let mut results = vec![None; count];
         for result in reply.results {
             let Some(slot) = results.get_mut(result.index) else { continue };
             *slot = Some(match (result.execution_id, result.error) {
                 (Some(id), _) => started(&result.status, id),
-                (None, reason) => Started::Failed(told(reason.unwrap_or_default())),
+                (None, reason) => StartOutcome::Failed(told(reason.unwrap_or_default())),
             });
         }
         let silent = || {
             let reason = "the server said nothing of it".to_owned();
-            Started::Failed(Fault { of: FaultOf::Plane, code: "unavailable".to_owned(), reason })
+            StartOutcome::Failed(StartFailure {
+                of: FaultOwner::Plane,
+                code: "unavailable".to_owned(),
+                reason,
+            })
         };
         results.into_iter().map(|result| result.unwrap_or_else(silent)).collect()
     }
 }
 
-fn request(start: NewStart) -> ExecuteRequest {
+fn request(start: MessageStart) -> ExecuteRequest {
     ExecuteRequest {
         path: Some(start.playbook),
         payload: start.payload,
         parent_execution_id: Some(Id::number(start.subscription.get())),
         execution_pool: start.pool,
         trace: start.trace,
-        dedup: start.once.map(|(key, window)| Dedup { key, window_secs: window.as_secs() }),
+        dedup: start.once.map(|(key, window)| StartDedup { key, window_secs: window.as_secs() }),
         ..ExecuteRequest::default()
     }
 }
 
-fn started(status: &str, id: Id) -> Started {
+fn started(status: &str, id: Id) -> StartOutcome {
     let id = ExecutionId::new(id.get());
     match status {
-        "duplicate" => Started::Duplicate(id),
-        _ => Started::New(id),
+        "duplicate" => StartOutcome::Duplicate(id),
+        _ => StartOutcome::New(id),
     }
 }
 
 /// Classifies the error text of a batch item by the prefixes that servers use.
-fn told(reason: String) -> Fault {
+fn told(reason: String) -> StartFailure {
     let (of, code) = match reason.split(':').next().unwrap_or_default() {
-        "Resource not found" => (FaultOf::Playbook, "playbook_not_found"),
-        "Validation error" | "Bad request" | "Conflict" => (FaultOf::Message, "refused"),
-        _ => (FaultOf::Plane, "unavailable"),
+        "Resource not found" => (FaultOwner::Playbook, "playbook_not_found"),
+        "Validation error" | "Bad request" | "Conflict" => (FaultOwner::Message, "refused"),
+        _ => (FaultOwner::Plane, "unavailable"),
     };
-    Fault { of, code: code.to_owned(), reason }
+    StartFailure { of, code: code.to_owned(), reason }
 }
 
-fn fault(error: &ClientError) -> Fault {
+fn fault(error: &ClientError) -> StartFailure {
     let (of, code) = match error {
         ClientError::Refused { body, status } => match status {
-            404 => (FaultOf::Playbook, "playbook_not_found"),
+            404 => (FaultOwner::Playbook, "playbook_not_found"),
             // The runtime's access must be fixed; no message is at fault.
-            401 | 403 => (FaultOf::Plane, "not_allowed"),
-            _ if error.is_passing() => (FaultOf::Plane, "unavailable"),
-            _ => (FaultOf::Message, body.code.as_str()),
+            401 | 403 => (FaultOwner::Plane, "not_allowed"),
+            _ if error.is_passing() => (FaultOwner::Plane, "unavailable"),
+            _ => (FaultOwner::Message, body.code.as_str()),
         },
-        _ => (FaultOf::Plane, "unavailable"),
+        _ => (FaultOwner::Plane, "unavailable"),
     };
-    Fault { of, code: code.to_owned(), reason: error.to_string() }
+    StartFailure { of, code: code.to_owned(), reason: error.to_string() }
 }
 
-fn of_client(error: &ClientError) -> PlaneError {
+fn of_client(error: &ClientError) -> ControlPlaneError {
     let text = match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
     match error.is_passing() || matches!(error.status(), Some(401 | 403)) {
-        true => PlaneError::Away(text),
-        false => PlaneError::Refused(text),
+        true => ControlPlaneError::Away(text),
+        false => ControlPlaneError::Refused(text),
     }
 }
 
-fn standing(status: SubscriptionStatus) -> Result<Standing, PlaneError> {
+fn standing(status: SubscriptionStatus) -> Result<SubscriptionView, ControlPlaneError> {
     let state = SubscriptionState::from_text(&status.state);
-    let unknown = || PlaneError::Refused(format!("'{}' is no state we know", status.state));
-    Ok(Standing {
+    let unknown = || ControlPlaneError::Refused(format!("'{}' is no state we know", status.state));
+    Ok(SubscriptionView {
         id: SubscriptionId::new(status.subscription_id.get()),
         state: state.ok_or_else(unknown)?,
         moved_at: format!("{} {}", status.last_event_type, status.updated_at.unwrap_or_default()),
@@ -154,16 +163,16 @@ fn standing(status: SubscriptionStatus) -> Result<Standing, PlaneError> {
 }
 
 #[async_trait]
-impl Plane for Remote {
-    async fn document(&self, path: &str) -> Result<String, PlaneError> {
+impl ControlPlaneClient for HttpControlPlane {
+    async fn document(&self, path: &str) -> Result<String, ControlPlaneError> {
         let request = ResourceRequest { path: Some(path.to_owned()), ..ResourceRequest::default() };
         let entry = self.client.ask(calls::document(&request)).await;
         let entry = entry.map_err(|error| of_client(&error))?.value;
-        let missing = || PlaneError::Refused(format!("'{path}' has no text"));
+        let missing = || ControlPlaneError::Refused(format!("'{path}' has no text"));
         entry.content.ok_or_else(missing)
     }
 
-    async fn credential(&self, name: &str) -> Result<Credential, PlaneError> {
+    async fn credential(&self, name: &str) -> Result<ToolCredential, ControlPlaneError> {
         let found = self.client.ask(calls::credential(name, true)).await;
         let found = found.map_err(|error| of_client(&error))?.value;
         let data = match found.data {
@@ -171,22 +180,22 @@ impl Plane for Remote {
             Some(plain) => Map::from_iter([("value".to_owned(), plain)]),
             None => Map::new(),
         };
-        Ok(Credential { name: found.name, kind: found.kind, data })
+        Ok(ToolCredential { name: found.name, kind: found.kind, data })
     }
 
-    async fn register(&self, path: &str) -> Result<Standing, PlaneError> {
+    async fn register(&self, path: &str) -> Result<SubscriptionView, ControlPlaneError> {
         let answer = self.client.ask(calls::subscribe(path)).await;
         standing(answer.map_err(|error| of_client(&error))?.value)
     }
 
-    async fn list(&self) -> Result<Vec<Standing>, PlaneError> {
+    async fn list(&self) -> Result<Vec<SubscriptionView>, ControlPlaneError> {
         let answer = self.client.ask(calls::subscriptions()).await;
         let listed = answer.map_err(|error| of_client(&error))?.value.subscriptions;
         // Skips subscriptions in a state that this version doesn't know.
         Ok(listed.into_iter().filter_map(|status| standing(status).ok()).collect())
     }
 
-    async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError> {
+    async fn standing(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
         let answer = self.client.ask(calls::subscription(id.get())).await;
         standing(answer.map_err(|error| of_client(&error))?.value)
     }
@@ -195,12 +204,12 @@ impl Plane for Remote {
         &self,
         id: SubscriptionId,
         action: SubscriptionAction,
-    ) -> Result<Standing, PlaneError> {
+    ) -> Result<SubscriptionView, ControlPlaneError> {
         let call = calls::move_subscription(id.get(), action.as_str());
         standing(self.client.ask(call).await.map_err(|error| of_client(&error))?.value)
     }
 
-    async fn changed(&self, seen: &Standing) -> Standing {
+    async fn changed(&self, seen: &SubscriptionView) -> SubscriptionView {
         loop {
             if let Ok(now) = self.standing(seen.id).await
                 && now != *seen
@@ -217,11 +226,11 @@ impl Plane for Remote {
 
     async fn hold(
         &self,
-        standing: &Standing,
+        standing: &SubscriptionView,
         holder: &str,
         ttl: Duration,
-        reading: Reading,
-    ) -> Result<Hold, PlaneError> {
+        reading: RuntimeReport,
+    ) -> Result<SubscriptionGrant, ControlPlaneError> {
         let counts = MessageCounts {
             received: reading.counts.received,
             dispatched: reading.counts.dispatched,
@@ -229,7 +238,7 @@ impl Plane for Remote {
             failed: reading.counts.failed,
             dead_lettered: reading.counts.dead_lettered,
         };
-        let request = LeaseRequest {
+        let request = SubscriptionLeaseRequest {
             holder: holder.to_owned(),
             ttl_secs: ttl.as_secs().max(1),
             backlog: reading.backlog,
@@ -237,20 +246,24 @@ impl Plane for Remote {
         };
         let call = calls::lease_subscription(standing.id.get(), &request);
         let reply = self.client.ask(call).await.map_err(|error| of_client(&error))?.value;
-        Ok(Hold { is_held: reply.held, is_awaited: reply.awaited })
+        Ok(SubscriptionGrant { is_held: reply.held, is_awaited: reply.awaited })
     }
 
-    async fn let_go(&self, standing: &Standing, holder: &str) -> Result<(), PlaneError> {
+    async fn let_go(
+        &self,
+        standing: &SubscriptionView,
+        holder: &str,
+    ) -> Result<(), ControlPlaneError> {
         let call = calls::release_subscription(standing.id.get(), holder);
         self.client.ask(call).await.map(|_| ()).map_err(|error| of_client(&error))
     }
 
-    async fn start(&self, starts: Vec<NewStart>, together: Option<usize>) -> Vec<Started> {
+    async fn start(&self, starts: Vec<MessageStart>, together: Option<usize>) -> Vec<StartOutcome> {
         let requests = match together {
             Some(most) => parted(starts, most.max(1)),
             None => starts.into_iter().map(|start| vec![start]).collect(),
         };
-        let asked = stream::iter(requests).map(async |mut some: Vec<NewStart>| {
+        let asked = stream::iter(requests).map(async |mut some: Vec<MessageStart>| {
             match (some.len(), some.pop()) {
                 (1, Some(start)) => vec![self.start_one(start).await],
                 (_, last) => {
@@ -262,16 +275,16 @@ impl Plane for Remote {
         asked.buffered(AT_ONCE).concat().await
     }
 
-    async fn note(&self, note: Note) -> Result<(), PlaneError> {
-        let said = Said {
+    async fn note(&self, note: RuntimeEvent) -> Result<(), ControlPlaneError> {
+        let said = EventReportBody {
             status: Some(note.status.to_owned()),
-            ..Said::new("ingress", note.event_type, note.payload)
+            ..EventReportBody::new("ingress", note.event_type, note.payload)
         };
         let event = EventRequest { execution_id: Id::number(note.log.get()), said };
         self.client.report(&event).await.map(|_| ()).map_err(|error| of_client(&error))
     }
 
-    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), PlaneError> {
+    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), ControlPlaneError> {
         let request = DeadLetterRequest {
             message_id: plain(&letter.message),
             code: letter.code,
@@ -288,8 +301,8 @@ impl Plane for Remote {
 
 /// Splits starts into requests of at most `most` items and [`BYTES_TOGETHER`] bytes. A larger item
 /// is sent alone.
-fn parted(starts: Vec<NewStart>, most: usize) -> Vec<Vec<NewStart>> {
-    let mut parts: Vec<Vec<NewStart>> = Vec::new();
+fn parted(starts: Vec<MessageStart>, most: usize) -> Vec<Vec<MessageStart>> {
+    let mut parts: Vec<Vec<MessageStart>> = Vec::new();
     let mut bytes = 0;
     for start in starts {
         bytes += start.bytes;
@@ -321,8 +334,8 @@ fn plain_map(map: Map) -> Map {
 mod tests {
     use super::*;
 
-    fn start(bytes: usize) -> NewStart {
-        NewStart {
+    fn start(bytes: usize) -> MessageStart {
+        MessageStart {
             playbook: "p/a".to_owned(),
             payload: Map::new(),
             pool: None,
@@ -348,9 +361,9 @@ mod tests {
     #[test]
     fn the_text_of_a_batch_says_whose_fault_it_was() {
         let of = |text: &str| told(text.to_owned()).of;
-        assert_eq!(of("Resource not found: Playbook not found: p"), FaultOf::Playbook);
-        assert_eq!(of("Validation error: no"), FaultOf::Message);
-        assert_eq!(of("Database error: busy"), FaultOf::Plane);
-        assert_eq!(of(""), FaultOf::Plane);
+        assert_eq!(of("Resource not found: Playbook not found: p"), FaultOwner::Playbook);
+        assert_eq!(of("Validation error: no"), FaultOwner::Message);
+        assert_eq!(of("Database error: busy"), FaultOwner::Plane);
+        assert_eq!(of(""), FaultOwner::Plane);
     }
 }

@@ -2,9 +2,9 @@
 
 mod circuit;
 mod deliver;
-mod flow;
+mod fetch;
 mod memory;
-mod trouble;
+mod outage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use self::flow::Flow;
-use self::memory::Memory;
-use self::trouble::Trouble;
+use self::fetch::FetchLoop;
+use self::memory::RecentMessages;
+use self::outage::OutageLog;
+use crate::control_plane::{ControlPlaneError, SubscriptionView};
 use crate::credentials;
-use crate::held::Held;
-use crate::plane::{PlaneError, Standing};
-use crate::runtime::{Parts, pause};
+use crate::lease::SubscriptionLease;
+use crate::runtime::{RuntimeDeps, ShutdownAction, pause};
 use crate::source::{Source, SourceError};
 use crate::spool::Spool;
 
@@ -33,60 +33,51 @@ const WELL_AFTER: Duration = Duration::from_secs(10);
 /// Time that shutdown waits for the lease of a subscription this runtime doesn't run.
 const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
-/// Action on a subscription when its runtime closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtEnd {
-    /// Leaves the subscription's state unchanged.
-    Leave,
-    /// Drains and deactivates the subscription, unless another runtime waits for its lease.
-    Deactivate,
-}
-
 /// Reason a runner has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RunnerExit {
     /// The subscription is deactivated, or this runtime was closed.
     Over,
     /// This runtime must not run the subscription in this status.
-    NotOurs(Standing),
+    NotOurs(SubscriptionView),
 }
 
 /// Outcome of one phase of a subscription.
-enum Next {
-    Moved(Standing),
+enum NextAction {
+    Moved(SubscriptionView),
     Stopped,
     Lost,
 }
 
 pub(crate) struct Runner {
-    parts: Parts,
+    parts: RuntimeDeps,
     stop: CancellationToken,
-    memory: Arc<Memory>,
+    memory: Arc<RecentMessages>,
 }
 
 impl Runner {
-    pub(crate) fn new(parts: Parts, stop: CancellationToken) -> Self {
+    pub(crate) fn new(parts: RuntimeDeps, stop: CancellationToken) -> Self {
         Self { parts, stop, memory: Arc::default() }
     }
 
     /// Runs a subscription until it is deactivated or the runtime stops.
-    pub(crate) async fn run(&self, mut standing: Standing) -> Ended {
+    pub(crate) async fn run(&self, mut standing: SubscriptionView) -> RunnerExit {
         match self.is_ours(&standing).await {
             Some(true) => {}
-            Some(false) => return Ended::NotOurs(standing),
+            Some(false) => return RunnerExit::NotOurs(standing),
             None => {
                 self.leave(&standing).await;
-                return Ended::Over;
+                return RunnerExit::Over;
             }
         }
         let mut failures = 0;
         loop {
             let next = match standing.state {
-                SubscriptionState::Deactivated => return Ended::Over,
+                SubscriptionState::Deactivated => return RunnerExit::Over,
                 SubscriptionState::Registered => {
                     match self.act(&standing, SubscriptionAction::Activate, &mut failures).await {
-                        Some(moved) => Next::Moved(moved),
-                        None => Next::Stopped,
+                        Some(moved) => NextAction::Moved(moved),
+                        None => NextAction::Stopped,
                     }
                 }
                 SubscriptionState::Active => self.active(&standing).await,
@@ -94,16 +85,16 @@ impl Runner {
                 SubscriptionState::Draining => self.draining(&standing, &mut failures).await,
             };
             match next {
-                Next::Moved(moved) => standing = moved,
-                Next::Lost => {}
-                Next::Stopped => return Ended::Over,
+                NextAction::Moved(moved) => standing = moved,
+                NextAction::Lost => {}
+                NextAction::Stopped => return RunnerExit::Over,
             }
         }
     }
 
     /// Returns `true` if this runtime must run the subscription according to its document, or
     /// `None` if the runtime stops first.
-    async fn is_ours(&self, standing: &Standing) -> Option<bool> {
+    async fn is_ours(&self, standing: &SubscriptionView) -> Option<bool> {
         let mut failures = 0;
         let reason = loop {
             match self.document(standing).await {
@@ -128,7 +119,7 @@ impl Runner {
                 () = tokio::time::sleep(pause(failures)) => {}
             }
         };
-        Trouble::source(&self.parts.plane, standing).begin(&reason).await;
+        OutageLog::source(&self.parts.plane, standing).begin(&reason).await;
         Some(false)
     }
 
@@ -136,10 +127,10 @@ impl Runner {
     /// another process changed it, or `None` if the runtime stops.
     async fn act(
         &self,
-        standing: &Standing,
+        standing: &SubscriptionView,
         action: SubscriptionAction,
         failures: &mut u32,
-    ) -> Option<Standing> {
+    ) -> Option<SubscriptionView> {
         loop {
             let error = match self.parts.plane.act(standing.id, action).await {
                 Ok(moved) => {
@@ -169,23 +160,23 @@ impl Runner {
         }
     }
 
-    async fn paused(&self, standing: &Standing) -> Next {
+    async fn paused(&self, standing: &SubscriptionView) -> NextAction {
         tokio::select! {
-            moved = self.parts.plane.changed(standing) => Next::Moved(moved),
+            moved = self.parts.plane.changed(standing) => NextAction::Moved(moved),
             () = self.stop.cancelled() => {
                 self.leave(standing).await;
-                Next::Stopped
+                NextAction::Stopped
             }
         }
     }
 
     /// Deactivates a subscription without messages in flight, if configured for shutdown and no
     /// other runtime holds or awaits its lease.
-    async fn leave(&self, standing: &Standing) {
-        if self.parts.at_end != AtEnd::Deactivate {
+    async fn leave(&self, standing: &SubscriptionView) {
+        if self.parts.at_end != ShutdownAction::Deactivate {
             return;
         }
-        let taken = Held::take(&self.parts.plane, standing, &self.parts.terms);
+        let taken = SubscriptionLease::take(&self.parts.plane, standing, &self.parts.terms);
         // On a timeout, the holder of the lease is responsible for deactivating it.
         if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
             if !held.is_awaited() {
@@ -197,27 +188,27 @@ impl Runner {
     }
 
     /// Deactivates a draining subscription, without messages in flight, once its lease is free.
-    async fn draining(&self, standing: &Standing, failures: &mut u32) -> Next {
+    async fn draining(&self, standing: &SubscriptionView, failures: &mut u32) -> NextAction {
         let held = tokio::select! {
-            held = Held::take(&self.parts.plane, standing, &self.parts.terms) => held,
-            moved = self.parts.plane.changed(standing) => return Next::Moved(moved),
-            () = self.stop.cancelled() => return Next::Stopped,
+            held = SubscriptionLease::take(&self.parts.plane, standing, &self.parts.terms) => held,
+            moved = self.parts.plane.changed(standing) => return NextAction::Moved(moved),
+            () = self.stop.cancelled() => return NextAction::Stopped,
         };
         let moved = self.act(standing, SubscriptionAction::Deactivate, failures).await;
         held.release().await;
-        moved.map_or(Next::Stopped, Next::Moved)
+        moved.map_or(NextAction::Stopped, NextAction::Moved)
     }
 
-    async fn active(&self, standing: &Standing) -> Next {
+    async fn active(&self, standing: &SubscriptionView) -> NextAction {
         let plane = &self.parts.plane;
         let changed = plane.changed(standing);
         tokio::pin!(changed);
         let held = tokio::select! {
-            held = Held::take(plane, standing, &self.parts.terms) => Arc::new(held),
-            moved = &mut changed => return Next::Moved(moved),
+            held = SubscriptionLease::take(plane, standing, &self.parts.terms) => Arc::new(held),
+            moved = &mut changed => return NextAction::Moved(moved),
             () = self.stop.cancelled() => {
                 self.leave(standing).await;
-                return Next::Stopped;
+                return NextAction::Stopped;
             }
         };
         let end = CancellationToken::new();
@@ -225,14 +216,14 @@ impl Runner {
         tokio::pin!(work);
         let next = tokio::select! {
             biased;
-            () = self.stop.cancelled() => Next::Stopped,
-            moved = &mut changed => Next::Moved(moved),
-            () = held.lost() => Next::Lost,
+            () = self.stop.cancelled() => NextAction::Stopped,
+            moved = &mut changed => NextAction::Moved(moved),
+            () = held.lost() => NextAction::Lost,
             // `work` returns only after `end` is cancelled.
-            () = &mut work => return Next::Lost,
+            () = &mut work => return NextAction::Lost,
         };
-        let is_last = matches!(next, Next::Stopped)
-            && self.parts.at_end == AtEnd::Deactivate
+        let is_last = matches!(next, NextAction::Stopped)
+            && self.parts.at_end == ShutdownAction::Deactivate
             && !held.is_awaited();
         if is_last {
             self.ask(standing, SubscriptionAction::Drain).await;
@@ -249,7 +240,7 @@ impl Runner {
     }
 
     /// Changes the subscription's state once, without retries.
-    async fn ask(&self, standing: &Standing, action: SubscriptionAction) {
+    async fn ask(&self, standing: &SubscriptionView, action: SubscriptionAction) {
         if let Err(error) = self.parts.plane.act(standing.id, action).await {
             let action = action.as_str();
             warn!(subscription = standing.path, action, %error, "subscription state change failed");
@@ -258,8 +249,13 @@ impl Runner {
 
     /// Fetches and dispatches messages until `end` is cancelled. Retries while the source is
     /// unavailable.
-    async fn work(&self, standing: &Standing, held: &Arc<Held>, end: &CancellationToken) {
-        let trouble = Trouble::source(&self.parts.plane, standing);
+    async fn work(
+        &self,
+        standing: &SubscriptionView,
+        held: &Arc<SubscriptionLease>,
+        end: &CancellationToken,
+    ) {
+        let trouble = OutageLog::source(&self.parts.plane, standing);
         let mut failures = 0;
         while !end.is_cancelled() {
             let opened = tokio::select! {
@@ -267,11 +263,11 @@ impl Runner {
                 () = end.cancelled() => return,
             };
             let reason = match opened {
-                Ok(Opened { subscription, source, spool }) => {
+                Ok(OpenPipeline { subscription, source, spool }) => {
                     trouble.end("connected").await;
                     held.look_at(Some(source.clone()));
                     let begun = Instant::now();
-                    let flow = Flow {
+                    let flow = FetchLoop {
                         plane: self.parts.plane.clone(),
                         standing: standing.clone(),
                         subscription,
@@ -303,7 +299,7 @@ impl Runner {
         }
     }
 
-    async fn open(&self, standing: &Standing) -> Result<Opened, Unready> {
+    async fn open(&self, standing: &SubscriptionView) -> Result<OpenPipeline, Unready> {
         let subscription = self.document(standing).await?;
         let kind = subscription.source.as_str();
         let missing = || Unready::Settings(format!("this runtime has no source of kind '{kind}'"));
@@ -311,7 +307,7 @@ impl Runner {
         let mut settings: Map = subscription.connection.clone();
         if let Some(name) = &subscription.auth {
             let credential = self.parts.plane.credential(name).await?;
-            let laid = credentials::lay(kind, &mut settings, &credential);
+            let laid = credentials::merge_into(kind, &mut settings, &credential);
             laid.map_err(Unready::Settings)?;
         }
         let source = opener.open(&subscription, &settings).await?;
@@ -322,14 +318,14 @@ impl Runner {
                 return Err(error);
             }
         };
-        Ok(Opened { subscription: Arc::new(subscription), source, spool })
+        Ok(OpenPipeline { subscription: Arc::new(subscription), source, spool })
     }
 
     /// Opens the subscription's spool, if it needs one. In `hybrid` mode, only a source that
     /// doesn't retain unacked messages needs it.
     async fn spool(
         &self,
-        standing: &Standing,
+        standing: &SubscriptionView,
         subscription: &Subscription,
         mut connection: Map,
         source: &dyn Source,
@@ -350,7 +346,7 @@ impl Runner {
     }
 
     /// Reads and checks the newest document at the subscription's path.
-    async fn document(&self, standing: &Standing) -> Result<Subscription, Unready> {
+    async fn document(&self, standing: &SubscriptionView) -> Result<Subscription, Unready> {
         let text = self.parts.plane.document(&standing.path).await?;
         let path = standing.path.clone();
         // Parsing a large document takes long enough to block the other tasks on this thread.
@@ -369,7 +365,7 @@ impl Runner {
 }
 
 /// Open source and spool of a subscription, with its document.
-struct Opened {
+struct OpenPipeline {
     subscription: Arc<Subscription>,
     source: Arc<dyn Source>,
     spool: Option<Arc<Spool>>,
@@ -381,11 +377,11 @@ enum Unready {
     Settings(String),
 }
 
-impl From<PlaneError> for Unready {
-    fn from(error: PlaneError) -> Self {
+impl From<ControlPlaneError> for Unready {
+    fn from(error: ControlPlaneError) -> Self {
         match error {
-            PlaneError::Away(reason) => Self::Away(reason),
-            PlaneError::Refused(reason) => Self::Settings(reason),
+            ControlPlaneError::Away(reason) => Self::Away(reason),
+            ControlPlaneError::Refused(reason) => Self::Settings(reason),
         }
     }
 }

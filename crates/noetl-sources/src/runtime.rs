@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::held::Terms;
-use crate::plane::{Plane, PlaneError, Standing};
-use crate::runner::{AtEnd, Ended, Runner};
-use crate::source::Sources;
-use crate::tally::Tally;
+use crate::control_plane::{ControlPlaneClient, ControlPlaneError, SubscriptionView};
+use crate::counters::MessageCounters;
+use crate::lease::LeaseTerms;
+use crate::runner::{Runner, RunnerExit};
+use crate::source::SourceRegistry;
 
 /// Returns the backoff after this many consecutive failures: 250 ms after the first, doubling up to
 /// 10 seconds.
@@ -30,7 +30,7 @@ pub struct Options {
     /// Lease duration: after a crash, another runtime takes over within this time. Default: 30 s.
     pub lease: Duration,
     /// Message counters of this process.
-    pub tally: Arc<Tally>,
+    pub tally: Arc<MessageCounters>,
 }
 
 impl Options {
@@ -41,26 +41,38 @@ impl Options {
 }
 
 /// Runs subscriptions until it is closed.
-pub struct Runtime {
+pub struct SubscriptionRuntime {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Runtime {
+impl SubscriptionRuntime {
     /// Runs every pull subscription whose source kind is supported, including those registered
     /// later. Closing the runtime leaves their states unchanged, so that the next runtime resumes
     /// them.
-    pub fn all(plane: Arc<dyn Plane>, sources: Sources, options: Options) -> Self {
+    pub fn all(
+        plane: Arc<dyn ControlPlaneClient>,
+        sources: SourceRegistry,
+        options: Options,
+    ) -> Self {
         let stop = CancellationToken::new();
-        let all = All { parts: parts(plane, sources, options, AtEnd::Leave), stop: stop.clone() };
+        let all = All {
+            parts: parts(plane, sources, options, ShutdownAction::Leave),
+            stop: stop.clone(),
+        };
         Self { stop, task: tokio::spawn(all.run()) }
     }
 
     /// Runs the subscription at a path. Registers and activates it; on close, drains and
     /// deactivates it unless another runtime waits for its lease.
-    pub fn one(plane: Arc<dyn Plane>, sources: Sources, options: Options, path: String) -> Self {
+    pub fn one(
+        plane: Arc<dyn ControlPlaneClient>,
+        sources: SourceRegistry,
+        options: Options,
+        path: String,
+    ) -> Self {
         let stop = CancellationToken::new();
-        let parts = parts(plane, sources, options, AtEnd::Deactivate);
+        let parts = parts(plane, sources, options, ShutdownAction::Deactivate);
         let one = One { parts, path, stop: stop.clone() };
         Self { stop, task: tokio::spawn(one.run()) }
     }
@@ -82,30 +94,44 @@ impl Runtime {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) plane: Arc<dyn Plane>,
-    pub(crate) sources: Sources,
-    pub(crate) terms: Terms,
-    pub(crate) at_end: AtEnd,
+/// Action on a subscription when its runtime closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShutdownAction {
+    /// Leaves the subscription's state unchanged.
+    Leave,
+    /// Drains and deactivates the subscription, unless another runtime waits for its lease.
+    Deactivate,
 }
 
-fn parts(plane: Arc<dyn Plane>, sources: Sources, options: Options, at_end: AtEnd) -> Parts {
-    let terms = Terms { holder: options.holder, ttl: options.lease, tally: options.tally };
-    Parts { plane, sources, terms, at_end }
+#[derive(Clone)]
+pub(crate) struct RuntimeDeps {
+    pub(crate) plane: Arc<dyn ControlPlaneClient>,
+    pub(crate) sources: SourceRegistry,
+    pub(crate) terms: LeaseTerms,
+    pub(crate) at_end: ShutdownAction,
+}
+
+fn parts(
+    plane: Arc<dyn ControlPlaneClient>,
+    sources: SourceRegistry,
+    options: Options,
+    at_end: ShutdownAction,
+) -> RuntimeDeps {
+    let terms = LeaseTerms { holder: options.holder, ttl: options.lease, tally: options.tally };
+    RuntimeDeps { plane, sources, terms, at_end }
 }
 
 struct All {
-    parts: Parts,
+    parts: RuntimeDeps,
     stop: CancellationToken,
 }
 
 impl All {
     async fn run(self) {
-        let mut running: JoinSet<(Standing, Ended)> = JoinSet::new();
+        let mut running: JoinSet<(SubscriptionView, RunnerExit)> = JoinSet::new();
         // Status of each subscription when its runner started, or when the runner found that this
         // runtime must not run it.
-        let mut known: HashMap<SubscriptionId, Known> = HashMap::new();
+        let mut known: HashMap<SubscriptionId, KnownSubscription> = HashMap::new();
         let mut failures = 0;
         loop {
             match self.parts.plane.list().await {
@@ -144,15 +170,15 @@ impl All {
 
     fn begin(
         &self,
-        standing: Standing,
-        known: &mut HashMap<SubscriptionId, Known>,
-        running: &mut JoinSet<(Standing, Ended)>,
+        standing: SubscriptionView,
+        known: &mut HashMap<SubscriptionId, KnownSubscription>,
+        running: &mut JoinSet<(SubscriptionView, RunnerExit)>,
     ) {
-        let is_known = |known: &Known| known.is_running || known.standing == standing;
+        let is_known = |known: &KnownSubscription| known.is_running || known.standing == standing;
         if known.get(&standing.id).is_some_and(is_known) {
             return;
         }
-        let begun = Known { standing: standing.clone(), is_running: true };
+        let begun = KnownSubscription { standing: standing.clone(), is_running: true };
         known.insert(standing.id, begun);
         let runner = Runner::new(self.parts.clone(), self.stop.clone());
         running.spawn(async move {
@@ -162,25 +188,25 @@ impl All {
     }
 }
 
-struct Known {
-    standing: Standing,
+struct KnownSubscription {
+    standing: SubscriptionView,
     is_running: bool,
 }
 
-fn is_alive(standing: &Standing) -> bool {
+fn is_alive(standing: &SubscriptionView) -> bool {
     standing.state != SubscriptionState::Deactivated
 }
 
 fn forget(
-    known: &mut HashMap<SubscriptionId, Known>,
-    ended: Result<(Standing, Ended), tokio::task::JoinError>,
+    known: &mut HashMap<SubscriptionId, KnownSubscription>,
+    ended: Result<(SubscriptionView, RunnerExit), tokio::task::JoinError>,
 ) {
     match ended {
         // The next change of its status starts a new runner.
-        Ok((standing, Ended::NotOurs(at))) => {
-            known.insert(standing.id, Known { standing: at, is_running: false });
+        Ok((standing, RunnerExit::NotOurs(at))) => {
+            known.insert(standing.id, KnownSubscription { standing: at, is_running: false });
         }
-        Ok((standing, Ended::Over)) => {
+        Ok((standing, RunnerExit::Over)) => {
             known.remove(&standing.id);
         }
         Err(error) => {
@@ -193,7 +219,7 @@ fn forget(
 }
 
 struct One {
-    parts: Parts,
+    parts: RuntimeDeps,
     path: String,
     stop: CancellationToken,
 }
@@ -223,7 +249,7 @@ impl One {
 
     /// Returns the subscription, registered and active unless an operator paused it. Reactivates a
     /// deactivated subscription instead of replacing it, to preserve its deduplication state.
-    async fn activated(&self) -> Result<Standing, PlaneError> {
+    async fn activated(&self) -> Result<SubscriptionView, ControlPlaneError> {
         let plane = &self.parts.plane;
         let listed = plane.list().await?;
         let last = listed.into_iter().rfind(|standing| standing.path == self.path);

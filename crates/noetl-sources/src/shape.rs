@@ -11,8 +11,8 @@ use noetl_model::{DEPTH_MAX, Map, SubscriptionId, Value, is_deeper_than};
 use noetl_playbook::subscription::Subscription;
 use sha2::{Digest as _, Sha256};
 
+use crate::control_plane::{FaultOwner, MessageStart, StartFailure};
 use crate::directives::{self, Directed};
-use crate::plane::{Fault, FaultOf, NewStart};
 use crate::source::Message;
 
 /// Default maximum body size in bytes: 4 MiB.
@@ -33,7 +33,7 @@ pub(crate) fn start(
     subscription: &Subscription,
     id: SubscriptionId,
     message: &Message,
-) -> Result<(NewStart, Directed), Fault> {
+) -> Result<(MessageStart, Directed), StartFailure> {
     let most = subscription.limits.max_message_bytes.unwrap_or(BYTES_DEFAULT).min(BYTES_MAX);
     let bytes = message.body.len();
     if bytes as u64 > most {
@@ -47,7 +47,7 @@ pub(crate) fn start(
         let key = directed.idempotency_key.as_deref().unwrap_or(&message.id);
         (key_of(key), Duration::from_secs(subscription.dedup.window_secs))
     });
-    let start = NewStart {
+    let start = MessageStart {
         playbook: directed.playbook.clone().unwrap_or_else(|| dispatch.playbook.clone()),
         payload,
         pool: directed.pool.clone().or_else(|| dispatch.execution_pool.clone()),
@@ -59,8 +59,8 @@ pub(crate) fn start(
     Ok((start, directed))
 }
 
-fn fault(code: &str, reason: impl Into<String>) -> Fault {
-    Fault { of: FaultOf::Message, code: code.to_owned(), reason: reason.into() }
+fn fault(code: &str, reason: impl Into<String>) -> StartFailure {
+    StartFailure { of: FaultOwner::Message, code: code.to_owned(), reason: reason.into() }
 }
 
 /// Returns a deduplication key that every store accepts. Hashes keys that are empty, too long, or
@@ -78,7 +78,7 @@ fn payload(
     subscription: &Subscription,
     message: &Message,
     directed: &Directed,
-) -> Result<Map, Fault> {
+) -> Result<Map, StartFailure> {
     let text = std::str::from_utf8(&message.body);
     let (data, encoding) = match text {
         Ok(text) => (serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)), None),

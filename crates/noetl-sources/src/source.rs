@@ -1,6 +1,6 @@
 //! Interface of message sources.
 //!
-//! Each kind implements [`Source`] in a module of its own, and [`Sources`] maps kind names to them.
+//! Each kind implements [`Source`] in a module of its own, and [`SourceRegistry`] maps kind names to them.
 //! A source delivers each message with an ack handle and deletes the message only through that
 //! handle.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 
@@ -50,7 +50,7 @@ pub struct Message {
 
 /// Ack handle of one delivery.
 #[async_trait]
-pub trait Acknowledge: Send + Sync {
+pub trait DeliveryAck: Send + Sync {
     /// Acks the message. The source has recorded the ack when this returns.
     async fn ack(&self) -> Result<(), SourceError>;
 
@@ -67,14 +67,14 @@ pub trait Acknowledge: Send + Sync {
 /// A message and its ack handle.
 pub struct Delivery {
     pub message: Message,
-    pub handle: Box<dyn Acknowledge>,
+    pub handle: Box<dyn DeliveryAck>,
     /// Arrival order among all messages of a subscription; used by the spool.
     pub(crate) arrival: u64,
 }
 
 impl Delivery {
     /// Creates a delivery without an arrival number.
-    pub fn new(message: Message, handle: impl Acknowledge + 'static) -> Self {
+    pub fn new(message: Message, handle: impl DeliveryAck + 'static) -> Self {
         Self { message, handle: Box::new(handle), arrival: 0 }
     }
 }
@@ -105,7 +105,7 @@ pub trait Source: Send + Sync {
 
 /// Opens sources of one kind.
 #[async_trait]
-pub trait Open: Send + Sync {
+pub trait SourceFactory: Send + Sync {
     /// Returns the kind as written in documents.
     fn kind(&self) -> &'static str;
 
@@ -120,26 +120,28 @@ pub trait Open: Send + Sync {
 
 /// Source kinds by name. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Sources {
-    kinds: HashMap<&'static str, Arc<dyn Open>>,
+pub struct SourceRegistry {
+    kinds: HashMap<&'static str, Arc<dyn SourceFactory>>,
 }
 
-impl Sources {
+impl SourceRegistry {
     /// Returns all built-in kinds. Those that use HTTP obey this egress policy.
-    pub fn standard(fence: Fence) -> Self {
+    pub fn standard(fence: EgressPolicy) -> Self {
         let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
-        servers.with(Kafka::behind(fence.clone())).with(Pubsub::behind(fence))
+        servers
+            .with(Kafka::with_egress_policy(fence.clone()))
+            .with(Pubsub::with_egress_policy(fence))
     }
 
     /// Adds a kind, replacing one of the same name.
     #[must_use]
-    pub fn with(mut self, kind: impl Open + 'static) -> Self {
+    pub fn with(mut self, kind: impl SourceFactory + 'static) -> Self {
         self.kinds.insert(kind.kind(), Arc::new(kind));
         self
     }
 
     /// Returns the kind of this name.
-    pub fn get(&self, kind: &str) -> Option<Arc<dyn Open>> {
+    pub fn get(&self, kind: &str) -> Option<Arc<dyn SourceFactory>> {
         self.kinds.get(kind).cloned()
     }
 }

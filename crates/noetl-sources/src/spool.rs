@@ -5,8 +5,8 @@
 //! arrival order. An entry is durable before its message is acked, and it is deleted once its
 //! execution is durable.
 
+mod backend;
 mod entry;
-mod place;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ use noetl_model::{Map, SubscriptionId};
 use noetl_playbook::subscription::{OnFull, Spool as Settings};
 use noetl_store::SystemClock;
 
-use self::place::Place;
-use crate::plane::{Fault, FaultOf};
-use crate::source::{Acknowledge, Delivery, Message, SourceError};
+use self::backend::SpoolStorage;
+use crate::control_plane::{FaultOwner, StartFailure};
+use crate::source::{Delivery, DeliveryAck, Message, SourceError};
 
 pub(crate) use self::entry::key_of_order;
 
@@ -28,7 +28,7 @@ const BYTES_MAX: u64 = 10 << 30;
 
 /// Outcome of spooling a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum SpoolOutcome {
     Yes,
     /// The spool is full. The message stays at its source, unacked.
     Full,
@@ -38,25 +38,25 @@ pub(crate) enum Kept {
 
 /// Spool of one subscription. Only the holder of the subscription's lease uses it.
 pub(crate) struct Spool {
-    place: Place,
+    place: SpoolStorage,
     prefix: String,
     bytes_max: u64,
     on_full: OnFull,
     age_max: Option<Duration>,
     next: AtomicU64,
-    held: Mutex<Holding>,
+    held: Mutex<SpoolUsage>,
 }
 
 /// Usage of a spool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Holding {
+pub(crate) struct SpoolUsage {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
 }
 
 /// A listed entry of a spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct SpoolEntry {
     pub(crate) name: String,
     pub(crate) bytes: u64,
 }
@@ -68,11 +68,11 @@ impl Spool {
         subscription: SubscriptionId,
         credential: &Map,
     ) -> Result<Arc<Self>, SourceError> {
-        let place = Place::open(settings, credential).await?;
+        let place = SpoolStorage::open(settings, credential).await?;
         let prefix = subscription.to_string();
         let listed = place.list(&prefix).await?;
         let last = listed.last().and_then(|listed| entry::number_of(&listed.name));
-        let held = Holding {
+        let held = SpoolUsage {
             entries: listed.len() as u64,
             bytes: listed.iter().map(|listed| listed.bytes).sum(),
         };
@@ -90,7 +90,7 @@ impl Spool {
     }
 
     /// Returns the number and total size of the entries.
-    pub(crate) fn holds(&self) -> Holding {
+    pub(crate) fn holds(&self) -> SpoolUsage {
         *self.lock()
     }
 
@@ -106,15 +106,19 @@ impl Spool {
     }
 
     /// Stores a message under its arrival number. The entry is durable when this returns.
-    pub(crate) async fn keep(&self, message: &Message, number: u64) -> Result<Kept, SourceError> {
+    pub(crate) async fn append(
+        &self,
+        message: &Message,
+        number: u64,
+    ) -> Result<SpoolOutcome, SourceError> {
         let text = entry::write(message, now());
         let bytes = text.len() as u64;
         {
             let mut held = self.lock();
             if held.bytes.saturating_add(bytes) > self.bytes_max {
                 match self.on_full {
-                    OnFull::StopAcking => return Ok(Kept::Full),
-                    OnFull::DropToDlq => return Ok(Kept::Aside),
+                    OnFull::StopAcking => return Ok(SpoolOutcome::Full),
+                    OnFull::DropToDlq => return Ok(SpoolOutcome::Aside),
                     OnFull::AlertOnly => {}
                 }
             }
@@ -127,19 +131,19 @@ impl Spool {
         if put.is_err() {
             self.forget(bytes);
         }
-        put.map(|()| Kept::Yes)
+        put.map(|()| SpoolOutcome::Yes)
     }
 
     /// Returns all entries, oldest first.
-    pub(crate) async fn list(&self) -> Result<Vec<Listed>, SourceError> {
+    pub(crate) async fn list(&self) -> Result<Vec<SpoolEntry>, SourceError> {
         self.place.list(&self.prefix).await
     }
 
     /// Reads the message of an entry. Returns `None` if the entry no longer exists.
     pub(crate) async fn read(
         self: &Arc<Self>,
-        listed: Listed,
-    ) -> Result<Option<Spooled>, SourceError> {
+        listed: SpoolEntry,
+    ) -> Result<Option<SpooledMessage>, SourceError> {
         let Some(text) = self.place.get(&listed.name).await? else { return Ok(None) };
         let (message, fault) = match entry::read(&text) {
             Ok((message, at)) => (message, self.expired(at)),
@@ -148,11 +152,11 @@ impl Spool {
                 (entry::damaged(&listed.name, text), Some(fault("spool_damaged", reason)))
             }
         };
-        let handle = Entry { spool: self.clone(), name: listed.name, bytes: listed.bytes };
-        Ok(Some(Spooled { delivery: Delivery::new(message, handle), fault }))
+        let handle = SpoolAck { spool: self.clone(), name: listed.name, bytes: listed.bytes };
+        Ok(Some(SpooledMessage { delivery: Delivery::new(message, handle), fault }))
     }
 
-    fn expired(&self, at: u64) -> Option<Fault> {
+    fn expired(&self, at: u64) -> Option<StartFailure> {
         let age = Duration::from_micros(now().saturating_sub(at));
         let reason = "it was in the spool for longer than retention.max_age_hours".to_owned();
         self.age_max.filter(|most| age > *most).map(|_| fault("spool_expired", reason))
@@ -164,26 +168,26 @@ impl Spool {
         held.bytes = held.bytes.saturating_sub(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Holding> {
+    fn lock(&self) -> MutexGuard<'_, SpoolUsage> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A message read from the spool.
-pub(crate) struct Spooled {
+pub(crate) struct SpooledMessage {
     pub(crate) delivery: Delivery,
     /// Reason the message can never start an execution, if there is one.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<StartFailure>,
 }
 
 /// Ack handle of an entry. Acking or terminating the message deletes the entry.
-struct Entry {
+struct SpoolAck {
     spool: Arc<Spool>,
     name: String,
     bytes: u64,
 }
 
-impl Entry {
+impl SpoolAck {
     async fn remove(&self) -> Result<(), SourceError> {
         self.spool.place.delete(&self.name).await?;
         self.spool.forget(self.bytes);
@@ -192,7 +196,7 @@ impl Entry {
 }
 
 #[async_trait]
-impl Acknowledge for Entry {
+impl DeliveryAck for SpoolAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.remove().await
     }
@@ -210,8 +214,8 @@ impl Acknowledge for Entry {
     }
 }
 
-fn fault(code: &str, reason: String) -> Fault {
-    Fault { of: FaultOf::Message, code: code.to_owned(), reason }
+fn fault(code: &str, reason: String) -> StartFailure {
+    StartFailure { of: FaultOwner::Message, code: code.to_owned(), reason }
 }
 
 /// Returns the time in microseconds, the initial value of entry numbers.

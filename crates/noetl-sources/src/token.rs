@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::Value;
 use reqwest::{Client, RequestBuilder, Url};
 use tokio::sync::Mutex;
@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(60);
 const REDIRECTS_MAX: usize = 3;
 
 /// Builds an HTTP client that obeys this egress policy.
-pub(crate) fn client(fence: &Fence) -> Result<Client, SourceError> {
+pub(crate) fn client(fence: &EgressPolicy) -> Result<Client, SourceError> {
     // Fails only if another part of the program has installed a provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().connect_timeout(Duration::from_secs(5));
@@ -28,7 +28,7 @@ pub(crate) fn client(fence: &Fence) -> Result<Client, SourceError> {
 }
 
 /// Checks that a setting is a valid URL the egress policy allows.
-pub(crate) fn check(setting: &str, address: &str, fence: &Fence) -> Result<(), SourceError> {
+pub(crate) fn check(setting: &str, address: &str, fence: &EgressPolicy) -> Result<(), SourceError> {
     let wrong = |message: String| SourceError::Settings(format!("`{setting}`: {message}"));
     let address = address.parse::<Url>().map_err(|error| wrong(error.to_string()))?;
     fence.check(&address).map_err(|error| wrong(error.to_string()))
@@ -36,9 +36,9 @@ pub(crate) fn check(setting: &str, address: &str, fence: &Fence) -> Result<(), S
 
 /// A token cached until shortly before it expires.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Option<(String, Instant)>>);
+pub(crate) struct CachedToken(Mutex<Option<(String, Instant)>>);
 
-impl Kept {
+impl CachedToken {
     /// Returns the cached token, or requests a new one.
     pub(crate) async fn get(
         &self,

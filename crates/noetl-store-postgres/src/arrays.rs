@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, CommandState, DueId, EventId, Seq};
-use noetl_store::holdings::{HELD_MAX, TIMEOUT_GRACE};
+use noetl_model::{CommandId, CommandState, EventId, Seq, TimerId};
+use noetl_store::command_leases::{HELD_MAX, TIMEOUT_GRACE};
 use noetl_store::outbox::CODEC;
 use noetl_store::{
-    Append, CommandChange, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
+    Append, CommandChange, Committed, Digest, ExecutionRow, Malformed, NewTimer, StartAppend,
 };
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
-use crate::column::{At, Utc, interval};
-use crate::outgoing::Outgoing;
+use crate::column::{PgTimestamp, PgTimestamptz, interval};
+use crate::outbox_rows::OutboxEvent;
 
 /// Binds one array per column, collected over all rows.
 macro_rules! columns {
@@ -32,24 +32,24 @@ use self::commands::{bind_inserts, bind_moves, bind_releases, inserted};
 /// An append, checked and encoded by its caller. The writer is the bottleneck and does no work that
 /// can be done without the database.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct EncodedAppend {
     pub(crate) expected: i64,
     /// ID of the event at `expected`.
     pub(crate) after: Option<EventId>,
     /// ID of the last appended event.
     pub(crate) last: Option<EventId>,
-    pub(crate) start: Option<Start>,
+    pub(crate) start: Option<StartAppend>,
     pub(crate) row: ExecutionRow,
     pub(crate) terminal: Option<EventId>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) leases: Vec<(CommandId, Duration)>,
-    pub(crate) due: Vec<NewDue>,
-    pub(crate) delivered: Vec<DueId>,
+    pub(crate) due: Vec<NewTimer>,
+    pub(crate) delivered: Vec<TimerId>,
     pub(crate) blobs: Vec<Digest>,
 }
 
-impl Item {
+impl EncodedAppend {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
         let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
@@ -79,7 +79,7 @@ impl Item {
     }
 
     /// Returns the IDs of the timers that the append adds or removes.
-    pub(crate) fn due_ids(&self) -> impl Iterator<Item = DueId> {
+    pub(crate) fn due_ids(&self) -> impl Iterator<Item = TimerId> {
         self.due.iter().map(|row| row.id).chain(self.delivered.iter().copied())
     }
 
@@ -114,17 +114,17 @@ fn small(number: u32) -> i32 {
 }
 
 /// Appends of one execution in one statement, each of which follows the previous one.
-pub(crate) type Chain<'a> = Vec<&'a Item>;
+pub(crate) type AppendChain<'a> = Vec<&'a EncodedAppend>;
 
 /// Outcome of a chain that was not appended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NotKept {
+pub(crate) struct RejectedChain {
     pub(crate) execution: i64,
     pub(crate) outcome: i16,
     pub(crate) found: i64,
 }
 
-impl NotKept {
+impl RejectedChain {
     pub(crate) fn outcome(&self) -> Committed {
         match self.outcome {
             1 => Committed::Repeated,
@@ -135,7 +135,7 @@ impl NotKept {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Speaker {
+pub(crate) struct AppenderConfig {
     /// Commit lane of this process.
     pub(crate) lane: i16,
     /// Notification payload for an append that leaves pending commands.
@@ -146,7 +146,7 @@ pub(crate) struct Speaker {
     pub(crate) is_pooled: bool,
 }
 
-fn leaves_work(chains: &[Chain<'_>]) -> bool {
+fn leaves_work(chains: &[AppendChain<'_>]) -> bool {
     let mut changes = chains.iter().flatten().flat_map(|item| &item.changes);
     changes.any(|change| inserted(change).is_some_and(|row| row.state == CommandState::Pending))
 }
@@ -155,10 +155,10 @@ fn leaves_work(chains: &[Chain<'_>]) -> bool {
 /// outcomes of the chains that were not appended.
 pub(crate) async fn append(
     connection: &mut PgConnection,
-    speaker: &Speaker,
-    chains: &[Chain<'_>],
-    outgoing: &[Outgoing],
-) -> Result<Vec<NotKept>, sqlx::Error> {
+    speaker: &AppenderConfig,
+    chains: &[AppendChain<'_>],
+    outgoing: &[OutboxEvent],
+) -> Result<Vec<RejectedChain>, sqlx::Error> {
     let sql = include_str!("../queries/journal_append.sql");
     let word = leaves_work(chains).then(|| speaker.work_left.clone());
     let query = sqlx::query(sql).persistent(!speaker.is_pooled).bind(speaker.lane).bind(word);
@@ -175,8 +175,12 @@ pub(crate) async fn append(
     rows.iter().map(not_kept).collect()
 }
 
-fn not_kept(row: &PgRow) -> Result<NotKept, sqlx::Error> {
-    Ok(NotKept { execution: row.try_get(0)?, outcome: row.try_get(1)?, found: row.try_get(2)? })
+fn not_kept(row: &PgRow) -> Result<RejectedChain, sqlx::Error> {
+    Ok(RejectedChain {
+        execution: row.try_get(0)?,
+        outcome: row.try_get(1)?,
+        found: row.try_get(2)?,
+    })
 }
 
 type Append_<'q> = Query<'q, Postgres, PgArguments>;
@@ -184,12 +188,12 @@ type Append_<'q> = Query<'q, Postgres, PgArguments>;
 /// First and last append of a chain. The chain starts at the sequence number of the first append,
 /// and the execution row is that of the last.
 struct Ends<'a> {
-    first: &'a Item,
-    last: &'a Item,
+    first: &'a EncodedAppend,
+    last: &'a EncodedAppend,
     terminal: Option<EventId>,
 }
 
-fn bind_items<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+fn bind_items<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let ends = chains.iter().filter_map(|chain| {
         let (first, last) = (chain.first()?, chain.last()?);
         let terminal = chain.iter().find_map(|item| item.terminal);
@@ -212,9 +216,9 @@ fn bind_items<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         ends.last.row.status.as_str(),
         place(ends.last.row.version),
         ends.terminal.map(EventId::get),
-        At(ends.last.row.started_at),
-        At(ends.last.row.updated_at),
-        ends.last.row.ended_at.map(At),
+        PgTimestamptz(ends.last.row.started_at),
+        PgTimestamptz(ends.last.row.updated_at),
+        ends.last.row.ended_at.map(PgTimestamptz),
         ends.last.row.error.as_deref().map(plain),
         i64::from(ends.last.row.steps_entered),
         i64::from(ends.last.row.steps_completed),
@@ -224,7 +228,7 @@ fn bind_items<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     )
 }
 
-fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+fn bind_events<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let events = chains.iter().flatten().flat_map(|item| item.events.iter());
     columns!(
         query,
@@ -232,7 +236,7 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         |row| row.execution_id.get(),
         place(row.seq),
         row.event_id.get(),
-        Utc(row.created_at),
+        PgTimestamp(row.created_at),
         row.origin.as_str(),
         row.event_type.as_deref().map(plain),
         row.node_name.as_deref().map(plain),
@@ -251,7 +255,7 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     )
 }
 
-fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+fn bind_due<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let items = chains.iter().flatten();
     let due = items.clone().flat_map(|item| item.due.iter().map(|row| (item.execution(), row)));
     let query = columns!(
@@ -261,7 +265,7 @@ fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         sent.1.id.get(),
         plain(&sent.1.kind),
         sent.1.target.get(),
-        At::within(sent.1.at),
+        PgTimestamptz::clamped(sent.1.at),
         sent.1.payload.to_string(),
     );
     let delivered =
@@ -269,13 +273,13 @@ fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     columns!(query, delivered, |answered| answered.0, answered.1)
 }
 
-fn bind_blobs<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+fn bind_blobs<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let items = chains.iter().flatten();
     let blobs = items.flat_map(|item| item.blobs.iter().map(|blob| (item.execution(), blob)));
     columns!(query, blobs, |referred| referred.0, &referred.1.as_bytes()[..])
 }
 
-fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q> {
+fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [OutboxEvent]) -> Append_<'q> {
     let outgoing = outgoing.iter();
     let query = columns!(
         query,

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::{
-    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, Spooled, StoreError, StoredBlob,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, SpooledFile, StoreError, StoredBlob,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number, size, unreadable};
+use crate::column::{PgTimestamptz, number, size, unreadable};
 
 #[async_trait]
 impl Blobs for PostgresStore {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
-        let blob = BlobRef::to(&bytes, media_type);
+        let blob = BlobRef::from_bytes(&bytes, media_type);
         let sql = include_str!("../queries/blob_put.sql");
         let make = || {
             let query = sqlx::query(sql).bind(&blob.digest.as_bytes()[..]).bind(size(blob.bytes));
@@ -29,7 +29,7 @@ impl Blobs for PostgresStore {
         Ok(blob)
     }
 
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         self.copy_in(&content).await?;
         Ok(content.blob().clone())
     }
@@ -63,7 +63,8 @@ impl Blobs for PostgresStore {
 
     async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
         let sql = include_str!("../queries/blob_delete.sql");
-        let make = || sqlx::query(sql).bind(digest.as_bytes().to_vec()).bind(At::within(seen));
+        let make =
+            || sqlx::query(sql).bind(digest.as_bytes().to_vec()).bind(PgTimestamptz::clamped(seen));
         Ok(self.touch("remove content", make).await? > 0)
     }
 
@@ -106,11 +107,11 @@ fn digest(row: &PgRow, index: usize) -> Result<Digest, sqlx::Error> {
 
 /// Returns the database's time, and a blob unless the row has none.
 fn stored(row: &PgRow) -> Result<(Timestamp, Option<StoredBlob>), sqlx::Error> {
-    let now = row.try_get::<At, _>(0)?.0;
+    let now = row.try_get::<PgTimestamptz, _>(0)?.0;
     if row.try_get::<Option<&[u8]>, _>(1)?.is_none() {
         return Ok((now, None));
     }
-    let written_at = row.try_get::<At, _>(3)?.0;
+    let written_at = row.try_get::<PgTimestamptz, _>(3)?.0;
     let blob = StoredBlob { digest: digest(row, 1)?, bytes: number(row, 2)?, written_at };
     Ok((now, Some(blob)))
 }

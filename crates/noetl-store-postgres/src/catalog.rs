@@ -1,19 +1,19 @@
-//! Implements [`Catalog`] on the table `catalog`.
+//! Implements [`CatalogStore`] on the table `catalog`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp, Value};
 use noetl_store::{
-    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+    CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, NewEntry, StoreError,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::replace_nul;
-use crate::column::{self, At, Utc, instant, json_text, small};
+use crate::column::{self, PgTimestamp, PgTimestamptz, instant, json_text, small};
 
 #[async_trait]
-impl Catalog for PostgresStore {
+impl CatalogStore for PostgresStore {
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
         let sql = "select noetl.catalog_register_1($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let json = |value: Option<&Value>| {
@@ -33,7 +33,7 @@ impl Catalog for PostgresStore {
                 .bind(json(entry.layout.as_ref()))
                 .bind(json(entry.payload.as_ref()))
                 .bind(json(entry.meta.as_ref()))
-                .bind(Utc(entry.at))
+                .bind(PgTimestamp(entry.at))
         };
         let version = self.change("register a catalog entry", make, |row| small(row, 0)).await?;
         Ok(CatalogEntry {
@@ -130,7 +130,7 @@ impl Catalog for PostgresStore {
         let sql = include_str!("../queries/catalog_set_deleted.sql");
         let make = || {
             let query = sqlx::query(sql).bind(tenant.as_str()).bind(path).bind(number);
-            query.bind(at.map(At::within))
+            query.bind(at.map(PgTimestamptz::clamped))
         };
         self.change("delete or restore a catalog entry", make, version).await
     }
@@ -150,7 +150,7 @@ fn version(row: &PgRow) -> Result<CatalogVersion, sqlx::Error> {
         path: row.try_get(1)?,
         version: small(row, 2)?,
         kind: row.try_get(3)?,
-        created_at: row.try_get::<Utc, _>(4)?.0,
+        created_at: row.try_get::<PgTimestamp, _>(4)?.0,
         deleted_at: instant(row, 5)?,
     })
 }
@@ -166,7 +166,7 @@ fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {
         layout: column::json(row, 5)?,
         payload: column::json(row, 6)?,
         meta: column::json(row, 7)?,
-        created_at: row.try_get::<Utc, _>(8)?.0,
+        created_at: row.try_get::<PgTimestamp, _>(8)?.0,
         deleted_at: instant(row, 9)?,
     })
 }

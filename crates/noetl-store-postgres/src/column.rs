@@ -15,7 +15,7 @@ const EPOCH_2000: i64 = 946_684_800_000_000;
 
 /// Value of a `timestamptz` column.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At(pub(crate) Timestamp);
+pub(crate) struct PgTimestamptz(pub(crate) Timestamp);
 
 /// Earliest timestamp that Postgres can store, in 4713 BC, as microseconds since 1970.
 const FIRST: i64 = -210_866_803_200_000_000;
@@ -24,9 +24,9 @@ const FIRST: i64 = -210_866_803_200_000_000;
 /// thousand years. No row written by the database is older, and no sum overflows.
 const LONGEST: i64 = 1000 * 366 * 24 * 3600 * 1_000_000;
 
-impl At {
+impl PgTimestamptz {
     /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
-    pub(crate) fn within(at: Timestamp) -> Self {
+    pub(crate) fn clamped(at: Timestamp) -> Self {
         Self(at.max(Timestamp::from_micros(FIRST)))
     }
 }
@@ -40,12 +40,12 @@ pub(crate) fn interval(span: Duration) -> PgInterval {
 
 /// Value of a `timestamp` column, which is in UTC.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Utc(pub(crate) Timestamp);
+pub(crate) struct PgTimestamp(pub(crate) Timestamp);
 
-impl Utc {
+impl PgTimestamp {
     /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
     pub(crate) fn within(at: Timestamp) -> Self {
-        Self(At::within(at).0)
+        Self(PgTimestamptz::clamped(at).0)
     }
 }
 
@@ -93,8 +93,8 @@ macro_rules! time_column {
 }
 
 // OIDs of these types and of their arrays, which are the same on every Postgres server.
-time_column!(At, 1184, 1185);
-time_column!(Utc, 1114, 1115);
+time_column!(PgTimestamptz, 1184, 1185);
+time_column!(PgTimestamp, 1114, 1115);
 
 /// Reads a nonnegative `bigint`.
 pub(crate) fn number(row: &PgRow, index: usize) -> Result<u64, sqlx::Error> {
@@ -142,7 +142,7 @@ pub(crate) fn value(row: &PgRow, index: usize) -> Result<Value, sqlx::Error> {
 
 /// Reads a nullable `timestamptz` column.
 pub(crate) fn instant(row: &PgRow, index: usize) -> Result<Option<Timestamp>, sqlx::Error> {
-    Ok(row.try_get::<Option<At>, _>(index)?.map(|at| at.0))
+    Ok(row.try_get::<Option<PgTimestamptz>, _>(index)?.map(|at| at.0))
 }
 
 /// Converts a size in bytes to a `bigint`. Sizes never reach `i64::MAX`.

@@ -1,19 +1,19 @@
-//! Implements [`Commands`] on the table `command`.
+//! Implements [`CommandStore`] on the table `command`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
-use noetl_store::{CommandRow, Commands, StoreError, Wanted};
+use noetl_store::{CommandFilter, CommandRow, CommandStore, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::{plain, rows};
-use crate::column::{At, number, parsed, small};
+use crate::column::{PgTimestamptz, number, parsed, small};
 
 #[async_trait]
-impl Commands for PostgresStore {
+impl CommandStore for PostgresStore {
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
         let sql = include_str!("../queries/command_get.sql");
         self.one("read a command", || sqlx::query(sql).bind(id.get()), command).await
@@ -36,7 +36,7 @@ impl Commands for PostgresStore {
 
     async fn pending_commands(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let sql = include_str!("../queries/command_pending.sql");
@@ -76,7 +76,7 @@ pub(crate) fn command(row: &PgRow) -> Result<CommandRow, sqlx::Error> {
         limit_ms: row.try_get(7)?,
         state: parsed(row, 8, CommandState::from_text)?,
         worker: row.try_get::<Option<&str>, _>(9)?.map(Arc::from),
-        issued_at: row.try_get::<At, _>(10)?.0,
-        ended_at: row.try_get::<Option<At>, _>(11)?.map(|at| at.0),
+        issued_at: row.try_get::<PgTimestamptz, _>(10)?.0,
+        ended_at: row.try_get::<Option<PgTimestamptz>, _>(11)?.map(|at| at.0),
     })
 }

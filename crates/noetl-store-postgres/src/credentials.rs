@@ -1,22 +1,24 @@
-//! Implements [`Credentials`] on the table `credential`.
+//! Implements [`CredentialStore`] on the table `credential`.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
-use noetl_store::{Credential, CredentialFilter, Credentials, NewCredential, Sealed, StoreError};
+use noetl_store::{
+    CredentialFilter, CredentialStore, NewCredential, SealedText, StoreError, StoredCredential,
+};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::column::{At, json, json_text};
+use crate::column::{PgTimestamptz, json, json_text};
 use crate::error::no_row;
 
 #[async_trait]
-impl Credentials for PostgresStore {
+impl CredentialStore for PostgresStore {
     async fn put_credential(
         &self,
         tenant: &Tenant,
         new: NewCredential,
-    ) -> Result<Credential, StoreError> {
+    ) -> Result<StoredCredential, StoreError> {
         let action = "keep a credential";
         let sql = include_str!("../queries/credential_put.sql");
         let make = || {
@@ -39,7 +41,7 @@ impl Credentials for PostgresStore {
         &self,
         tenant: &Tenant,
         id: CredentialId,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let sql = include_str!("../queries/credential_get.sql");
         let make = || sqlx::query(sql).bind(id.get()).bind(tenant.as_str());
         self.one("read a credential", make, credential).await
@@ -49,7 +51,7 @@ impl Credentials for PostgresStore {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let sql = include_str!("../queries/credential_get_named.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(name);
         self.one("read a credential", make, credential).await
@@ -59,7 +61,7 @@ impl Credentials for PostgresStore {
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, StoreError> {
+    ) -> Result<Vec<StoredCredential>, StoreError> {
         let sql = include_str!("../queries/credential_list.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(filter.kind.as_deref());
         let mut found = self.list("list credentials", make, credential).await?;
@@ -79,20 +81,20 @@ impl Credentials for PostgresStore {
     }
 }
 
-fn credential(row: &PgRow) -> Result<Credential, sqlx::Error> {
+fn credential(row: &PgRow) -> Result<StoredCredential, sqlx::Error> {
     let kept = NewCredential {
         id: CredentialId::new(row.try_get(0)?),
         name: row.try_get(1)?,
         kind: row.try_get(2)?,
-        sealed: Sealed::new(row.try_get::<String, _>(3)?),
+        sealed: SealedText::new(row.try_get::<String, _>(3)?),
         schema: json(row, 4)?,
         meta: json(row, 5)?,
         tags: row.try_get(6)?,
         description: row.try_get(7)?,
     };
-    Ok(Credential {
+    Ok(StoredCredential {
         kept,
-        created_at: row.try_get::<At, _>(8)?.0,
-        updated_at: row.try_get::<At, _>(9)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(8)?.0,
+        updated_at: row.try_get::<PgTimestamptz, _>(9)?.0,
     })
 }

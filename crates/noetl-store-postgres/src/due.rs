@@ -1,20 +1,24 @@
-//! Implements [`Due`], the store of timers, on the table `due`.
+//! Implements [`TimerStore`], the store of timers, on the table `due`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{DueId, ExecutionId, Tenant, Timestamp, Value};
-use noetl_store::{Due, DueRow, StoreError};
+use noetl_model::{ExecutionId, Tenant, TimerId, Timestamp, Value};
+use noetl_store::{StoreError, TimerRow, TimerStore};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::{plain, rows};
-use crate::column::{At, interval, json, small};
+use crate::column::{PgTimestamptz, interval, json, small};
 
 #[async_trait]
-impl Due for PostgresStore {
-    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
+impl TimerStore for PostgresStore {
+    async fn claim_due(
+        &self,
+        limit: usize,
+        lease_for: Duration,
+    ) -> Result<Vec<TimerRow>, StoreError> {
         let sql = include_str!("../queries/due_take.sql");
         let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(lease_for));
         self.reserved().change("take what is due", make, due).await
@@ -22,26 +26,26 @@ impl Due for PostgresStore {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "select min(ready_at) from noetl.due";
-        let next: Option<Option<At>> = self
+        let next: Option<Option<PgTimestamptz>> = self
             .reserved()
             .one("read what is due next", || sqlx::query(sql), |row| row.try_get(0))
             .await?;
         Ok(next.flatten().map(|at| at.0))
     }
 
-    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
+    async fn delete_timers(&self, ids: &[TimerId]) -> Result<usize, StoreError> {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
         let sql = "delete from noetl.due where id = any ($1)";
         self.reserved().touch("remove what is delivered", || sqlx::query(sql).bind(&ids)).await
     }
 
-    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
+    async fn reschedule(&self, id: TimerId, until: Timestamp) -> Result<bool, StoreError> {
         let sql = "update noetl.due set ready_at = $2 where id = $1";
-        let make = || sqlx::query(sql).bind(id.get()).bind(At::within(until));
+        let make = || sqlx::query(sql).bind(id.get()).bind(PgTimestamptz::clamped(until));
         Ok(self.reserved().touch("put off what is due", make).await? == 1)
     }
 
-    async fn have_sent(
+    async fn with_pending_timer(
         &self,
         kind: &str,
         executions: &[ExecutionId],
@@ -55,7 +59,7 @@ impl Due for PostgresStore {
             .await
     }
 
-    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+    async fn timers_of(&self, execution: ExecutionId) -> Result<Vec<TimerRow>, StoreError> {
         let sql = include_str!("../queries/due_of.sql");
         self.reserved()
             .list("list what is due", || sqlx::query(sql).bind(execution.get()), due)
@@ -63,14 +67,14 @@ impl Due for PostgresStore {
     }
 }
 
-fn due(row: &PgRow) -> Result<DueRow, sqlx::Error> {
-    Ok(DueRow {
-        id: DueId::new(row.try_get(0)?),
+fn due(row: &PgRow) -> Result<TimerRow, sqlx::Error> {
+    Ok(TimerRow {
+        id: TimerId::new(row.try_get(0)?),
         tenant: Tenant::new(row.try_get::<&str, _>(1)?),
         execution: ExecutionId::new(row.try_get(2)?),
         kind: row.try_get(3)?,
         target: ExecutionId::new(row.try_get(4)?),
-        at: row.try_get::<At, _>(5)?.0,
+        at: row.try_get::<PgTimestamptz, _>(5)?.0,
         payload: json(row, 6)?.unwrap_or(Value::Null),
         attempts: small(row, 7)?,
     })

@@ -75,7 +75,7 @@ pub enum OpenError {
 
 /// Outcome of a statement that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum StatementOutcome {
     /// The server rolled it back because of a conflict. Retrying it unchanged can succeed.
     Retry,
     /// Disk or memory of the server is exhausted.
@@ -90,30 +90,32 @@ pub(crate) enum Fate {
     Row,
 }
 
-pub(crate) fn fate(error: &Error) -> Fate {
+pub(crate) fn fate(error: &Error) -> StatementOutcome {
     match error {
         Error::Database(error) => match error.code().as_deref() {
             // Serialization failure, deadlock, lock not available.
-            Some("40001" | "40P01" | "55P03") => Fate::Retry,
+            Some("40001" | "40P01" | "55P03") => StatementOutcome::Retry,
             // Disk full, out of memory, and related codes. A full disk can also appear as an I/O
             // error while a file is extended, which has its own code.
-            Some("53100" | "53200" | "53000") => Fate::Full,
+            Some("53100" | "53200" | "53000") => StatementOutcome::Full,
             // The server shut down or the connection failed during the statement.
-            Some("57P01" | "57P02" | "57P04" | "08006" | "08003" | "08000") => Fate::Unknown,
+            Some("57P01" | "57P02" | "57P04" | "08006" | "08003" | "08000") => {
+                StatementOutcome::Unknown
+            }
             // The data has an invalid form or size, or violates a constraint.
             Some(code) if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => {
-                Fate::Data
+                StatementOutcome::Data
             }
-            _ => Fate::Refused,
+            _ => StatementOutcome::Refused,
         },
         // The statement was not sent.
         Error::PoolTimedOut
         | Error::PoolClosed
         | Error::Configuration(_)
         | Error::Encode(_)
-        | Error::InvalidArgument(_) => Fate::Refused,
-        Error::ColumnDecode { .. } | Error::Decode(_) => Fate::Row,
-        _ => Fate::Unknown,
+        | Error::InvalidArgument(_) => StatementOutcome::Refused,
+        Error::ColumnDecode { .. } | Error::Decode(_) => StatementOutcome::Row,
+        _ => StatementOutcome::Unknown,
     }
 }
 
@@ -133,14 +135,15 @@ pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
         return StoreError::EventTaken(error.into());
     }
     match fate(&error) {
-        Fate::Full => StoreError::Full(error.into()),
-        Fate::Row => match error {
+        StatementOutcome::Full => StoreError::Full(error.into()),
+        StatementOutcome::Row => match error {
             Error::ColumnDecode { source, .. } | Error::Decode(source) => StoreError::Row(source),
             other => StoreError::Row(other.into()),
         },
-        Fate::Retry | Fate::Refused | Fate::Data | Fate::Unknown => {
-            StoreError::backend(action, error)
-        }
+        StatementOutcome::Retry
+        | StatementOutcome::Refused
+        | StatementOutcome::Data
+        | StatementOutcome::Unknown => StoreError::backend(action, error),
     }
 }
 
@@ -148,7 +151,7 @@ pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
 /// unknown.
 pub(crate) fn write_error(action: &'static str, error: Error) -> StoreError {
     match fate(&error) {
-        Fate::Unknown => StoreError::Unknown(error.into()),
+        StatementOutcome::Unknown => StoreError::Unknown(error.into()),
         _ => store_error(action, error),
     }
 }

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{Append, Committed, EventLog, Held, StoreError, Until, first_after};
+use noetl_store::{Append, Committed, EventLog, LockedLog, ReadBound, StoreError, first_after};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::{place, rows};
-use crate::column::{Utc, number, parsed, unreadable};
-use crate::hold::Locked;
+use crate::column::{PgTimestamp, number, parsed, unreadable};
 use crate::listen::CHANNEL;
+use crate::lock::LockedExecution;
 
 #[async_trait]
 impl EventLog for PostgresStore {
@@ -35,23 +35,23 @@ impl EventLog for PostgresStore {
         true
     }
 
-    fn hears_others(&self) -> bool {
+    fn receives_notifications(&self) -> bool {
         self.ears().hears()
     }
 
-    async fn others_left_work(&self) {
+    async fn wait_for_released_work(&self) {
         self.ears().others_left_work().await;
     }
 
-    async fn say_work_left(&self) -> Result<(), StoreError> {
+    async fn notify_released_work(&self) -> Result<(), StoreError> {
         let sql = include_str!("../queries/work_left_say.sql");
         let make = || sqlx::query(sql).bind(CHANNEL).bind(self.ears().work_left());
         self.touch("tell others that work is left", make).await.map(|_| ())
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
         let transaction = self.begin("hold an execution").await?;
-        Ok(Box::new(Locked::take(transaction, execution, self.how().clone()).await?))
+        Ok(Box::new(LockedExecution::take(transaction, execution, self.how().clone()).await?))
     }
 
     async fn read(
@@ -80,12 +80,12 @@ impl EventLog for PostgresStore {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
         let sql = include_str!("../queries/event_rows.sql");
-        let (last, time) = (until.last_id().get(), until.last_time().map(Utc::within));
+        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::within));
         let make = || {
             let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
             read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
@@ -169,7 +169,7 @@ pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
         execution_id: ExecutionId::new(row.try_get(0)?),
         seq: Seq(number(row, 1)?),
         event_id: EventId::new(row.try_get(2)?),
-        created_at: row.try_get::<Utc, _>(3)?.0,
+        created_at: row.try_get::<PgTimestamp, _>(3)?.0,
         origin: parsed(row, 4, Origin::from_text)?,
         event_type: row.try_get::<Option<String>, _>(5)?.map(Cow::Owned),
         node_name: text(6)?,

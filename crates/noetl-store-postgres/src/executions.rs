@@ -1,21 +1,22 @@
-//! Implements [`Executions`] on the table `execution`.
+//! Implements [`ExecutionStore`] on the table `execution`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Seq, Tenant};
 use noetl_store::{
-    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, StoreError, Stretches,
+    ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore, StartCounts, StoreError,
+    TimeBuckets,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, count, number, parsed, small};
+use crate::column::{PgTimestamptz, count, number, parsed, small};
 
 #[async_trait]
-impl Executions for PostgresStore {
+impl ExecutionStore for PostgresStore {
     async fn execution(
         &self,
         tenant: &Tenant,
@@ -61,8 +62,8 @@ impl Executions for PostgresStore {
                     .bind(filter.catalog.map(CatalogId::get))
                     .bind(rows(filter.limit))
                     .bind(rows(filter.offset))
-                    .bind(filter.started_before.map(At))
-                    .bind(filter.started_after.map(At))
+                    .bind(filter.started_before.map(PgTimestamptz))
+                    .bind(filter.started_after.map(PgTimestamptz))
                     .bind(filter.text.as_ref().map(|text| text.to_lowercase()))
                     .bind(filter.text.clone());
                 let status = filter.status.map(ExecutionStatus::as_str);
@@ -94,22 +95,22 @@ impl Executions for PostgresStore {
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError> {
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError> {
         let sql = include_str!("../queries/execution_starts.sql");
         self.list(
             "count executions by start",
             || {
                 sqlx::query(sql)
                     .bind(tenant.as_str())
-                    .bind(At(stretch.from))
+                    .bind(PgTimestamptz(stretch.from))
                     .bind(stretch.width_micros.max(1))
-                    .bind(At(stretch.end()))
+                    .bind(PgTimestamptz(stretch.end()))
             },
             |row| {
                 let status = parsed(row, 1, ExecutionStatus::from_text)?;
                 let place = u32::try_from(number(row, 0)?).unwrap_or(u32::MAX);
-                Ok(Started { place, status, count: number(row, 2)? })
+                Ok(StartCounts { place, status, count: number(row, 2)? })
             },
         )
         .await
@@ -155,9 +156,9 @@ pub(crate) fn execution(row: &PgRow) -> Result<ExecutionRow, sqlx::Error> {
         parent: row.try_get::<Option<i64>, _>(4)?.map(ExecutionId::new),
         status: parsed(row, 5, ExecutionStatus::from_text)?,
         version: Seq(number(row, 6)?),
-        started_at: row.try_get::<At, _>(7)?.0,
-        updated_at: row.try_get::<At, _>(8)?.0,
-        ended_at: row.try_get::<Option<At>, _>(9)?.map(|at| at.0),
+        started_at: row.try_get::<PgTimestamptz, _>(7)?.0,
+        updated_at: row.try_get::<PgTimestamptz, _>(8)?.0,
+        ended_at: row.try_get::<Option<PgTimestamptz>, _>(9)?.map(|at| at.0),
         error: row.try_get(10)?,
         steps_entered: count(row, 11)?,
         steps_completed: count(row, 12)?,

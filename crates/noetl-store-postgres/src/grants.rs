@@ -7,7 +7,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::column::At;
+use crate::column::PgTimestamptz;
 use crate::error::no_row;
 
 #[async_trait]
@@ -52,6 +52,6 @@ fn grant(row: &PgRow) -> Result<Grant, sqlx::Error> {
             subject: row.try_get(4)?,
             prefix: row.try_get(5)?,
         },
-        created_at: row.try_get::<At, _>(6)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(6)?.0,
     })
 }

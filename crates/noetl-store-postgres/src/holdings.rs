@@ -1,21 +1,21 @@
-//! Implements [`Holdings`], the leases of commands by remote workers, on columns of `command`.
+//! Implements [`CommandLeaseStore`], the leases of commands by remote workers, on columns of `command`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Tenant};
-use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, HeldBy, HeldCommand, HeldLimit, Holdings, StoreError};
+use noetl_store::command_leases::SILENCE_MAX;
+use noetl_store::{ActiveLease, CommandLeaseStore, CommandRow, HeldBy, HeldLimit, StoreError};
 use sqlx::Row;
 
 use crate::PostgresStore;
 use crate::arrays::{plain, rows};
-use crate::column::{At, interval};
+use crate::column::{PgTimestamptz, interval};
 use crate::commands::command;
 
 #[async_trait]
-impl Holdings for PostgresStore {
-    async fn renew_held(
+impl CommandLeaseStore for PostgresStore {
+    async fn renew_leases(
         &self,
         scope: Option<&Tenant>,
         worker: &str,
@@ -39,14 +39,22 @@ impl Holdings for PostgresStore {
         Ok(renewed)
     }
 
-    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn touch_worker(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let sql = include_str!("../queries/command_heard_of.sql");
         let scope = scope.map(Tenant::as_str);
         let make = || sqlx::query(sql).bind(scope).bind(plain(worker)).bind(interval(SILENCE_MAX));
         self.by_key().touch("note a sign of life", make).await
     }
 
-    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn release_leases(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let sql = include_str!("../queries/command_end_held.sql");
         let scope = scope.map(Tenant::as_str);
         let make = || sqlx::query(sql).bind(scope).bind(plain(worker));
@@ -71,15 +79,15 @@ impl Holdings for PostgresStore {
                 sqlx::query(sql).bind(scope).bind(commands).bind(within)
             }
         };
-        let limited = self
-            .by_key()
-            .change("limit leases of commands", make, |row| Ok(row.try_get::<At, _>(0)?.0));
+        let limited = self.by_key().change("limit leases of commands", make, |row| {
+            Ok(row.try_get::<PgTimestamptz, _>(0)?.0)
+        });
         let limited = limited.await?;
         let limit = |at_most| HeldLimit { at_most, commands: limited.len() };
         Ok(limited.first().copied().map(limit).into_iter().collect())
     }
 
-    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<ActiveLease>, StoreError> {
         let sql = include_str!("../queries/command_held.sql");
         let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
         self.by_key()
@@ -87,11 +95,11 @@ impl Holdings for PostgresStore {
                 "read leases of commands",
                 || sqlx::query(sql).bind(&commands),
                 |row| {
-                    Ok(HeldCommand {
+                    Ok(ActiveLease {
                         id: CommandId::new(row.try_get(0)?),
                         execution: ExecutionId::new(row.try_get(1)?),
-                        until: row.try_get::<At, _>(2)?.0,
-                        at_most: row.try_get::<Option<At>, _>(3)?.map(|at| at.0),
+                        until: row.try_get::<PgTimestamptz, _>(2)?.0,
+                        at_most: row.try_get::<Option<PgTimestamptz>, _>(3)?.map(|at| at.0),
                     })
                 },
             )
@@ -104,7 +112,7 @@ impl Holdings for PostgresStore {
         self.list("read the leases of an execution", make, command).await
     }
 
-    async fn take_ended(
+    async fn claim_expired(
         &self,
         limit: usize,
         again: Duration,
@@ -112,7 +120,7 @@ impl Holdings for PostgresStore {
         let sql = include_str!("../queries/command_take_ended.sql");
         let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(again));
         let taken = self.in_order().change("take ended leases", make, |row| {
-            Ok((row.try_get::<At, _>(12)?.0, command(row)?))
+            Ok((row.try_get::<PgTimestamptz, _>(12)?.0, command(row)?))
         });
         let mut taken = taken.await?;
         taken.sort_by_key(|(ended, row)| (*ended, row.id));

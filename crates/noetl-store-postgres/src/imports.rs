@@ -1,4 +1,4 @@
-//! Implements [`Imports`]: one transaction per call, with a few statements regardless of the number
+//! Implements [`ImportStore`]: one transaction per call, with a few statements regardless of the number
 //! of rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, Seq, Tenant};
 use noetl_store::outbox::{CODEC, Envelope, subject};
-use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError};
+use noetl_store::{Import, ImportOutcome, ImportStore, ImportedExecution, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
 use crate::arrays::{place, plain, replace_nul};
-use crate::column::{At, Utc};
-use crate::error::{Fate, fate, store_error, write_error};
+use crate::column::{PgTimestamp, PgTimestamptz};
+use crate::error::{StatementOutcome, fate, store_error, write_error};
 use crate::executions::execution;
 
 const ACTION: &str = "import rows";
@@ -23,7 +23,7 @@ const ACTION: &str = "import rows";
 const TRIES_MAX: usize = 10;
 
 #[async_trait]
-impl Imports for PostgresStore {
+impl ImportStore for PostgresStore {
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -35,17 +35,19 @@ impl Imports for PostgresStore {
             match imported {
                 Ok(outcomes) => match transaction.commit().await {
                     Ok(()) => return Ok(outcomes),
-                    Err(error) if fate(&error) == Fate::Full => {
+                    Err(error) if fate(&error) == StatementOutcome::Full => {
                         return Err(store_error(ACTION, error));
                     }
                     Err(error) => return Err(StoreError::Unknown(error.into())),
                 },
-                Err(error) if fate(&error) == Fate::Retry && tries < TRIES_MAX => tries += 1,
+                Err(error) if fate(&error) == StatementOutcome::Retry && tries < TRIES_MAX => {
+                    tries += 1
+                }
                 // Nothing was committed, even if the connection was lost.
-                Err(error) if fate(&error) == Fate::Unknown => {
+                Err(error) if fate(&error) == StatementOutcome::Unknown => {
                     return Err(store_error(ACTION, error));
                 }
-                Err(error) if fate(&error) == Fate::Data => {
+                Err(error) if fate(&error) == StatementOutcome::Data => {
                     return Err(StoreError::Refused(error.into()));
                 }
                 Err(error) => return Err(write_error(ACTION, error)),
@@ -70,7 +72,7 @@ impl Imports for PostgresStore {
 }
 
 /// State of an execution before the import, updated as rows are added.
-struct Known {
+struct ImportTarget {
     tenant: Tenant,
     is_imported: bool,
     listed: ImportedExecution,
@@ -91,7 +93,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Builds a statement, which is unnamed behind a transaction-pooling proxy.
-    fn query<'q>(&self, sql: &'static str) -> crate::line::Statement<'q> {
+    fn query<'q>(&self, sql: &'static str) -> crate::client::Statement<'q> {
         sqlx::query(sql).persistent(!self.store.how().speaker.is_pooled)
     }
 
@@ -134,14 +136,18 @@ impl<'a> Importer<'a> {
     }
 
     /// Creates missing executions and locks all of them until the transaction ends.
-    async fn open(&mut self, rows: &[Import]) -> Result<HashMap<ExecutionId, Known>, sqlx::Error> {
+    async fn open(
+        &mut self,
+        rows: &[Import],
+    ) -> Result<HashMap<ExecutionId, ImportTarget>, sqlx::Error> {
         let mut first: BTreeMap<ExecutionId, &Import> = BTreeMap::new();
         for import in rows {
             first.entry(import.execution).or_insert(import);
         }
         let ids: Vec<i64> = first.keys().map(|id| id.get()).collect();
         let tenants: Vec<&str> = first.values().map(|import| import.tenant.as_str()).collect();
-        let times: Vec<At> = first.values().map(|import| At(import.at)).collect();
+        let times: Vec<PgTimestamptz> =
+            first.values().map(|import| PgTimestamptz(import.at)).collect();
         let open = self.query(include_str!("../queries/import_open.sql"));
         open.bind(&ids).bind(tenants).bind(times).execute(&mut *self.connection).await?;
         let lock = self.query(include_str!("../queries/import_lock.sql"));
@@ -186,7 +192,7 @@ impl<'a> Importer<'a> {
 
     async fn write(
         &mut self,
-        known: &HashMap<ExecutionId, Known>,
+        known: &HashMap<ExecutionId, ImportTarget>,
         kept: &[(EventRow, Option<EventId>)],
     ) -> Result<(), sqlx::Error> {
         if self.store.how().has_outbox {
@@ -211,7 +217,7 @@ impl<'a> Importer<'a> {
             |row| row.execution_id.get(),
             place(row.seq),
             row.event_id.get(),
-            Utc(row.created_at),
+            PgTimestamp(row.created_at),
             row.event_type.as_deref().map(plain),
             row.node_name.as_deref().map(plain),
             row.node_type.as_deref().map(plain),
@@ -235,7 +241,7 @@ impl<'a> Importer<'a> {
     /// that row.
     async fn send(
         &mut self,
-        known: &HashMap<ExecutionId, Known>,
+        known: &HashMap<ExecutionId, ImportTarget>,
         kept: &[(EventRow, Option<EventId>)],
     ) -> Result<(), sqlx::Error> {
         let mut bodies = Vec::with_capacity(kept.len());
@@ -260,7 +266,10 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    async fn close(&mut self, known: &HashMap<ExecutionId, Known>) -> Result<(), sqlx::Error> {
+    async fn close(
+        &mut self,
+        known: &HashMap<ExecutionId, ImportTarget>,
+    ) -> Result<(), sqlx::Error> {
         let ours = || known.values().filter(|known| known.is_imported);
         macro_rules! columns {
             ($query:expr, |$known:ident, $row:ident| $($column:expr),+ $(,)?) => {
@@ -282,9 +291,9 @@ impl<'a> Importer<'a> {
             row.parent.map(|parent| parent.get()),
             row.status.as_str(),
             place(row.version),
-            At(row.started_at),
-            At(row.updated_at),
-            row.ended_at.map(At),
+            PgTimestamptz(row.started_at),
+            PgTimestamptz(row.updated_at),
+            row.ended_at.map(PgTimestamptz),
             row.error.as_deref().map(plain),
             i64::from(row.steps_entered),
             i64::from(row.steps_completed),
@@ -298,8 +307,8 @@ impl<'a> Importer<'a> {
     }
 }
 
-fn decode(row: &PgRow) -> Result<Known, sqlx::Error> {
-    Ok(Known {
+fn decode(row: &PgRow) -> Result<ImportTarget, sqlx::Error> {
+    Ok(ImportTarget {
         tenant: Tenant::new(row.try_get::<&str, _>(16)?),
         is_imported: row.try_get::<&str, _>(17)? == "imported",
         listed: ImportedExecution {

@@ -1,21 +1,21 @@
-//! Implements [`Keychain`] on the table `keychain`.
+//! Implements [`KeychainStore`] on the table `keychain`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Tenant};
 use noetl_store::{
-    CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Sealed,
-    StoreError,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, KeychainStore, NewKeychainEntry,
+    SealedText, StoreError,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, instant, json, json_text, number, parsed};
+use crate::column::{PgTimestamptz, instant, json, json_text, number, parsed};
 use crate::error::no_row;
 
 #[async_trait]
-impl Keychain for PostgresStore {
+impl KeychainStore for PostgresStore {
     async fn put_keychain_entry(
         &self,
         tenant: &Tenant,
@@ -36,7 +36,7 @@ impl Keychain for PostgresStore {
                 .bind(new.parent.map(ExecutionId::get))
                 .bind(new.sealed.as_str())
                 .bind(json_text(new.schema.as_ref()))
-                .bind(new.expires_at.map(At::within))
+                .bind(new.expires_at.map(PgTimestamptz::clamped))
                 .bind(new.auto_renew)
                 .bind(json_text(new.renew_config.as_ref()))
         };
@@ -105,7 +105,7 @@ fn entry(row: &PgRow) -> Result<KeychainEntry, sqlx::Error> {
         scope: parsed(row, 5, KeychainScope::from_text)?,
         execution: row.try_get::<Option<i64>, _>(6)?.map(ExecutionId::new),
         parent: row.try_get::<Option<i64>, _>(7)?.map(ExecutionId::new),
-        sealed: Sealed::new(row.try_get::<String, _>(8)?),
+        sealed: SealedText::new(row.try_get::<String, _>(8)?),
         schema: json(row, 9)?,
         expires_at: instant(row, 10)?,
         auto_renew: row.try_get(11)?,
@@ -113,7 +113,7 @@ fn entry(row: &PgRow) -> Result<KeychainEntry, sqlx::Error> {
     };
     Ok(KeychainEntry {
         kept,
-        created_at: row.try_get::<At, _>(13)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(13)?.0,
         accessed_at: instant(row, 14)?,
         access_count: number(row, 15)?,
     })

@@ -1,23 +1,23 @@
-//! Implements [`Leases`] on the table `leader`.
+//! Implements [`LeaseStore`] on the table `leader`.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_store::leases::number_to_take;
-use noetl_store::{Lease, Leases, StoreError};
+use noetl_store::{Lease, LeaseStore, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
-use crate::column::{At, interval};
-use crate::error::{Fate, fate, store_error, write_error};
-use crate::line::Statement;
+use crate::client::Statement;
+use crate::column::{PgTimestamptz, interval};
+use crate::error::{StatementOutcome, fate, store_error, write_error};
 
 const ACQUIRE: &str = "acquire a lease";
 
 #[async_trait]
-impl Leases for PostgresStore {
+impl LeaseStore for PostgresStore {
     async fn acquire(
         &self,
         name: &str,
@@ -89,7 +89,9 @@ impl Leases for PostgresStore {
         };
         match transaction.commit().await {
             Ok(()) => Ok(Some(taken)),
-            Err(error) if fate(&error) == Fate::Full => Err(store_error(ACQUIRE, error)),
+            Err(error) if fate(&error) == StatementOutcome::Full => {
+                Err(store_error(ACQUIRE, error))
+            }
             Err(error) => Err(StoreError::Unknown(error.into())),
         }
     }
@@ -119,6 +121,6 @@ fn lease(row: &PgRow) -> Result<Lease, sqlx::Error> {
         name: row.try_get(0)?,
         holder: row.try_get(1)?,
         epoch: row.try_get(2)?,
-        until: row.try_get::<At, _>(3)?.0,
+        until: row.try_get::<PgTimestamptz, _>(3)?.0,
     })
 }

@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_secs(10);
 
 /// Listener for notifications of other processes. Dropping it stops listening.
 #[derive(Debug)]
-pub(crate) struct Ears {
+pub(crate) struct NotifyListener {
     /// Name of this process in notifications, so that it ignores its own.
     name: String,
     heard: Arc<Notify>,
@@ -37,7 +37,7 @@ pub(crate) struct Ears {
     task: AbortHandle,
 }
 
-impl Ears {
+impl NotifyListener {
     /// Starts to listen in the background. Without connection options, no notifications are
     /// received.
     pub(crate) fn open(listen_on: Option<PgConnectOptions>, say_on: PgPool, name: String) -> Self {
@@ -69,7 +69,7 @@ impl Ears {
     }
 }
 
-impl Drop for Ears {
+impl Drop for NotifyListener {
     fn drop(&mut self) {
         self.task.abort();
     }

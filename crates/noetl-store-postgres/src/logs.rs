@@ -1,19 +1,21 @@
-//! Implements [`Logs`], the step logs, within a byte budget per execution and command.
+//! Implements [`StepLogStore`], the step logs, within a byte budget per execution and command.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId};
-use noetl_store::logs::{EXECUTION_BYTES_MAX, KeptLines, LINE_COST};
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver, StoreError};
+use noetl_store::step_logs::{EXECUTION_BYTES_MAX, LINE_COST, LogBudget};
+use noetl_store::{
+    LogGap, LogLine, LogQuery, LogStream, NewLine, SkippedLines, StepLogStore, StoreError,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number, parsed};
-use crate::error::{Fate, fate, write_error};
+use crate::column::{PgTimestamptz, number, parsed};
+use crate::error::{StatementOutcome, fate, write_error};
 
 const ACTION: &str = "keep lines";
 
@@ -21,7 +23,7 @@ const ACTION: &str = "keep lines";
 const TRIES_MAX: usize = 10;
 
 #[async_trait]
-impl Logs for PostgresStore {
+impl StepLogStore for PostgresStore {
     async fn append_lines(
         &self,
         execution: ExecutionId,
@@ -33,7 +35,7 @@ impl Logs for PostgresStore {
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
-        lost: Vec<PassedOver>,
+        lost: Vec<SkippedLines>,
     ) -> Result<bool, StoreError> {
         Ok(self.count_lines(execution, &[], &lost).await?.is_some())
     }
@@ -81,7 +83,7 @@ impl PostgresStore {
         &self,
         execution: ExecutionId,
         lines: &[NewLine],
-        lost: &[PassedOver],
+        lost: &[SkippedLines],
     ) -> Result<Option<u64>, StoreError> {
         // Statements are unnamed behind a transaction-pooling proxy.
         let is_kept = !self.how().speaker.is_pooled;
@@ -95,7 +97,9 @@ impl PostgresStore {
             };
             match done {
                 Ok(done) => return Ok(done),
-                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) if tries < TRIES_MAX && fate(&error) == StatementOutcome::Retry => {
+                    tries += 1
+                }
                 Err(error) => return Err(write_error(ACTION, error)),
             }
         }
@@ -107,7 +111,7 @@ async fn append(
     is_kept: bool,
     execution: i64,
     lines: &[NewLine],
-    lost: &[PassedOver],
+    lost: &[SkippedLines],
 ) -> Result<Option<u64>, sqlx::Error> {
     // Lock the row against a purge, so that no line outlives its execution.
     let sql = "select from noetl.execution where execution_id = $1 for key share";
@@ -127,8 +131,8 @@ async fn append(
     let found =
         sqlx::query(sql).persistent(is_kept).bind(execution).fetch_one(&mut *connection).await?;
     let (mut last, mut bytes) = (number(&found, 0)?, number(&found, 1)?);
-    let mut commands: BTreeMap<i64, KeptLines> = BTreeMap::new();
-    let mut columns = Columns::default();
+    let mut commands: BTreeMap<i64, LogBudget> = BTreeMap::new();
+    let mut columns = LineColumns::default();
     for line in lines {
         let (command, cost) = (line.command.get(), line.cost());
         let counted = match commands.entry(command) {
@@ -145,7 +149,7 @@ async fn append(
         columns.push(last, line);
     }
     columns.insert(connection, is_kept, execution).await?;
-    for PassedOver { command, lines, bytes } in lost {
+    for SkippedLines { command, lines, bytes } in lost {
         let command = command.get();
         let counted = match commands.entry(command) {
             Entry::Occupied(known) => known.into_mut(),
@@ -181,14 +185,14 @@ async fn kept(
     is_kept: bool,
     execution: i64,
     command: i64,
-) -> Result<KeptLines, sqlx::Error> {
+) -> Result<LogBudget, sqlx::Error> {
     let sql = "select head_until, head_bytes, tail_bytes, gap_lines, gap_bytes \
                from noetl.log_command where execution_id = $1 and command_id = $2";
     let find = sqlx::query(sql).persistent(is_kept).bind(execution).bind(command);
     let Some(row) = find.fetch_optional(&mut *connection).await? else {
-        return Ok(KeptLines::default());
+        return Ok(LogBudget::default());
     };
-    Ok(KeptLines {
+    Ok(LogBudget {
         head_until: number(&row, 0)?,
         head_bytes: number(&row, 1)?,
         tail_bytes: number(&row, 2)?,
@@ -204,7 +208,7 @@ async fn cut(
     is_kept: bool,
     execution: i64,
     command: i64,
-    counted: &mut KeptLines,
+    counted: &mut LogBudget,
 ) -> Result<u64, sqlx::Error> {
     let excess = counted.excess();
     if excess == 0 {
@@ -226,19 +230,19 @@ async fn cut(
 
 /// Columns of the lines that one statement inserts.
 #[derive(Default)]
-struct Columns {
+struct LineColumns {
     n: Vec<i64>,
     command: Vec<i64>,
-    at: Vec<At>,
+    at: Vec<PgTimestamptz>,
     stream: Vec<&'static str>,
     text: Vec<String>,
 }
 
-impl Columns {
+impl LineColumns {
     fn push(&mut self, n: u64, line: &NewLine) {
         self.n.push(signed(n));
         self.command.push(line.command.get());
-        self.at.push(At::within(line.at));
+        self.at.push(PgTimestamptz::clamped(line.at));
         self.stream.push(line.stream.as_str());
         self.text.push(line.text.clone());
     }
@@ -269,7 +273,7 @@ fn line(row: &PgRow) -> Result<LogLine, sqlx::Error> {
         n: number(row, 0)?,
         line: NewLine {
             command: CommandId::new(row.try_get(1)?),
-            at: row.try_get::<At, _>(2)?.0,
+            at: row.try_get::<PgTimestamptz, _>(2)?.0,
             stream: parsed(row, 3, LogStream::from_text)?,
             text: row.try_get(4)?,
         },

@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number, parsed};
+use crate::column::{PgTimestamptz, number, parsed};
 use crate::error::no_row;
 
 #[async_trait]
@@ -19,7 +19,7 @@ impl Objects for PostgresStore {
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, StoreError> {
         let action = "keep an object";
-        let digest = BlobRef::to(&bytes, media_type).digest.to_string();
+        let digest = BlobRef::from_bytes(&bytes, media_type).digest.to_string();
         let sql = include_str!("../queries/object_store_put.sql");
         let make = || sqlx::query(sql).bind(key).bind(&digest).bind(media_type).bind(&bytes);
         let kept = self.change(action, make, object).await?;
@@ -65,6 +65,6 @@ fn object(row: &PgRow) -> Result<ObjectSummary, sqlx::Error> {
         digest: parsed(row, 1, |text| text.parse().ok())?,
         media_type: row.try_get(2)?,
         size: number(row, 3)?,
-        created_at: row.try_get::<At, _>(4)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(4)?.0,
     })
 }

@@ -1,11 +1,11 @@
-//! Implements [`Outbox`] on the table `outbox`.
+//! Implements [`OutboxStore`] on the table `outbox`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{EventId, ExecutionId, Tenant};
 use noetl_store::outbox::cut;
-use noetl_store::{Outbox, OutboxRow, StoreError};
+use noetl_store::{OutboxRow, OutboxStore, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -14,7 +14,7 @@ use crate::arrays::{plain, rows};
 use crate::column::{interval, number, small};
 
 #[async_trait]
-impl Outbox for PostgresStore {
+impl OutboxStore for PostgresStore {
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let sql = include_str!("../queries/outbox_claim.sql");
         let lease = self.outbox().lease;

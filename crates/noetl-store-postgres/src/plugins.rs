@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number, parsed};
+use crate::column::{PgTimestamptz, number, parsed};
 use crate::error::no_row;
 
 #[async_trait]
@@ -20,7 +20,7 @@ impl Plugins for PostgresStore {
         bytes: Vec<u8>,
     ) -> Result<PluginSummary, StoreError> {
         let action = "keep a module";
-        let digest = BlobRef::to(&bytes, media_type).digest.to_string();
+        let digest = BlobRef::from_bytes(&bytes, media_type).digest.to_string();
         let sql = include_str!("../queries/plugin_module_put.sql");
         let make = || {
             let query = sqlx::query(sql).bind(path).bind(version);
@@ -62,6 +62,6 @@ fn plugin(row: &PgRow) -> Result<PluginSummary, sqlx::Error> {
         digest: parsed(row, 2, |text| text.parse().ok())?,
         media_type: row.try_get(3)?,
         size: number(row, 4)?,
-        created_at: row.try_get::<At, _>(5)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(5)?.0,
     })
 }

@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, instant, number, size, value};
+use crate::column::{PgTimestamptz, instant, number, size, value};
 
 #[async_trait]
 impl ResultStore for PostgresStore {
@@ -28,7 +28,7 @@ impl ResultStore for PostgresStore {
                 .bind(size(summary.bytes))
                 .bind(&summary.sha256)
                 .bind(&summary.media_type)
-                .bind(summary.expires_at.map(At::within))
+                .bind(summary.expires_at.map(PgTimestamptz::clamped))
         };
         Ok(self.touch("keep a result", make).await? > 0)
     }

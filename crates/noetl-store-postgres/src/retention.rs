@@ -7,7 +7,8 @@
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Snowflakes, Timestamp};
 use noetl_store::retention::{
-    Age, Fate, Kept, Partition, Policy, Removed, Report, Retention, Tally,
+    ExecutionAge, Partition, PartitionTally, PurgeCounts, PurgeDecision, PurgeReport,
+    RetainedPartition, RetentionPolicy, RetentionStore,
 };
 use noetl_store::{StoreError, SubscriptionState};
 use sqlx::Row;
@@ -16,7 +17,7 @@ use tracing::info;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number, parsed};
+use crate::column::{PgTimestamptz, number, parsed};
 
 const ACTION: &str = "purge";
 
@@ -74,12 +75,16 @@ const COMMANDS: Sweep = sweep!(
 );
 
 #[async_trait]
-impl Retention for PostgresStore {
-    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
+impl RetentionStore for PostgresStore {
+    async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<PurgeReport, StoreError> {
         let now = || sqlx::query("select now()");
-        let now = self.one(ACTION, now, |row| Ok(row.try_get::<At, _>(0)?.0)).await?;
+        let now = self.one(ACTION, now, |row| Ok(row.try_get::<PgTimestamptz, _>(0)?.0)).await?;
         let now = now.ok_or_else(|| StoreError::backend(ACTION, "no time"))?;
-        let mut removed = Removed::default();
+        let mut removed = PurgeCounts::default();
         let expired = policy.expired.then_some(now);
         // Sweep rows by their own age first, so that a dry run counts them there, too.
         for (sweep, since, count) in [
@@ -97,15 +102,15 @@ impl Retention for PostgresStore {
             }
         }
         let Some(since) = policy.executions.since(now) else {
-            return Ok(Report { removed, ..Report::default() });
+            return Ok(PurgeReport { removed, ..PurgeReport::default() });
         };
-        let mut tally = Tally::by_partition(self.partitions().await?);
+        let mut tally = PartitionTally::by_partition(self.partitions().await?);
         let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
         self.executions_of_age(&purge, &mut tally, &mut removed).await?;
         removed.events += self.logs_of_subscriptions(&purge, &mut tally).await?;
         let kept = tally.kept();
         let dropped = self.drop_partitions(since, &kept, dry_run).await?;
-        Ok(Report { removed, dropped, kept })
+        Ok(PurgeReport { removed, dropped, kept })
     }
 }
 
@@ -125,13 +130,15 @@ impl PostgresStore {
         dry_run: bool,
     ) -> Result<u64, StoreError> {
         if dry_run {
-            let make = || sqlx::query(sweep.count).bind(At::within(since));
+            let make = || sqlx::query(sweep.count).bind(PgTimestamptz::clamped(since));
             let counted = self.one(ACTION, make, |row| number(row, 0)).await?;
             return Ok(counted.unwrap_or_default());
         }
         let mut removed = 0;
         loop {
-            let make = || sqlx::query(sweep.delete).bind(At::within(since)).bind(rows(PORTION));
+            let make = || {
+                sqlx::query(sweep.delete).bind(PgTimestamptz::clamped(since)).bind(rows(PORTION))
+            };
             let portion = self.touch(ACTION, make).await?;
             removed += u64::try_from(portion).unwrap_or(u64::MAX);
             if portion < PORTION {
@@ -156,7 +163,7 @@ impl PostgresStore {
     async fn drop_partitions(
         &self,
         since: Timestamp,
-        kept: &[Kept],
+        kept: &[RetainedPartition],
         dry_run: bool,
     ) -> Result<Vec<String>, StoreError> {
         let first_kept = Snowflakes::first_at(since);
@@ -173,8 +180,8 @@ impl PostgresStore {
     async fn executions_of_age(
         &self,
         purge: &Purge,
-        tally: &mut Tally,
-        removed: &mut Removed,
+        tally: &mut PartitionTally,
+        removed: &mut PurgeCounts,
     ) -> Result<(), StoreError> {
         let mut after = i64::MIN;
         loop {
@@ -186,7 +193,7 @@ impl PostgresStore {
             let mut going = Vec::new();
             for (id, age) in page {
                 match age.fate(purge.since) {
-                    Fate::Goes => going.push(id.get()),
+                    PurgeDecision::Goes => going.push(id.get()),
                     stays => tally.note(id, stays),
                 }
             }
@@ -197,7 +204,8 @@ impl PostgresStore {
             removed.add(&portion);
             for id in going {
                 // An execution that advanced since the page was read has a recent event.
-                let fate = if gone.contains(&id) { Fate::Goes } else { Fate::Recent };
+                let fate =
+                    if gone.contains(&id) { PurgeDecision::Goes } else { PurgeDecision::Recent };
                 tally.note(ExecutionId::new(id), fate);
             }
         }
@@ -207,17 +215,17 @@ impl PostgresStore {
     async fn logs_of_subscriptions(
         &self,
         purge: &Purge,
-        tally: &mut Tally,
+        tally: &mut PartitionTally,
     ) -> Result<u64, StoreError> {
         let sql = include_str!("../queries/subscription_logs.sql");
         let logs = self.list(ACTION, || sqlx::query(sql), log_of_subscription).await?;
         let mut removed = 0;
         for (id, state, updated_at, events) in logs {
-            let fate = Fate::of_subscription(state, updated_at, purge.since);
+            let fate = PurgeDecision::of_subscription(state, updated_at, purge.since);
             tally.note(id, fate);
             match fate {
-                Fate::Goes if purge.dry_run => removed += events,
-                Fate::Goes => removed += self.remove_log(id, purge.since).await?,
+                PurgeDecision::Goes if purge.dry_run => removed += events,
+                PurgeDecision::Goes => removed += self.remove_log(id, purge.since).await?,
                 _ => {}
             }
         }
@@ -230,8 +238,12 @@ impl PostgresStore {
         let sql = include_str!("../queries/subscription_log_purge.sql");
         let mut removed = 0;
         loop {
-            let make =
-                || sqlx::query(sql).bind(id.get()).bind(At::within(since)).bind(rows(PORTION));
+            let make = || {
+                sqlx::query(sql)
+                    .bind(id.get())
+                    .bind(PgTimestamptz::clamped(since))
+                    .bind(rows(PORTION))
+            };
             let portion = self.touch(ACTION, make).await?;
             removed += u64::try_from(portion).unwrap_or(u64::MAX);
             if portion < PORTION {
@@ -246,9 +258,10 @@ impl PostgresStore {
         &self,
         purge: &Purge,
         going: &[i64],
-    ) -> Result<(Vec<i64>, Removed), StoreError> {
-        let at =
-            |time: Option<Timestamp>| At::within(time.unwrap_or(Timestamp::from_micros(i64::MIN)));
+    ) -> Result<(Vec<i64>, PurgeCounts), StoreError> {
+        let at = |time: Option<Timestamp>| {
+            PgTimestamptz::clamped(time.unwrap_or(Timestamp::from_micros(i64::MIN)))
+        };
         let answer = if purge.dry_run {
             let sql = include_str!("../queries/execution_purge_counts.sql");
             let make =
@@ -263,9 +276,9 @@ impl PostgresStore {
     }
 }
 
-fn aged(row: &PgRow) -> Result<(ExecutionId, Age), sqlx::Error> {
-    let age = Age {
-        updated_at: row.try_get::<At, _>(1)?.0,
+fn aged(row: &PgRow) -> Result<(ExecutionId, ExecutionAge), sqlx::Error> {
+    let age = ExecutionAge {
+        updated_at: row.try_get::<PgTimestamptz, _>(1)?.0,
         is_live: row.try_get(2)?,
         is_awaited: row.try_get(3)?,
     };
@@ -276,13 +289,13 @@ fn log_of_subscription(
     row: &PgRow,
 ) -> Result<(ExecutionId, SubscriptionState, Timestamp, u64), sqlx::Error> {
     let state = parsed(row, 1, SubscriptionState::from_text)?;
-    let updated_at = row.try_get::<At, _>(2)?.0;
+    let updated_at = row.try_get::<PgTimestamptz, _>(2)?.0;
     Ok((ExecutionId::new(row.try_get(0)?), state, updated_at, number(row, 3)?))
 }
 
-fn gone(row: &PgRow) -> Result<(Vec<i64>, Removed), sqlx::Error> {
+fn gone(row: &PgRow) -> Result<(Vec<i64>, PurgeCounts), sqlx::Error> {
     let ids: Vec<i64> = row.try_get(0)?;
-    let removed = Removed {
+    let removed = PurgeCounts {
         executions: u64::try_from(ids.len()).unwrap_or(u64::MAX),
         events: number(row, 1)?,
         commands: number(row, 2)?,
@@ -292,7 +305,7 @@ fn gone(row: &PgRow) -> Result<(Vec<i64>, Removed), sqlx::Error> {
         results: number(row, 6)?,
         keychain: number(row, 7)?,
         lines: number(row, 8)?,
-        ..Removed::default()
+        ..PurgeCounts::default()
     };
     Ok((ids, removed))
 }

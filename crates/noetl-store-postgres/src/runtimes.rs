@@ -1,19 +1,19 @@
-//! Implements [`Runtimes`] on the table `runtime`.
+//! Implements [`RuntimeStore`] on the table `runtime`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{RuntimeId, Tenant};
-use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, StoreError};
+use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::column::{At, interval, json, json_text, parsed};
+use crate::column::{PgTimestamptz, interval, json, json_text, parsed};
 use crate::error::no_row;
 
 #[async_trait]
-impl Runtimes for PostgresStore {
+impl RuntimeStore for PostgresStore {
     async fn register_runtime(
         &self,
         tenant: &Tenant,
@@ -94,8 +94,8 @@ fn runtime(row: &PgRow) -> Result<RuntimeRow, sqlx::Error> {
             capacity: row.try_get(7)?,
             runtime: json(row, 8)?,
         },
-        heartbeat: row.try_get::<At, _>(9)?.0,
-        created_at: row.try_get::<At, _>(10)?.0,
-        updated_at: row.try_get::<At, _>(11)?.0,
+        heartbeat: row.try_get::<PgTimestamptz, _>(9)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(10)?.0,
+        updated_at: row.try_get::<PgTimestamptz, _>(11)?.0,
     })
 }

@@ -1,18 +1,18 @@
-//! Implements [`Schedules`] on the table `schedule`.
+//! Implements [`ScheduleStore`] on the table `schedule`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
-use noetl_store::{NewSchedule, ScheduleRow, Schedules, StoreError};
+use noetl_store::{NewSchedule, ScheduleRow, ScheduleStore, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, json, json_text, optional_count};
+use crate::column::{PgTimestamptz, json, json_text, optional_count};
 use crate::error::no_row;
 
 #[async_trait]
-impl Schedules for PostgresStore {
+impl ScheduleStore for PostgresStore {
     async fn put_schedule(
         &self,
         tenant: &Tenant,
@@ -30,7 +30,7 @@ impl Schedules for PostgresStore {
                 .bind(new.interval_seconds.map(i64::from))
                 .bind(new.is_enabled)
                 .bind(new.timezone.as_deref())
-                .bind(new.next_run_at.map(At::within))
+                .bind(new.next_run_at.map(PgTimestamptz::clamped))
                 .bind(json_text(new.payload.as_ref()))
                 .bind(json_text(new.meta.as_ref()))
         };
@@ -62,7 +62,7 @@ impl Schedules for PostgresStore {
 
     async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "select min(next_run_at)::timestamptz from noetl.schedule where enabled";
-        let next: Option<Option<At>> = self
+        let next: Option<Option<PgTimestamptz>> = self
             .one("read when a schedule is due next", || sqlx::query(sql), |row| row.try_get(0))
             .await?;
         Ok(next.flatten().map(|at| at.0))
@@ -78,7 +78,7 @@ impl Schedules for PostgresStore {
         let sql = include_str!("../queries/schedule_fix_run.sql");
         let make = || {
             let query = sqlx::query(sql).bind(id.get()).bind(tenant.as_str());
-            query.bind(At::within(due)).bind(execution.get())
+            query.bind(PgTimestamptz::clamped(due)).bind(execution.get())
         };
         let fixed = self.change("fix a scheduled run", make, |row| row.try_get(0)).await?;
         Ok(fixed.into_iter().next().map(ExecutionId::new))
@@ -97,8 +97,8 @@ impl Schedules for PostgresStore {
             sqlx::query(sql)
                 .bind(id.get())
                 .bind(tenant.as_str())
-                .bind(At::within(due))
-                .bind(next.map(At::within))
+                .bind(PgTimestamptz::clamped(due))
+                .bind(next.map(PgTimestamptz::clamped))
                 .bind(status)
         };
         Ok(self.touch("move a schedule on", make).await? == 1)
@@ -113,7 +113,7 @@ impl Schedules for PostgresStore {
 
 fn schedule(row: &PgRow) -> Result<ScheduleRow, sqlx::Error> {
     let time = |column: usize| -> Result<Option<Timestamp>, sqlx::Error> {
-        Ok(row.try_get::<Option<At>, _>(column)?.map(|at| at.0))
+        Ok(row.try_get::<Option<PgTimestamptz>, _>(column)?.map(|at| at.0))
     };
     Ok(ScheduleRow {
         schedule: NewSchedule {
@@ -132,7 +132,7 @@ fn schedule(row: &PgRow) -> Result<ScheduleRow, sqlx::Error> {
         run: row.try_get::<Option<i64>, _>(9)?.map(ExecutionId::new),
         last_run_at: time(10)?,
         last_status: row.try_get(11)?,
-        created_at: row.try_get::<At, _>(14)?.0,
-        updated_at: row.try_get::<At, _>(15)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(14)?.0,
+        updated_at: row.try_get::<PgTimestamptz, _>(15)?.0,
     })
 }

@@ -1,19 +1,19 @@
-//! Implements [`SecretAudit`], the audit records of secrets, which form a hash chain.
+//! Implements [`SecretAuditStore`], the audit records of secrets, which form a hash chain.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{AuditId, ExecutionId, Tenant};
 use noetl_store::{
-    AuditChain, AuditFilter, AuditHead, AuditLink, Digest, SecretAudit, SecretUse, StoreError,
+    AuditChain, AuditFilter, AuditHead, AuditLink, Digest, SecretAuditStore, SecretUse, StoreError,
 };
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::{plain, rows};
-use crate::column::{At, interval};
-use crate::error::{Fate, fate, write_error};
+use crate::column::{PgTimestamptz, interval};
+use crate::error::{StatementOutcome, fate, write_error};
 
 const RECORD: &str = "record the use of a secret";
 
@@ -22,14 +22,16 @@ const RECORD: &str = "record the use of a secret";
 const TRIES_MAX: usize = 5;
 
 #[async_trait]
-impl SecretAudit for PostgresStore {
+impl SecretAuditStore for PostgresStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         let used = holdable(used);
         let mut tries = 1;
         loop {
             match self.link_use(tenant, &used).await {
                 Ok(added) => return Ok(added),
-                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) if tries < TRIES_MAX && fate(&error) == StatementOutcome::Retry => {
+                    tries += 1
+                }
                 Err(error) => return Err(write_error(RECORD, error)),
             }
         }
@@ -63,8 +65,8 @@ impl SecretAudit for PostgresStore {
                 .bind(tenant.as_str())
                 .bind(filter.credential.as_deref())
                 .bind(filter.execution.map(ExecutionId::get))
-                .bind(filter.from.map(At::within))
-                .bind(filter.to.map(At::within))
+                .bind(filter.from.map(PgTimestamptz::clamped))
+                .bind(filter.to.map(PgTimestamptz::clamped))
                 .bind(rows(filter.limit))
         };
         self.list("list uses of secrets", make, used).await
@@ -80,7 +82,7 @@ impl SecretAudit for PostgresStore {
 fn used(row: &PgRow) -> Result<SecretUse, sqlx::Error> {
     Ok(SecretUse {
         id: AuditId::new(row.try_get(0)?),
-        at: row.try_get::<At, _>(1)?.0,
+        at: row.try_get::<PgTimestamptz, _>(1)?.0,
         credential: row.try_get(2)?,
         operation: row.try_get(3)?,
         outcome: row.try_get(4)?,
@@ -105,7 +107,7 @@ impl PostgresStore {
             .persistent(false)
             .bind(tenant.as_str())
             .bind(used.id.get())
-            .bind(At(used.at))
+            .bind(PgTimestamptz(used.at))
             .bind(&used.credential)
             .bind(&used.operation)
             .bind(&used.outcome)
@@ -131,7 +133,7 @@ fn holdable(used: SecretUse) -> SecretUse {
     let text = |text: String| plain(&text).into_owned();
     SecretUse {
         id: used.id,
-        at: At::within(used.at).0,
+        at: PgTimestamptz::clamped(used.at).0,
         credential: text(used.credential),
         operation: text(used.operation),
         outcome: text(used.outcome),
@@ -153,7 +155,7 @@ fn link(row: &PgRow) -> Result<AuditLink, sqlx::Error> {
     let tenant: Option<String> = row.try_get(12)?;
     Ok(AuditLink {
         seq: row.try_get(13)?,
-        at: row.try_get::<At, _>(14)?.0,
+        at: row.try_get::<PgTimestamptz, _>(14)?.0,
         content: digest(row, 15)?,
         hash: digest(row, 16)?,
         used: match tenant {

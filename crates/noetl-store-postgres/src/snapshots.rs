@@ -1,8 +1,8 @@
-//! Implements [`Snapshots`] on the table `projection_snapshot`.
+//! Implements [`SnapshotStore`] on the table `projection_snapshot`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Value};
-use noetl_store::{Snapshot, Snapshots, StoreError};
+use noetl_store::{Snapshot, SnapshotStore, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -10,7 +10,7 @@ use crate::PostgresStore;
 use crate::column::json;
 
 #[async_trait]
-impl Snapshots for PostgresStore {
+impl SnapshotStore for PostgresStore {
     async fn snapshot(
         &self,
         tenant: &Tenant,

@@ -7,11 +7,11 @@ use noetl_store::{OutboxOptions, StoreError};
 use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction};
 
-use crate::arrays::Speaker;
-use crate::hold::How;
-use crate::line::{Line, Plans, Statement};
-use crate::listen::Ears;
-use crate::writer::{LANES, Writer};
+use crate::arrays::AppenderConfig;
+use crate::client::{PgClient, Plans, Statement};
+use crate::listen::NotifyListener;
+use crate::lock::AppendMode;
+use crate::writer::{LANES, WriterHandle};
 use crate::{OpenError, Options, migrate, partitions};
 
 /// Number of connections outside the callers' pool: the writer's and the reserved one.
@@ -25,16 +25,16 @@ const IDLE_MAX: Duration = Duration::from_secs(45);
 /// A store in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresStore {
-    callers: Line,
+    callers: PgClient,
     /// Pool of `callers`, with [`Plans::ByKey`].
-    by_key: Line,
+    by_key: PgClient,
     /// Pool of `callers`, with [`Plans::InOrder`].
-    in_order: Line,
-    reserved: Line,
-    writer: Writer,
+    in_order: PgClient,
+    reserved: PgClient,
+    writer: WriterHandle,
     outbox: OutboxOptions,
-    how: How,
-    ears: Ears,
+    how: AppendMode,
+    ears: NotifyListener,
 }
 
 impl PostgresStore {
@@ -60,23 +60,23 @@ impl PostgresStore {
         let _ = connection.close().await;
         let is_pooled = options.is_pooled;
         let callers = options.connections.saturating_sub(OWN).max(1);
-        let callers = Line { pool: pool(&options, callers), is_pooled, plans: Plans::ByCost };
-        let by_key = Line { pool: callers.pool.clone(), is_pooled, plans: Plans::ByKey };
-        let in_order = Line { pool: callers.pool.clone(), is_pooled, plans: Plans::InOrder };
-        let reserved = Line { pool: pool(&options, 1), is_pooled, plans: Plans::ByCost };
+        let callers = PgClient { pool: pool(&options, callers), is_pooled, plans: Plans::ByCost };
+        let by_key = PgClient { pool: callers.pool.clone(), is_pooled, plans: Plans::ByKey };
+        let in_order = PgClient { pool: callers.pool.clone(), is_pooled, plans: Plans::InOrder };
+        let reserved = PgClient { pool: pool(&options, 1), is_pooled, plans: Plans::ByCost };
         let outbox = options.outbox;
         let name = format!("{}-{:x}", std::process::id(), entropy());
         // A transaction-pooling proxy would share a listening connection with other clients, whose
         // responses would then contain notifications for this process.
         let own = (!options.is_pooled).then(|| options.connect.clone());
-        let ears = Ears::open(options.direct.or(own), callers.pool.clone(), name);
-        let speaker = Speaker {
+        let ears = NotifyListener::open(options.direct.or(own), callers.pool.clone(), name);
+        let speaker = AppenderConfig {
             lane: i16::try_from(options.lane % LANES).unwrap_or_default(),
             work_left: ears.work_left().into(),
             is_pooled: options.is_pooled,
         };
-        let writer = Writer::start(options.connect, speaker.clone(), outbox.is_on);
-        let how = How { speaker, has_outbox: outbox.is_on, is_binary };
+        let writer = WriterHandle::start(options.connect, speaker.clone(), outbox.is_on);
+        let how = AppendMode { speaker, has_outbox: outbox.is_on, is_binary };
         Ok(Self { callers, by_key, in_order, reserved, writer, outbox, how, ears })
     }
 
@@ -86,15 +86,15 @@ impl PostgresStore {
         self.reserved.pool.close().await;
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
+    pub(crate) fn writer(&self) -> &WriterHandle {
         &self.writer
     }
 
-    pub(crate) fn how(&self) -> &How {
+    pub(crate) fn how(&self) -> &AppendMode {
         &self.how
     }
 
-    pub(crate) fn ears(&self) -> &Ears {
+    pub(crate) fn ears(&self) -> &NotifyListener {
         &self.ears
     }
 
@@ -108,22 +108,22 @@ impl PostgresStore {
     }
 
     /// Returns the line for statements that must find their rows by index; see [`Plans::ByKey`].
-    pub(crate) fn by_key(&self) -> &Line {
+    pub(crate) fn by_key(&self) -> &PgClient {
         &self.by_key
     }
 
     /// Returns the line for statements whose order determines the index; see [`Plans::InOrder`].
-    pub(crate) fn in_order(&self) -> &Line {
+    pub(crate) fn in_order(&self) -> &PgClient {
         &self.in_order
     }
 
     /// Returns the reserved connection, which callers can't exhaust. Leases and timers use it, so
     /// that many concurrent callers neither let a lease expire nor delay a timer.
-    pub(crate) fn reserved(&self) -> &Line {
+    pub(crate) fn reserved(&self) -> &PgClient {
         &self.reserved
     }
 
-    /// Calls [`Line::begin`] on the callers' pool.
+    /// Calls [`PgClient::begin`] on the callers' pool.
     pub(crate) async fn begin(
         &self,
         action: &'static str,
@@ -131,7 +131,7 @@ impl PostgresStore {
         self.callers.begin(action).await
     }
 
-    /// Calls [`Line::list`] on the callers' pool.
+    /// Calls [`PgClient::list`] on the callers' pool.
     pub(crate) async fn list<'q, T>(
         &self,
         action: &'static str,
@@ -141,7 +141,7 @@ impl PostgresStore {
         self.callers.list(action, make, decode).await
     }
 
-    /// Calls [`Line::one`] on the callers' pool.
+    /// Calls [`PgClient::one`] on the callers' pool.
     pub(crate) async fn one<'q, T>(
         &self,
         action: &'static str,
@@ -151,7 +151,7 @@ impl PostgresStore {
         self.callers.one(action, make, decode).await
     }
 
-    /// Calls [`Line::change`] on the callers' pool.
+    /// Calls [`PgClient::change`] on the callers' pool.
     pub(crate) async fn change<'q, T>(
         &self,
         action: &'static str,
@@ -161,7 +161,7 @@ impl PostgresStore {
         self.callers.change(action, make, decode).await
     }
 
-    /// Calls [`Line::touch`] on the callers' pool.
+    /// Calls [`PgClient::touch`] on the callers' pool.
     pub(crate) async fn touch<'q>(
         &self,
         action: &'static str,

@@ -1,26 +1,26 @@
-//! Implements [`Subscriptions`]: subscriptions, their dedup keys, and their event logs.
+//! Implements [`SubscriptionStore`]: subscriptions, their dedup keys, and their event logs.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::event::Lifecycle;
+use noetl_model::event::SubscriptionEvent;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, Event, EventId, ExecutionId, Seq, SubscriptionId, Tenant};
 use noetl_store::outbox::{CODEC, Envelope, subject};
 use noetl_store::subscriptions::REGISTERED_EVENT;
 use noetl_store::{
-    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions,
+    DedupOutcome, EventStamp, NewRuntimeEvent, NewSubscription, RuntimeEventOutcome, StoreError,
+    SubscriptionAction, SubscriptionRow, SubscriptionState, SubscriptionStore,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
 use crate::arrays::{place, plain, replace_nul};
-use crate::column::{At, Utc, interval, number, parsed};
-use crate::error::{Fate, fate, no_row, write_error};
-use crate::hold::How;
+use crate::column::{PgTimestamp, PgTimestamptz, interval, number, parsed};
+use crate::error::{StatementOutcome, fate, no_row, write_error};
+use crate::lock::AppendMode;
 
 /// Maximum number of attempts of a transaction that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;
@@ -38,7 +38,9 @@ macro_rules! in_one {
             };
             match done {
                 Ok(done) => break Ok(done),
-                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) if tries < TRIES_MAX && fate(&error) == StatementOutcome::Retry => {
+                    tries += 1
+                }
                 Err(error) => break Err(write_error($action, error)),
             }
         }
@@ -46,7 +48,7 @@ macro_rules! in_one {
 }
 
 #[async_trait]
-impl Subscriptions for PostgresStore {
+impl SubscriptionStore for PostgresStore {
     async fn register_subscription(
         &self,
         tenant: &Tenant,
@@ -103,7 +105,7 @@ impl Subscriptions for PostgresStore {
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         if !action.from().contains(&from) {
             return Ok(None);
@@ -121,8 +123,8 @@ impl Subscriptions for PostgresStore {
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
-        said: NewNote,
-    ) -> Result<Option<Noted>, StoreError> {
+        said: NewRuntimeEvent,
+    ) -> Result<Option<RuntimeEventOutcome>, StoreError> {
         in_one!(self, "note what is said of a subscription", |connection| note(
             connection,
             self.how(),
@@ -139,7 +141,7 @@ impl Subscriptions for PostgresStore {
         key: &str,
         execution: ExecutionId,
         window: Duration,
-    ) -> Result<Reserved, StoreError> {
+    ) -> Result<DedupOutcome, StoreError> {
         let action = "reserve a message";
         let sql =
             "select is_new, execution_id from noetl.subscription_reserve_1($1, $2, $3, $4, $5)";
@@ -153,7 +155,7 @@ impl Subscriptions for PostgresStore {
         };
         let decode = |row: &PgRow| {
             let known = ExecutionId::new(row.try_get(1)?);
-            Ok(if row.try_get(0)? { Reserved::New } else { Reserved::Known(known) })
+            Ok(if row.try_get(0)? { DedupOutcome::New } else { DedupOutcome::Known(known) })
         };
         let reserved = self.change(action, make, decode).await?;
         reserved.into_iter().next().ok_or_else(|| no_row(action))
@@ -182,7 +184,7 @@ impl Subscriptions for PostgresStore {
 
 async fn register(
     connection: &mut PgConnection,
-    how: &How,
+    how: &AppendMode,
     tenant: &Tenant,
     new: &NewSubscription,
 ) -> Result<SubscriptionRow, sqlx::Error> {
@@ -195,12 +197,12 @@ async fn register(
         .bind(new.catalog.get())
         .bind(SubscriptionState::Registered.as_str())
         .bind(REGISTERED_EVENT)
-        .bind(At(new.stamp.at))
+        .bind(PgTimestamptz(new.stamp.at))
         .fetch_one(&mut *connection)
         .await?;
     let row = subscription(&registered)?;
     if registered.try_get(7)? {
-        let event = row.moved(Lifecycle::Registered, new.stamp, Seq(1));
+        let event = row.moved(SubscriptionEvent::Registered, new.stamp, Seq(1));
         tell(connection, how, (tenant, row.catalog), &event).await?;
     }
     Ok(row)
@@ -208,10 +210,10 @@ async fn register(
 
 async fn move_on(
     connection: &mut PgConnection,
-    how: &How,
+    how: &AppendMode,
     tenant: &Tenant,
     (id, from): (SubscriptionId, SubscriptionState),
-    (action, stamp): (SubscriptionAction, Stamp),
+    (action, stamp): (SubscriptionAction, EventStamp),
 ) -> Result<Option<SubscriptionRow>, sqlx::Error> {
     let sql = include_str!("../queries/subscription_transition.sql");
     let moved = sqlx::query(sql)
@@ -219,9 +221,9 @@ async fn move_on(
         .bind(id.get())
         .bind(tenant.as_str())
         .bind(from.as_str())
-        .bind(action.to().as_str())
+        .bind(action.target_state().as_str())
         .bind(action.event_type())
-        .bind(At(stamp.at))
+        .bind(PgTimestamptz(stamp.at))
         .fetch_optional(&mut *connection)
         .await?;
     let Some(moved) = moved else { return Ok(None) };
@@ -233,11 +235,11 @@ async fn move_on(
 
 async fn note(
     connection: &mut PgConnection,
-    how: &How,
+    how: &AppendMode,
     tenant: &Tenant,
     id: SubscriptionId,
-    said: &NewNote,
-) -> Result<Option<Noted>, sqlx::Error> {
+    said: &NewRuntimeEvent,
+) -> Result<Option<RuntimeEventOutcome>, sqlx::Error> {
     let is_kept = !how.speaker.is_pooled;
     // Lock the row before the search, so that the second of two concurrent calls sees the first.
     let sql = "select 1 from noetl.subscription where id = $1 and tenant_id = $2 for no key update";
@@ -248,20 +250,20 @@ async fn note(
     let sql = include_str!("../queries/event_find.sql");
     let seen = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(said.asked().get());
     if seen.fetch_optional(&mut *connection).await?.is_some() {
-        return Ok(Some(Noted::Repeated));
+        return Ok(Some(RuntimeEventOutcome::Repeated));
     }
     let sql = include_str!("../queries/subscription_place.sql");
     let place = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(tenant.as_str());
     let place = place.fetch_one(&mut *connection).await?;
     let event = said.clone().event(id, Seq(number(&place, 1)?));
     tell(connection, how, (tenant, CatalogId::new(place.try_get(0)?)), &event).await?;
-    Ok(Some(Noted::Kept))
+    Ok(Some(RuntimeEventOutcome::Kept))
 }
 
 /// Appends an event to the log of a subscription, whose row is locked.
 async fn tell(
     connection: &mut PgConnection,
-    how: &How,
+    how: &AppendMode,
     (tenant, catalog): (&Tenant, CatalogId),
     event: &Event,
 ) -> Result<(), sqlx::Error> {
@@ -290,7 +292,7 @@ async fn tell(
         .bind(row.execution_id.get())
         .bind(place(row.seq))
         .bind(row.event_id.get())
-        .bind(Utc(row.created_at))
+        .bind(PgTimestamp(row.created_at))
         .bind(row.origin.as_str())
         .bind(row.event_type.as_deref().map(plain))
         .bind(row.node_id().map(plain))
@@ -317,7 +319,7 @@ fn subscription(row: &PgRow) -> Result<SubscriptionRow, sqlx::Error> {
         catalog: CatalogId::new(row.try_get(2)?),
         state: parsed(row, 3, SubscriptionState::from_text)?,
         last_event: row.try_get(4)?,
-        created_at: row.try_get::<At, _>(5)?.0,
-        updated_at: row.try_get::<At, _>(6)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(5)?.0,
+        updated_at: row.try_get::<PgTimestamptz, _>(6)?.0,
     })
 }

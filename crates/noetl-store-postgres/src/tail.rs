@@ -1,9 +1,9 @@
-//! Implements [`Tail`]: reads of the event log by position.
+//! Implements [`LogTail`]: reads of the event log by position.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, EventId, Tenant};
 use noetl_store::StoreError;
-use noetl_store::tail::{Lane, PAGE_BYTES, Tail, TailRow};
+use noetl_store::tail::{Lane, LogTail, PAGE_BYTES, TailRow};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -13,7 +13,7 @@ use crate::column::unreadable;
 use crate::event_log::event_row;
 
 #[async_trait]
-impl Tail for PostgresStore {
+impl LogTail for PostgresStore {
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError> {
         let sql = "select lane, position from noetl.lane order by lane";
         let lane = |row: &PgRow| {

@@ -1,17 +1,17 @@
-//! Implements [`Transient`], the variables of executions, on the table `transient`.
+//! Implements [`VariableStore`], the variables of executions, on the table `transient`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{NewVariable, StoreError, Transient, Variable, VariableKind};
+use noetl_store::{NewVariable, StoreError, Variable, VariableKind, VariableStore};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, instant, number, parsed, value};
+use crate::column::{PgTimestamptz, instant, number, parsed, value};
 
 #[async_trait]
-impl Transient for PostgresStore {
+impl VariableStore for PostgresStore {
     async fn put_variables(
         &self,
         tenant: &Tenant,
@@ -29,7 +29,11 @@ impl Transient for PostgresStore {
                     new.iter().map(|variable| variable.source_step.as_deref()).collect::<Vec<_>>(),
                 )
                 .bind(new.iter().map(|variable| variable.scope.as_deref()).collect::<Vec<_>>())
-                .bind(new.iter().map(|v| v.expires_at.map(At::within)).collect::<Vec<_>>())
+                .bind(
+                    new.iter()
+                        .map(|v| v.expires_at.map(PgTimestamptz::clamped))
+                        .collect::<Vec<_>>(),
+                )
         };
         self.touch("keep variables", make).await?;
         Ok(())
@@ -106,7 +110,7 @@ fn variable(row: &PgRow) -> Result<Variable, sqlx::Error> {
     };
     Ok(Variable {
         kept,
-        created_at: row.try_get::<At, _>(6)?.0,
+        created_at: row.try_get::<PgTimestamptz, _>(6)?.0,
         accessed_at: instant(row, 7)?,
         access_count: number(row, 8)?,
     })

@@ -12,9 +12,9 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::arrays::{self, Chain, Item, NotKept, Speaker};
-use crate::error::{Fate, fate, store_error, write_error};
-use crate::outgoing::Sender;
+use crate::arrays::{self, AppendChain, AppenderConfig, EncodedAppend, RejectedChain};
+use crate::error::{StatementOutcome, fate, store_error, write_error};
+use crate::outbox_rows::OutboxWriter;
 
 /// Number of commit lanes of the event log. A process appends in one of them.
 pub(crate) const LANES: u16 = 16;
@@ -31,49 +31,53 @@ const GROUP_MAX: usize = 1024;
 /// Maximum number of retries of a statement that the server rolls back because of conflicts.
 const RETRIES_MAX: usize = 10;
 
-struct Commit {
-    items: Vec<Item>,
-    answer: oneshot::Sender<Outcome>,
+struct CommitRequest {
+    items: Vec<EncodedAppend>,
+    answer: oneshot::Sender<CommitOutcome>,
 }
 
-type Outcome = Result<Vec<Committed>, StoreError>;
+type CommitOutcome = Result<Vec<Committed>, StoreError>;
 
 /// Handle to the writer task. The task ends when the handle is dropped.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    requests: mpsc::Sender<Commit>,
+pub(crate) struct WriterHandle {
+    requests: mpsc::Sender<CommitRequest>,
     /// Locked while a commit waits for room in the queue, so that commits are queued in call order.
     turn: Mutex<()>,
 }
 
-impl Writer {
-    pub(crate) fn start(connect: PgConnectOptions, speaker: Speaker, has_outbox: bool) -> Self {
+impl WriterHandle {
+    pub(crate) fn start(
+        connect: PgConnectOptions,
+        speaker: AppenderConfig,
+        has_outbox: bool,
+    ) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let append = Appender { speaker, sender: has_outbox.then(Sender::default) };
-        tokio::spawn(Task { connect, append, connection: None, queue }.run());
+        let append = Appender { speaker, sender: has_outbox.then(OutboxWriter::default) };
+        tokio::spawn(WriterTask { connect, append, connection: None, queue }.run());
         Self { requests, turn: Mutex::new(()) }
     }
 
-    pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
+    pub(crate) async fn commit(&self, items: Vec<EncodedAppend>) -> CommitOutcome {
         let (answer, answered) = oneshot::channel();
         {
             // On a full queue, a new sender can overtake a waiting one. This lock is fair.
             let _turn = self.turn.lock().await;
-            let sent = self.requests.send(Commit { items, answer }).await;
+            let sent = self.requests.send(CommitRequest { items, answer }).await;
             sent.map_err(|_| StoreError::backend(ACTION, "the writer has stopped"))?;
         }
         answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
     }
 }
 
-struct Task {
+struct WriterTask {
     connect: PgConnectOptions,
     append: Appender,
     connection: Option<PgConnection>,
-    queue: mpsc::Receiver<Commit>,
+    queue: mpsc::Receiver<CommitRequest>,
 }
 
-impl Task {
+impl WriterTask {
     async fn run(mut self) {
         while let Some(first) = self.queue.recv().await {
             let mut size = first.items.len();
@@ -92,7 +96,7 @@ impl Task {
         }
     }
 
-    async fn commit_group(&mut self, mut group: Vec<Commit>) {
+    async fn commit_group(&mut self, mut group: Vec<CommitRequest>) {
         match self.write(&group).await {
             Ok(outcomes) => {
                 let mut outcomes = outcomes.into_iter();
@@ -123,12 +127,12 @@ impl Task {
 
     /// Writes a group in one transaction. After an error other than `Unknown`, nothing of it is
     /// committed.
-    async fn write(&mut self, group: &[Commit]) -> Outcome {
-        let items: Vec<&Item> = group.iter().flat_map(|commit| &commit.items).collect();
+    async fn write(&mut self, group: &[CommitRequest]) -> CommitOutcome {
+        let items: Vec<&EncodedAppend> = group.iter().flat_map(|commit| &commit.items).collect();
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        let plan = Plan::of(&items);
+        let plan = CommitPlan::from_items(&items);
         let mut tries = 0;
         loop {
             match self.send(&items, &plan).await {
@@ -138,11 +142,11 @@ impl Task {
                     let fate = fate(&error);
                     // The connection may lead to a server that is no longer the primary. A new
                     // connection is cheap.
-                    if fate != Fate::Retry {
+                    if fate != StatementOutcome::Retry {
                         self.connection = None;
                     }
                     tries += 1;
-                    if fate != Fate::Retry || tries > RETRIES_MAX {
+                    if fate != StatementOutcome::Retry || tries > RETRIES_MAX {
                         return Err(write_error(ACTION, error));
                     }
                 }
@@ -150,7 +154,11 @@ impl Task {
         }
     }
 
-    async fn send(&mut self, items: &[&Item], plan: &Plan<'_>) -> Result<Vec<Committed>, Failed> {
+    async fn send(
+        &mut self,
+        items: &[&EncodedAppend],
+        plan: &CommitPlan<'_>,
+    ) -> Result<Vec<Committed>, Failed> {
         let Self { connect, append, connection, .. } = self;
         let connected = connected(connect, connection).await.map_err(Failed::Connect)?;
         let mut outcomes = vec![Committed::Appended; items.len()];
@@ -169,7 +177,7 @@ impl Task {
                 // cached tenants are discarded, because some may have been read in it.
                 if plan.rounds.len() > 1 || append.speaker.is_pooled {
                     *connection = None;
-                    append.sender = append.sender.take().map(|_| Sender::default());
+                    append.sender = append.sender.take().map(|_| OutboxWriter::default());
                 }
                 return Err(Failed::Sent(error));
             }
@@ -201,7 +209,7 @@ async fn connected<'c>(
 /// Converts an error to one of unknown outcome, because part of the group is already committed.
 fn unknown(error: sqlx::Error) -> sqlx::Error {
     match fate(&error) {
-        Fate::Unknown => error,
+        StatementOutcome::Unknown => error,
         _ => sqlx::Error::Protocol(error.to_string()),
     }
 }
@@ -213,9 +221,9 @@ enum Failed {
 
 /// Sends rounds to the database.
 struct Appender {
-    speaker: Speaker,
+    speaker: AppenderConfig,
     /// Builder of outbox rows. `None` if the outbox is disabled.
-    sender: Option<Sender>,
+    sender: Option<OutboxWriter>,
 }
 
 impl Appender {
@@ -223,7 +231,7 @@ impl Appender {
         &mut self,
         connection: &mut PgConnection,
         round: &Round<'_>,
-    ) -> Result<Vec<NotKept>, sqlx::Error> {
+    ) -> Result<Vec<RejectedChain>, sqlx::Error> {
         let outgoing = match &mut self.sender {
             Some(sender) => sender.outgoing(connection, &round.chains, &round.places).await?,
             None => Vec::new(),
@@ -234,7 +242,7 @@ impl Appender {
     async fn rounds(
         &mut self,
         connection: &mut PgConnection,
-        items: &[&Item],
+        items: &[&EncodedAppend],
         rounds: &[Round<'_>],
         outcomes: &mut [Committed],
     ) -> Result<Vec<usize>, sqlx::Error> {
@@ -255,13 +263,13 @@ impl Appender {
 
 /// Chains of different executions that one statement appends.
 struct Round<'a> {
-    chains: Vec<Chain<'a>>,
+    chains: Vec<AppendChain<'a>>,
     /// Items of each chain, by their index in the group.
     places: Vec<Vec<usize>>,
 }
 
 impl<'a> Round<'a> {
-    fn alone(items: &[&'a Item], place: usize) -> Self {
+    fn alone(items: &[&'a EncodedAppend], place: usize) -> Self {
         Self { chains: vec![vec![items[place]]], places: vec![vec![place]] }
     }
 
@@ -269,8 +277,8 @@ impl<'a> Round<'a> {
     /// items, which must be retried one by one.
     fn settle(
         &self,
-        items: &[&Item],
-        not_kept: Vec<NotKept>,
+        items: &[&EncodedAppend],
+        not_kept: Vec<RejectedChain>,
         outcomes: &mut [Committed],
     ) -> Vec<usize> {
         let mut apart = Vec::new();
@@ -291,12 +299,12 @@ impl<'a> Round<'a> {
 ///
 /// A statement contains one chain per execution. It inserts timers before it deletes any, which is
 /// correct for one item. Items that refer to the same timer therefore go to different statements.
-struct Plan<'a> {
+struct CommitPlan<'a> {
     rounds: Vec<Round<'a>>,
 }
 
-impl<'a> Plan<'a> {
-    fn of(items: &[&'a Item]) -> Self {
+impl<'a> CommitPlan<'a> {
+    fn from_items(items: &[&'a EncodedAppend]) -> Self {
         let mut rounds: Vec<Round<'a>> = Vec::new();
         // Chains by execution, and timer IDs, of the last round.
         let mut chains: HashMap<i64, usize> = HashMap::new();
@@ -330,15 +338,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn follows(chain: &Chain<'_>, item: &Item) -> bool {
+fn follows(chain: &AppendChain<'_>, item: &EncodedAppend) -> bool {
     item.start.is_none()
         && chain.last().is_some_and(|last| {
             arrays::place(last.row.version) == item.expected && last.last == item.after
         })
 }
 
-impl Commit {
-    fn answer(self, outcome: Outcome) {
+impl CommitRequest {
+    fn answer(self, outcome: CommitOutcome) {
         // A caller that has gone away learns the outcome from the log.
         let _ = self.answer.send(outcome);
     }

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
+use noetl_store::command_leases::{HELD_MAX, LeaseGrant, TIMEOUT_GRACE, lease_of};
 use noetl_store::commands::stage;
-use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
-use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
+use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::due;
+use crate::encoded_append::{EncodedAppend, EncodedTimer, place, rows};
 use crate::error::store_error;
 use crate::event_rows::EventRows;
-use crate::item::{EncodedDue, Item, place, rows};
-use crate::outbox::Outgoing;
+use crate::outbox::OutboxWriter;
 use crate::places;
 
 const ACTION: &str = "append to the event log";
@@ -37,7 +37,7 @@ pub(crate) struct Appender<'c> {
     /// table itself doesn't contain it.
     position: i64,
     /// Writer of outbox rows. `None` if the outbox is disabled.
-    outgoing: Option<Outgoing<'c>>,
+    outgoing: Option<OutboxWriter<'c>>,
     /// Current time by the store's clock, from which leases start.
     now: Timestamp,
 }
@@ -62,7 +62,7 @@ impl<'c> Appender<'c> {
             newest: None,
             position: last_position(connection).map_err(failed)?,
             outgoing: has_outbox
-                .then(|| Outgoing::new(connection, now))
+                .then(|| OutboxWriter::new(connection, now))
                 .transpose()
                 .map_err(failed)?,
             now,
@@ -70,7 +70,7 @@ impl<'c> Appender<'c> {
     }
 
     /// Writes an item completely, or nothing of it.
-    pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
+    pub(crate) fn append(&mut self, item: &EncodedAppend) -> Result<Committed, StoreError> {
         let (outcome, is_late) = match &item.start {
             Some(start) => (self.start(start, item)?, item.rising_from.is_none()),
             None => self.advance(item)?,
@@ -98,11 +98,11 @@ impl<'c> Appender<'c> {
     }
 
     /// Inserts timers, then deletes delivered ones, because an item may deliver its own timer.
-    fn send(&mut self, item: &Item) -> rusqlite::Result<()> {
+    fn send(&mut self, item: &EncodedAppend) -> rusqlite::Result<()> {
         if !item.due.is_empty() {
             let sql = include_str!("../queries/due_insert.sql");
             let mut insert = self.connection.prepare_cached(sql)?;
-            for EncodedDue { row, payload } in &item.due {
+            for EncodedTimer { row, payload } in &item.due {
                 insert.execute(params![
                     row.id.get(),
                     item.row.id.get(),
@@ -129,7 +129,11 @@ impl<'c> Appender<'c> {
         raise(self.connection, newest, self.position).map_err(failed)
     }
 
-    fn start(&mut self, start: &Start, item: &Item) -> Result<Committed, StoreError> {
+    fn start(
+        &mut self,
+        start: &StartAppend,
+        item: &EncodedAppend,
+    ) -> Result<Committed, StoreError> {
         let row = &item.row;
         let key = start.key.cast_signed();
         let inserted = self.start.execute(params![
@@ -165,7 +169,7 @@ impl<'c> Appender<'c> {
 
     /// Updates the execution row. Also returns whether the IDs of the events may not be larger than
     /// all earlier ones.
-    fn advance(&mut self, item: &Item) -> Result<(Committed, bool), StoreError> {
+    fn advance(&mut self, item: &EncodedAppend) -> Result<(Committed, bool), StoreError> {
         let row = &item.row;
         let newest = self.newest_id.query_row([row.id.get()], |row| row.get(0)).optional();
         let newest: Option<i64> = newest.map_err(failed)?.flatten();
@@ -206,7 +210,7 @@ impl<'c> Appender<'c> {
 
     /// Checks that late event IDs are unused among the ascending ones, which have no index. A
     /// unique index covers the others.
-    fn check_ids(&self, item: &Item) -> Result<(), StoreError> {
+    fn check_ids(&self, item: &EncodedAppend) -> Result<(), StoreError> {
         for event in &item.events {
             let found = places::find_growing(self.connection, event.execution_id, event.event_id);
             if found.map_err(failed)?.is_some() {
@@ -218,13 +222,13 @@ impl<'c> Appender<'c> {
     }
 
     /// Inserts a blob reference. Runs after the update of the execution row, which has its tenant.
-    fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
+    fn refer(&self, item: &EncodedAppend, digest: &str) -> rusqlite::Result<()> {
         let sql = include_str!("../queries/blob_ref_insert.sql");
         self.connection.prepare_cached(sql)?.execute((item.row.id.get(), digest))?;
         Ok(())
     }
 
-    fn change(&mut self, item: &Item, change: &CommandChange) -> Result<(), StoreError> {
+    fn change(&mut self, item: &EncodedAppend, change: &CommandChange) -> Result<(), StoreError> {
         match change {
             CommandChange::Insert(row) => {
                 let lease = lease_of(&item.leases, row.id, row.state, row.worker.as_deref());
@@ -254,7 +258,11 @@ impl<'c> Appender<'c> {
         }
     }
 
-    fn insert_command(&mut self, row: &CommandRow, lease: Option<Begun>) -> Result<(), StoreError> {
+    fn insert_command(
+        &mut self,
+        row: &CommandRow,
+        lease: Option<LeaseGrant>,
+    ) -> Result<(), StoreError> {
         let lease = lease.map(|lease| lease.holding(None, row.limit_ms, self.now));
         let inserted = self.command.execute(params![
             row.id.get(),
@@ -291,7 +299,7 @@ pub(crate) fn append_row(
     let position = last_position(connection)?;
     EventRows::new(connection).add(std::slice::from_ref(row), position, true)?;
     if let Some(now) = outbox {
-        let mut outgoing = Outgoing::new(connection, now)?;
+        let mut outgoing = OutboxWriter::new(connection, now)?;
         let previous = outgoing.event_before(std::slice::from_ref(row))?;
         outgoing.add_row(tenant, catalog, previous, row)?;
     }

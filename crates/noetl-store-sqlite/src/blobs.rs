@@ -7,18 +7,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::{
-    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, Spooled, StoreError, StoredBlob,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, SpooledFile, StoreError, StoredBlob,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, digest, size};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
 impl Blobs for SqliteStore {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
-        let blob = BlobRef::to(&bytes, media_type);
+        let blob = BlobRef::from_bytes(&bytes, media_type);
         let kept = self.write("keep content", move |connection, now| {
             let name = blob.digest.to_string();
             let note = include_str!("../queries/blob_put.sql");
@@ -31,7 +31,7 @@ impl Blobs for SqliteStore {
         Ok(kept.await?)
     }
 
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         let kept = self.write("keep content", move |connection, now| {
             spooled::put(connection, &content, now).map(|()| content.blob().clone())
         });

@@ -1,9 +1,9 @@
-//! Implements [`Catalog`] on the table `catalog`.
+//! Implements [`CatalogStore`] on the table `catalog`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
 use noetl_store::{
-    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+    CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, NewEntry, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -11,7 +11,7 @@ use crate::SqliteStore;
 use crate::column::{count, instant, json, json_text, micros};
 
 #[async_trait]
-impl Catalog for SqliteStore {
+impl CatalogStore for SqliteStore {
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
         let tenant = tenant.clone();
         self.write("register a catalog entry", move |connection, _| {

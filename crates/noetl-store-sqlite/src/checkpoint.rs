@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use crate::room::Room;
+use crate::wal_prealloc::WalPreallocator;
 use crate::{Synchronous, connection};
 
 /// Number of WAL pages that trigger a checkpoint. A page that is written repeatedly is copied only
@@ -30,7 +30,7 @@ pub(crate) struct Checkpoints {
     due_at: u32,
     seen: u32,
     /// Preallocates the WAL. `None` if commits don't wait for the disk.
-    room: Option<Room>,
+    room: Option<WalPreallocator>,
     /// Whether the thread has copied its part, and the writer must copy the rest.
     rest_due: Arc<AtomicBool>,
     begin: SyncSender<()>,
@@ -52,7 +52,8 @@ impl Checkpoints {
         }))?;
         let copier = copier(path, synchronous)?;
         let page_size = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let room = (synchronous == Synchronous::Full).then(|| Room::new(path, page_size));
+        let room =
+            (synchronous == Synchronous::Full).then(|| WalPreallocator::new(path, page_size));
         let rest_due = Arc::new(AtomicBool::new(false));
         let done = rest_due.clone();
         let (begin, begun) = sync_channel(1);

@@ -1,18 +1,18 @@
-//! Implements [`Commands`] on the table `command`.
+//! Implements [`CommandStore`] on the table `command`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant, Timestamp};
-use noetl_store::{CommandRow, Commands, StoreError, Wanted};
+use noetl_store::{CommandFilter, CommandRow, CommandStore, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, parsed};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Commands for SqliteStore {
+impl CommandStore for SqliteStore {
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
         self.read("read a command", move |connection| {
             let sql = include_str!("../queries/command_get.sql");
@@ -37,7 +37,7 @@ impl Commands for SqliteStore {
 
     async fn pending_commands(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let wanted = wanted.clone();

@@ -1,20 +1,22 @@
-//! Implements [`Credentials`] on the table `credential`.
+//! Implements [`CredentialStore`] on the table `credential`.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant, Timestamp, Value};
-use noetl_store::{Credential, CredentialFilter, Credentials, NewCredential, Sealed, StoreError};
+use noetl_store::{
+    CredentialFilter, CredentialStore, NewCredential, SealedText, StoreError, StoredCredential,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{json, json_text, parsed};
 
 #[async_trait]
-impl Credentials for SqliteStore {
+impl CredentialStore for SqliteStore {
     async fn put_credential(
         &self,
         tenant: &Tenant,
         new: NewCredential,
-    ) -> Result<Credential, StoreError> {
+    ) -> Result<StoredCredential, StoreError> {
         let tenant = tenant.clone();
         self.write("keep a credential", move |connection, now| {
             let sql = include_str!("../queries/credential_put.sql");
@@ -39,7 +41,7 @@ impl Credentials for SqliteStore {
         &self,
         tenant: &Tenant,
         id: CredentialId,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let tenant = tenant.clone();
         self.read("read a credential", move |connection| {
             let sql = include_str!("../queries/credential_get.sql");
@@ -53,7 +55,7 @@ impl Credentials for SqliteStore {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let tenant = tenant.clone();
         let name = name.to_owned();
         self.read("read a credential", move |connection| {
@@ -68,7 +70,7 @@ impl Credentials for SqliteStore {
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, StoreError> {
+    ) -> Result<Vec<StoredCredential>, StoreError> {
         let tenant = tenant.clone();
         let filter = filter.clone();
         self.read("list credentials", move |connection| {
@@ -94,18 +96,18 @@ impl Credentials for SqliteStore {
     }
 }
 
-fn credential(row: &Row<'_>) -> rusqlite::Result<Credential> {
+fn credential(row: &Row<'_>) -> rusqlite::Result<StoredCredential> {
     let kept = NewCredential {
         id: CredentialId::new(row.get(0)?),
         name: row.get(1)?,
         kind: row.get(2)?,
-        sealed: Sealed::new(row.get::<_, String>(3)?),
+        sealed: SealedText::new(row.get::<_, String>(3)?),
         schema: json(row, 4)?,
         meta: json(row, 5)?,
         tags: parsed(row, 6, |text| serde_json::from_str(text).ok())?,
         description: row.get(7)?,
     };
-    Ok(Credential {
+    Ok(StoredCredential {
         kept,
         created_at: Timestamp::from_micros(row.get(8)?),
         updated_at: Timestamp::from_micros(row.get(9)?),

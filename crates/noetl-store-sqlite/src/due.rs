@@ -1,19 +1,23 @@
-//! Implements [`Due`], the store of timers, on the table `due`.
+//! Implements [`TimerStore`], the store of timers, on the table `due`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{DueId, ExecutionId, Tenant, Timestamp, Value};
-use noetl_store::{Due, DueRow, StoreError};
+use noetl_model::{ExecutionId, Tenant, TimerId, Timestamp, Value};
+use noetl_store::{StoreError, TimerRow, TimerStore};
 use rusqlite::Row;
 
 use crate::SqliteStore;
 use crate::column::json;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Due for SqliteStore {
-    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
+impl TimerStore for SqliteStore {
+    async fn claim_due(
+        &self,
+        limit: usize,
+        lease_for: Duration,
+    ) -> Result<Vec<TimerRow>, StoreError> {
         self.write("take what is due", move |connection, now| {
             let sql = include_str!("../queries/due_ready.sql");
             let mut find = connection.prepare_cached(sql)?;
@@ -36,7 +40,7 @@ impl Due for SqliteStore {
         .await
     }
 
-    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
+    async fn delete_timers(&self, ids: &[TimerId]) -> Result<usize, StoreError> {
         let ids = ids.to_vec();
         self.write("remove what is delivered", move |connection, _| {
             let mut remove = connection.prepare_cached(DELETE)?;
@@ -45,7 +49,7 @@ impl Due for SqliteStore {
         .await
     }
 
-    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
+    async fn reschedule(&self, id: TimerId, until: Timestamp) -> Result<bool, StoreError> {
         self.write("put off what is due", move |connection, _| {
             let sql = "update due set ready_at = ?2 where id = ?1";
             Ok(connection.prepare_cached(sql)?.execute((id.get(), until.as_micros()))? == 1)
@@ -53,7 +57,7 @@ impl Due for SqliteStore {
         .await
     }
 
-    async fn have_sent(
+    async fn with_pending_timer(
         &self,
         kind: &str,
         executions: &[ExecutionId],
@@ -69,7 +73,7 @@ impl Due for SqliteStore {
         .await
     }
 
-    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+    async fn timers_of(&self, execution: ExecutionId) -> Result<Vec<TimerRow>, StoreError> {
         self.read("list what is due", move |connection| {
             let sql = include_str!("../queries/due_of.sql");
             let mut list = connection.prepare_cached(sql)?;
@@ -82,9 +86,9 @@ impl Due for SqliteStore {
 /// Statement that deletes one timer.
 pub(crate) const DELETE: &str = "delete from due where id = ?1";
 
-fn due(row: &Row<'_>) -> rusqlite::Result<DueRow> {
-    Ok(DueRow {
-        id: DueId::new(row.get(0)?),
+fn due(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
+    Ok(TimerRow {
+        id: TimerId::new(row.get(0)?),
         tenant: Tenant::new(row.get::<_, String>(1)?),
         execution: ExecutionId::new(row.get(2)?),
         kind: row.get(3)?,

@@ -6,12 +6,14 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after};
+use noetl_store::{
+    Append, Committed, EventLog, LockedLog, ReadBound, StoreError, UnsharedLog, first_after,
+};
 use rusqlite::Row;
 
 use crate::SqliteStore;
 use crate::column::{count, parsed, unreadable};
-use crate::item::{Item, place, rows};
+use crate::encoded_append::{EncodedAppend, place, rows};
 use crate::places;
 
 #[async_trait]
@@ -20,12 +22,12 @@ impl EventLog for SqliteStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
+        let items = batch.into_iter().map(EncodedAppend::encode).collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
-        Ok(Box::new(Unshared::new(self, execution)))
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
+        Ok(Box::new(UnsharedLog::new(self, execution)))
     }
 
     async fn read(
@@ -47,7 +49,7 @@ impl EventLog for SqliteStore {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use noetl_model::row::EventRow;
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use crate::item::{place, rows};
+use crate::encoded_append::{place, rows};
 
 /// Maximum number of rows per statement. A step has six events.
 const ROWS_MAX: usize = 8;
@@ -77,7 +77,7 @@ struct Placed<'e> {
 impl Placed<'_> {
     fn bind(&self, insert: &mut CachedStatement<'_>, before: usize) -> rusqlite::Result<()> {
         let row = self.event;
-        let mut values = Values { insert, at: before };
+        let mut values = InsertValues { insert, at: before };
         values.next(row.execution_id.get())?;
         values.next(place(row.seq))?;
         values.next(row.event_id.get())?;
@@ -104,12 +104,12 @@ impl Placed<'_> {
 }
 
 /// Binds the values of a statement in order.
-struct Values<'s, 'c> {
+struct InsertValues<'s, 'c> {
     insert: &'s mut CachedStatement<'c>,
     at: usize,
 }
 
-impl Values<'_, '_> {
+impl InsertValues<'_, '_> {
     fn next(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
         self.any(Some(value))
     }

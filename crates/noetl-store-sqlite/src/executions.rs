@@ -1,18 +1,19 @@
-//! Implements [`Executions`] on the table `execution`.
+//! Implements [`ExecutionStore`] on the table `execution`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
 use noetl_store::{
-    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, StoreError, Stretches,
+    ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore, StartCounts, StoreError,
+    TimeBuckets,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, parsed};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Executions for SqliteStore {
+impl ExecutionStore for SqliteStore {
     async fn execution(
         &self,
         tenant: &Tenant,
@@ -91,8 +92,8 @@ impl Executions for SqliteStore {
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError> {
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError> {
         let tenant = tenant.clone();
         self.read("count executions by start", move |connection| {
             let sql = include_str!("../queries/execution_starts.sql");
@@ -101,7 +102,7 @@ impl Executions for SqliteStore {
             let asked = (tenant.as_str(), from, stretch.width_micros.max(1), end);
             let counts = counts.query_map(asked, |row| {
                 let status = parsed(row, 1, ExecutionStatus::from_text)?;
-                Ok(Started { place: row.get(0)?, status, count: count(row, 2)? })
+                Ok(StartCounts { place: row.get(0)?, status, count: count(row, 2)? })
             })?;
             counts.collect()
         })

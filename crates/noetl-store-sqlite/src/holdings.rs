@@ -1,20 +1,20 @@
-//! Implements [`Holdings`], the leases of commands by remote workers, on columns of `command`.
+//! Implements [`CommandLeaseStore`], the leases of commands by remote workers, on columns of `command`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Tenant, Timestamp};
-use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, HeldBy, HeldCommand, HeldLimit, Holdings, StoreError};
+use noetl_store::command_leases::SILENCE_MAX;
+use noetl_store::{ActiveLease, CommandLeaseStore, CommandRow, HeldBy, HeldLimit, StoreError};
 use rusqlite::params;
 
 use crate::SqliteStore;
 use crate::commands::command;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Holdings for SqliteStore {
-    async fn renew_held(
+impl CommandLeaseStore for SqliteStore {
+    async fn renew_leases(
         &self,
         scope: Option<&Tenant>,
         worker: &str,
@@ -37,7 +37,11 @@ impl Holdings for SqliteStore {
         .await
     }
 
-    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn touch_worker(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let (scope, worker) = (scope.cloned(), worker.to_owned());
         self.write("note a sign of life", move |connection, now| {
             let sql = include_str!("../queries/command_heard_of.sql");
@@ -48,7 +52,11 @@ impl Holdings for SqliteStore {
         .await
     }
 
-    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn release_leases(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let (scope, worker) = (scope.cloned(), worker.to_owned());
         self.write("end leases of commands", move |connection, now| {
             let sql = include_str!("../queries/command_end_held.sql");
@@ -84,14 +92,14 @@ impl Holdings for SqliteStore {
         .await
     }
 
-    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<ActiveLease>, StoreError> {
         let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
         let commands = serde_json::json!(commands).to_string();
         self.read("read leases of commands", move |connection| {
             let sql = include_str!("../queries/command_held.sql");
             let mut list = connection.prepare_cached(sql)?;
             let held = list.query_map([commands], |row| {
-                Ok(HeldCommand {
+                Ok(ActiveLease {
                     id: CommandId::new(row.get(0)?),
                     execution: ExecutionId::new(row.get(1)?),
                     until: Timestamp::from_micros(row.get(2)?),
@@ -112,7 +120,7 @@ impl Holdings for SqliteStore {
         .await
     }
 
-    async fn take_ended(
+    async fn claim_expired(
         &self,
         limit: usize,
         again: Duration,

@@ -1,22 +1,22 @@
-//! Implements [`Imports`]: event rows from another control plane.
+//! Implements [`ImportStore`]: event rows from another control plane.
 
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
-use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError};
+use noetl_store::{Import, ImportOutcome, ImportStore, ImportedExecution, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
 use crate::append::{last_position, raise};
+use crate::encoded_append::place;
 use crate::event_rows::EventRows;
 use crate::executions::execution;
-use crate::item::place;
-use crate::outbox::Outgoing;
+use crate::outbox::OutboxWriter;
 
 #[async_trait]
-impl Imports for SqliteStore {
+impl ImportStore for SqliteStore {
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -52,13 +52,13 @@ impl Imports for SqliteStore {
 }
 
 /// State of an execution, read once and written once per import.
-enum Known {
+enum ImportTarget {
     /// An execution of this control plane, or a subscription.
     Own,
-    Imported(Box<Elsewhere>),
+    Imported(Box<ExternalExecution>),
 }
 
-struct Elsewhere {
+struct ExternalExecution {
     tenant: Tenant,
     listed: ImportedExecution,
     last: Option<EventId>,
@@ -67,15 +67,15 @@ struct Elsewhere {
 
 struct Importer<'c> {
     connection: &'c Connection,
-    known: HashMap<ExecutionId, Known>,
+    known: HashMap<ExecutionId, ImportTarget>,
     events: EventRows<'c>,
     position: i64,
-    outgoing: Option<Outgoing<'c>>,
+    outgoing: Option<OutboxWriter<'c>>,
 }
 
 impl<'c> Importer<'c> {
     fn new(connection: &'c Connection, outbox: Option<Timestamp>) -> rusqlite::Result<Self> {
-        let outgoing = outbox.map(|now| Outgoing::new(connection, now)).transpose()?;
+        let outgoing = outbox.map(|now| OutboxWriter::new(connection, now)).transpose()?;
         let position = last_position(connection)?;
         let events = EventRows::new(connection);
         Ok(Self { connection, known: HashMap::new(), events, position, outgoing })
@@ -86,7 +86,7 @@ impl<'c> Importer<'c> {
             let found = self.find(import)?;
             self.known.insert(import.execution, found);
         }
-        let Some(Known::Imported(known)) = self.known.get_mut(&import.execution) else {
+        let Some(ImportTarget::Imported(known)) = self.known.get_mut(&import.execution) else {
             return Ok(ImportOutcome::StartedHere);
         };
         if known.tenant != import.tenant {
@@ -110,15 +110,15 @@ impl<'c> Importer<'c> {
         Ok(ImportOutcome::Kept)
     }
 
-    fn find(&self, import: &Import) -> rusqlite::Result<Known> {
+    fn find(&self, import: &Import) -> rusqlite::Result<ImportTarget> {
         let sql = include_str!("../queries/import_execution_get.sql");
         let mut get = self.connection.prepare_cached(sql)?;
         let found = get.query_row([import.execution.get()], |row| {
             if row.get_ref(17)?.as_str()? != "imported" {
-                return Ok(Known::Own);
+                return Ok(ImportTarget::Own);
             }
             let end = row.get::<_, Option<i64>>(18)?.map(EventId::new);
-            Ok(Known::Imported(Box::new(Elsewhere {
+            Ok(ImportTarget::Imported(Box::new(ExternalExecution {
                 tenant: Tenant::new(row.get::<_, String>(16)?),
                 listed: ImportedExecution { row: execution(row)?, end },
                 last: row.get::<_, Option<i64>>(19)?.map(EventId::new),
@@ -130,9 +130,9 @@ impl<'c> Importer<'c> {
         }
         let sql = "select 1 from subscription where id = ?1";
         if self.connection.prepare_cached(sql)?.exists([import.execution.get()])? {
-            return Ok(Known::Own);
+            return Ok(ImportTarget::Own);
         }
-        Ok(Known::Imported(Box::new(Elsewhere {
+        Ok(ImportTarget::Imported(Box::new(ExternalExecution {
             tenant: import.tenant.clone(),
             listed: ImportedExecution::empty(import),
             last: None,
@@ -145,7 +145,7 @@ impl<'c> Importer<'c> {
         let sql = include_str!("../queries/import_execution_put.sql");
         let mut put = self.connection.prepare_cached(sql)?;
         for known in self.known.values() {
-            let Known::Imported(known) = known else { continue };
+            let ImportTarget::Imported(known) = known else { continue };
             if !known.is_changed {
                 continue;
             }

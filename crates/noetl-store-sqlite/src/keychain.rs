@@ -1,19 +1,19 @@
-//! Implements [`Keychain`] on the table `keychain`.
+//! Implements [`KeychainStore`] on the table `keychain`.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp};
 use noetl_store::{
-    CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Sealed,
-    StoreError,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, KeychainStore, NewKeychainEntry,
+    SealedText, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, json, json_text, micros, parsed};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Keychain for SqliteStore {
+impl KeychainStore for SqliteStore {
     async fn put_keychain_entry(
         &self,
         tenant: &Tenant,
@@ -133,7 +133,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<KeychainEntry> {
         scope: parsed(row, 5, KeychainScope::from_text)?,
         execution: row.get::<_, Option<i64>>(6)?.map(ExecutionId::new),
         parent: row.get::<_, Option<i64>>(7)?.map(ExecutionId::new),
-        sealed: Sealed::new(row.get::<_, String>(8)?),
+        sealed: SealedText::new(row.get::<_, String>(8)?),
         schema: json(row, 9)?,
         expires_at: instant(row, 10)?,
         auto_renew: row.get(11)?,

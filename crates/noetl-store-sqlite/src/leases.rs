@@ -1,4 +1,4 @@
-//! Implements [`Leases`] on the table `leader`, and [`Cursors`] on the table `stream_cursor`.
+//! Implements [`LeaseStore`] on the table `leader`, and [`CursorStore`] on the table `stream_cursor`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::Timestamp;
 use noetl_store::leases::number_to_take;
-use noetl_store::{Advanced, Cursors, Lease, Leases, StoreError};
+use noetl_store::{CursorStore, CursorUpdate, Lease, LeaseStore, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -14,7 +14,7 @@ use crate::SqliteStore;
 const ACQUIRE: &str = "acquire a lease";
 
 #[async_trait]
-impl Leases for SqliteStore {
+impl LeaseStore for SqliteStore {
     async fn acquire(
         &self,
         name: &str,
@@ -79,7 +79,7 @@ impl Leases for SqliteStore {
 }
 
 #[async_trait]
-impl Cursors for SqliteStore {
+impl CursorStore for SqliteStore {
     async fn cursor(&self, name: &str) -> Result<Option<i64>, StoreError> {
         let name = name.to_owned();
         self.read("read a cursor", move |connection| {
@@ -94,19 +94,19 @@ impl Cursors for SqliteStore {
         name: &str,
         position: i64,
         fence: Option<&Lease>,
-    ) -> Result<Advanced, StoreError> {
+    ) -> Result<CursorUpdate, StoreError> {
         let (name, fence) = (name.to_owned(), fence.cloned());
         self.write("advance a cursor", move |connection, now| {
             if let Some(fence) = fence {
                 let found = find(connection, &fence.name)?;
                 if !found.is_some_and(|found| found.is_live(now) && found.is_same(&fence)) {
-                    return Ok(Advanced::Fenced);
+                    return Ok(CursorUpdate::Fenced);
                 }
             }
             let sql = include_str!("../queries/stream_cursor_advance.sql");
             let mut advance = connection.prepare_cached(sql)?;
             let moved = advance.execute((name, position, now.as_micros()))?;
-            Ok(if moved == 1 { Advanced::Moved } else { Advanced::Kept })
+            Ok(if moved == 1 { CursorUpdate::Moved } else { CursorUpdate::Kept })
         })
         .await
     }

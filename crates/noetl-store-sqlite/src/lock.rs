@@ -29,7 +29,7 @@ pub(crate) struct LockFile {
 
 /// State in which the last owner left the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeftBehind {
+pub(crate) enum PreviousExit {
     /// Closed, or never opened before.
     Clean,
     /// Not closed: the owner's process crashed.
@@ -38,7 +38,7 @@ pub(crate) enum LeftBehind {
 
 impl LockFile {
     /// Acquires the lock of the database at `database`, or returns an error that names its owner.
-    pub(crate) fn take(database: &Path) -> Result<(Self, LeftBehind), OpenError> {
+    pub(crate) fn take(database: &Path) -> Result<(Self, PreviousExit), OpenError> {
         let path = path_of(database);
         let failed = |action| {
             let path = path.clone();
@@ -61,7 +61,7 @@ impl LockFile {
                 Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
             }
         };
-        let left = if text.is_empty() { LeftBehind::Clean } else { LeftBehind::Open };
+        let left = if text.is_empty() { PreviousExit::Clean } else { PreviousExit::Open };
         let mut lock = Self { file };
         let owner = format!("{}\n", std::process::id());
         lock.write(&owner).map_err(failed("write the lock file"))?;
@@ -132,7 +132,7 @@ mod tests {
             drop(held);
         });
         let (_lock, left) = LockFile::take(&database).expect("the lock");
-        assert_eq!(left, LeftBehind::Open);
+        assert_eq!(left, PreviousExit::Open);
         child.join().expect("the child");
         let refused = LockFile::take(&database).expect_err("this process has it");
         let me = Some(std::process::id());

@@ -1,20 +1,22 @@
-//! Implements [`Logs`], the step logs, within a byte budget per execution and command.
+//! Implements [`StepLogStore`], the step logs, within a byte budget per execution and command.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Timestamp};
-use noetl_store::logs::{EXECUTION_BYTES_MAX, KeptLines};
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver, StoreError};
+use noetl_store::step_logs::{EXECUTION_BYTES_MAX, LogBudget};
+use noetl_store::{
+    LogGap, LogLine, LogQuery, LogStream, NewLine, SkippedLines, StepLogStore, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, parsed};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Logs for SqliteStore {
+impl StepLogStore for SqliteStore {
     async fn append_lines(
         &self,
         execution: ExecutionId,
@@ -34,7 +36,7 @@ impl Logs for SqliteStore {
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
-        lost: Vec<PassedOver>,
+        lost: Vec<SkippedLines>,
     ) -> Result<bool, StoreError> {
         self.write("count lost lines", move |connection, _| {
             let sql = "select 1 from execution where id = ?1";
@@ -96,7 +98,7 @@ fn append(
     connection: &Connection,
     execution: i64,
     lines: &[NewLine],
-    lost: &[PassedOver],
+    lost: &[SkippedLines],
 ) -> rusqlite::Result<u64> {
     let sql = "select lines, bytes from log_execution where execution_id = ?1";
     let mut find = connection.prepare_cached(sql)?;
@@ -105,7 +107,7 @@ fn append(
     let sql = "insert into log (execution_id, n, command_id, at, stream, text)
         values (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut insert = connection.prepare_cached(sql)?;
-    let mut commands: BTreeMap<i64, KeptLines> = BTreeMap::new();
+    let mut commands: BTreeMap<i64, LogBudget> = BTreeMap::new();
     for line in lines {
         let (command, cost) = (line.command.get(), line.cost());
         let counted = match commands.entry(command) {
@@ -128,7 +130,7 @@ fn append(
             line.text,
         ])?;
     }
-    for PassedOver { command, lines, bytes } in lost {
+    for SkippedLines { command, lines, bytes } in lost {
         let counted = match commands.entry(command.get()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(kept(connection, execution, command.get())?),
@@ -155,10 +157,10 @@ fn append(
     Ok(last)
 }
 
-fn kept(connection: &Connection, execution: i64, command: i64) -> rusqlite::Result<KeptLines> {
+fn kept(connection: &Connection, execution: i64, command: i64) -> rusqlite::Result<LogBudget> {
     let mut find = connection.prepare_cached(include_str!("../queries/log_kept.sql"))?;
     let found = find.query_row((execution, command), |row| {
-        Ok(KeptLines {
+        Ok(LogBudget {
             head_until: count(row, 0)?,
             head_bytes: count(row, 1)?,
             tail_bytes: count(row, 2)?,
@@ -175,7 +177,7 @@ fn cut(
     connection: &Connection,
     execution: i64,
     command: i64,
-    counted: &mut KeptLines,
+    counted: &mut LogBudget,
 ) -> rusqlite::Result<u64> {
     let excess = counted.excess();
     if excess == 0 {
@@ -190,7 +192,7 @@ fn cut(
         let Some(row) = tail.next()? else { break };
         until = row.get(0)?;
         lines += 1;
-        bytes += noetl_store::logs::LINE_COST + count(row, 1)?;
+        bytes += noetl_store::step_logs::LINE_COST + count(row, 1)?;
     }
     let sql = "delete from log
         where execution_id = ?1 and command_id = ?2 and n > ?3 and n <= ?4";

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, digest, size};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
 impl Objects for SqliteStore {
@@ -20,7 +20,7 @@ impl Objects for SqliteStore {
         media_type: &str,
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, StoreError> {
-        let named = BlobRef::to(&bytes, media_type);
+        let named = BlobRef::from_bytes(&bytes, media_type);
         let key = key.to_owned();
         self.write("keep an object", move |connection, now| {
             let summary = ObjectSummary {
@@ -105,7 +105,7 @@ impl Plugins for SqliteStore {
         media_type: &str,
         bytes: Vec<u8>,
     ) -> Result<PluginSummary, StoreError> {
-        let named = BlobRef::to(&bytes, media_type);
+        let named = BlobRef::from_bytes(&bytes, media_type);
         let path = path.to_owned();
         self.write("keep a module", move |connection, now| {
             let summary = PluginSummary {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::lock::{LeftBehind, LockFile};
+use crate::lock::{LockFile, PreviousExit};
 use crate::{OpenError, Synchronous, connection, migrate, private};
 
 /// Maximum size in bytes of a file that is checked after an unclean close. The write-ahead log
@@ -13,21 +13,21 @@ use crate::{OpenError, Synchronous, connection, migrate, private};
 const CHECKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A locked file of this program with an up-to-date schema.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) connection: Connection,
     pub(crate) lock: LockFile,
 }
 
-pub(crate) fn open_file(path: &Path, synchronous: Synchronous) -> Result<Opened, OpenError> {
+pub(crate) fn open_file(path: &Path, synchronous: Synchronous) -> Result<OpenedFile, OpenError> {
     make_directory(path)?;
     let length = length(path)?;
     let (lock, left) = LockFile::take(path)?;
     match open_locked(path, synchronous, length, left) {
-        Ok(connection) => Ok(Opened { connection, lock }),
+        Ok(connection) => Ok(OpenedFile { connection, lock }),
         Err(error) => {
             // Only a file that was closed cleanly is marked as closed, so that the next start
             // checks it again.
-            if left == LeftBehind::Clean {
+            if left == PreviousExit::Clean {
                 lock.release();
             }
             Err(error)
@@ -39,7 +39,7 @@ fn open_locked(
     path: &Path,
     synchronous: Synchronous,
     length: u64,
-    left: LeftBehind,
+    left: PreviousExit,
 ) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::from_driver(path, error);
     private::make_file(path).map_err(|source| OpenError::Io {
@@ -49,7 +49,7 @@ fn open_locked(
     })?;
     let mut connection = connection::open(Some(path)).map_err(failed)?;
     let had = migrate::version(&connection, path)?;
-    if had > 0 && left == LeftBehind::Open && length < CHECKED_BYTES_MAX {
+    if had > 0 && left == PreviousExit::Open && length < CHECKED_BYTES_MAX {
         check(&connection, path)?;
     }
     connection::set_up_writer(&connection, synchronous).map_err(failed)?;

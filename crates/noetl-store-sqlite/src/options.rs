@@ -7,7 +7,7 @@ use noetl_store::{OutboxOptions, StoreClock};
 /// Options to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub location: Location,
+    pub location: DatabaseLocation,
     /// Durability of a commit. Default: [`Synchronous::Full`].
     pub synchronous: Synchronous,
     /// Maximum number of concurrent reads of a file. At least 1; default: 4.
@@ -22,15 +22,15 @@ pub struct Options {
 impl Options {
     /// Returns options for a store in this file, which is created with its directory if missing.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self::at(Location::File(path.into()))
+        Self::with_location(DatabaseLocation::File(path.into()))
     }
 
     /// Returns options for a store in memory, which is lost when it is closed.
     pub fn memory() -> Self {
-        Self::at(Location::Memory)
+        Self::with_location(DatabaseLocation::Memory)
     }
 
-    fn at(location: Location) -> Self {
+    fn with_location(location: DatabaseLocation) -> Self {
         // With four readers, a UI page, its event stream, and a recovery don't wait for each other.
         // They cost little memory: the cache of a reader contains only pages that it has read.
         Self {
@@ -45,7 +45,7 @@ impl Options {
 
 /// Location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
+pub enum DatabaseLocation {
     /// Database file, next to its `-wal`, `-shm`, and `.lock` files.
     File(PathBuf),
     /// Memory of this process.

@@ -1,4 +1,4 @@
-//! Implements [`Outbox`] on the table `outbox`.
+//! Implements [`OutboxStore`] on the table `outbox`.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::outbox::{CODEC, Envelope, cut, subject};
-use noetl_store::{Outbox, OutboxRow, StoreError};
+use noetl_store::{OutboxRow, OutboxStore, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, unreadable};
-use crate::item::{Item, place, rows};
+use crate::encoded_append::{EncodedAppend, place, rows};
 
 #[async_trait]
-impl Outbox for SqliteStore {
+impl OutboxStore for SqliteStore {
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let lease = self.outbox().lease;
         self.write("claim rows of the outbox", move |connection, now| {
@@ -73,20 +73,20 @@ impl Outbox for SqliteStore {
 }
 
 /// Writes events to the outbox in the transaction that appends them.
-pub(crate) struct Outgoing<'c> {
+pub(crate) struct OutboxWriter<'c> {
     connection: &'c Connection,
     insert: CachedStatement<'c>,
     now: Timestamp,
 }
 
-impl<'c> Outgoing<'c> {
+impl<'c> OutboxWriter<'c> {
     pub(crate) fn new(connection: &'c Connection, now: Timestamp) -> rusqlite::Result<Self> {
         let sql = include_str!("../queries/outbox_insert.sql");
         Ok(Self { connection, insert: connection.prepare_cached(sql)?, now })
     }
 
     /// Adds the events of an appended item.
-    pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
+    pub(crate) fn add(&mut self, item: &EncodedAppend) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
         let mut previous = self.event_before(&item.events)?;
         for row in &item.events {
@@ -117,7 +117,7 @@ impl<'c> Outgoing<'c> {
         Ok(())
     }
 
-    fn sender(&self, item: &Item) -> rusqlite::Result<(Tenant, CatalogId)> {
+    fn sender(&self, item: &EncodedAppend) -> rusqlite::Result<(Tenant, CatalogId)> {
         let sql = "select tenant_id, catalog_id from execution where id = ?1";
         let mut find = self.connection.prepare_cached(sql)?;
         find.query_row([item.row.id.get()], |row| {

@@ -6,7 +6,7 @@
 use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, Seq};
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{Until, row_bytes};
+use noetl_store::{ReadBound, row_bytes};
 use rusqlite::{Connection, OptionalExtension, Rows};
 
 use crate::column::count;
@@ -49,7 +49,7 @@ pub(crate) fn rows_by_id(
     connection: &Connection,
     execution: ExecutionId,
     first: EventId,
-    until: Until,
+    until: ReadBound,
     limit: usize,
 ) -> rusqlite::Result<Vec<EventRow>> {
     // Declared first, so that it is dropped after the statements that read in it.

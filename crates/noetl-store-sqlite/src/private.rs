@@ -27,7 +27,7 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(FILE).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")]
+            [path.to_owned(), path_with_suffix(path, "-wal"), path_with_suffix(path, "-shm")]
                 .iter()
                 .try_for_each(|path| restrict(path))
         }
@@ -35,7 +35,7 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, micros, size, value};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
 impl ResultStore for SqliteStore {

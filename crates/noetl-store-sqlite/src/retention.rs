@@ -14,12 +14,15 @@ mod sweep;
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::StoreError;
-use noetl_store::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use noetl_store::retention::{
+    ExecutionAge, PartitionTally, PurgeCounts, PurgeDecision, PurgeReport, RetentionPolicy,
+    RetentionStore,
+};
 use rusqlite::{OptionalExtension, Row};
 
 use self::sweep::Sweep;
 use crate::SqliteStore;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 const ACTION: &str = "purge";
 
@@ -28,8 +31,8 @@ const PAGE: usize = 500;
 
 /// Parameters of a purge, with its single current time.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    policy: Policy,
+struct PurgeRun {
+    policy: RetentionPolicy,
     now: Timestamp,
     dry_run: bool,
 }
@@ -38,29 +41,33 @@ struct Run {
 struct Aged {
     id: ExecutionId,
     tenant: String,
-    age: Age,
+    age: ExecutionAge,
 }
 
 #[async_trait]
-impl Retention for SqliteStore {
-    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
-        let run = Run { policy: *policy, now: self.clock().now(), dry_run };
-        let mut removed = Removed::default();
+impl RetentionStore for SqliteStore {
+    async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<PurgeReport, StoreError> {
+        let run = PurgeRun { policy: *policy, now: self.clock().now(), dry_run };
+        let mut removed = PurgeCounts::default();
         self.remains(&run, &mut removed).await?;
         // Sweep rows by their own age first, so that a dry run counts them there, too.
         self.sweep_all(&run, &mut removed).await?;
         removed.commands += self.commands_of_age(&run).await?;
-        let mut tally = Tally::default();
+        let mut tally = PartitionTally::default();
         self.executions_of_age(&run, &mut tally, &mut removed).await?;
         removed.events += self.logs_of_subscriptions(&run, &mut tally).await?;
         let dropped = policy.executions.since(run.now).map(|since| tally.dropped(since));
-        Ok(Report { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
+        Ok(PurgeReport { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
     }
 }
 
 impl SqliteStore {
-    async fn sweep_all(&self, run: &Run, removed: &mut Removed) -> Result<(), StoreError> {
-        let Policy { runtimes, outbox, dedup, audit, expired, .. } = run.policy;
+    async fn sweep_all(&self, run: &PurgeRun, removed: &mut PurgeCounts) -> Result<(), StoreError> {
+        let RetentionPolicy { runtimes, outbox, dedup, audit, expired, .. } = run.policy;
         let expired = expired.then_some(run.now);
         for (sweep, since, count) in [
             (Sweep::RUNTIMES, runtimes.since(run.now), &mut removed.runtimes),
@@ -79,7 +86,7 @@ impl SqliteStore {
     }
 
     /// Deletes commands by their own age, and returns their number.
-    async fn commands_of_age(&self, run: &Run) -> Result<u64, StoreError> {
+    async fn commands_of_age(&self, run: &PurgeRun) -> Result<u64, StoreError> {
         let Some(since) = run.policy.commands.since(run.now) else { return Ok(0) };
         let (mut after, mut removed) = (i64::MIN, 0);
         loop {
@@ -111,9 +118,9 @@ impl SqliteStore {
 
     async fn executions_of_age(
         &self,
-        run: &Run,
-        tally: &mut Tally,
-        removed: &mut Removed,
+        run: &PurgeRun,
+        tally: &mut PartitionTally,
+        removed: &mut PurgeCounts,
     ) -> Result<(), StoreError> {
         let Some(since) = run.policy.executions.since(run.now) else { return Ok(()) };
         let mut after = i64::MIN;
@@ -124,7 +131,7 @@ impl SqliteStore {
             let mut going = Vec::new();
             for execution in page {
                 match execution.age.fate(since) {
-                    Fate::Goes => going.push(execution),
+                    PurgeDecision::Goes => going.push(execution),
                     stays => tally.note(execution.id, stays),
                 }
             }
@@ -133,14 +140,17 @@ impl SqliteStore {
             }
             if run.dry_run {
                 for execution in going {
-                    tally.note(execution.id, Fate::Goes);
+                    tally.note(execution.id, PurgeDecision::Goes);
                     removed.executions += 1;
                     removed.add(&self.belongings(run, execution.id, execution.tenant).await?);
                 }
             } else {
                 for (id, is_gone) in self.leave(going, since).await? {
                     // An execution that advanced since the page was read has a recent event.
-                    tally.note(id, if is_gone { Fate::Goes } else { Fate::Recent });
+                    tally.note(
+                        id,
+                        if is_gone { PurgeDecision::Goes } else { PurgeDecision::Recent },
+                    );
                     removed.executions += u64::from(is_gone);
                 }
                 self.remains(run, removed).await?;
@@ -188,7 +198,7 @@ fn aged(row: &Row<'_>) -> rusqlite::Result<Aged> {
     Ok(Aged {
         id: ExecutionId::new(row.get(0)?),
         tenant: row.get(1)?,
-        age: Age {
+        age: ExecutionAge {
             updated_at: Timestamp::from_micros(row.get(2)?),
             is_live: row.get(3)?,
             is_awaited: row.get(4)?,

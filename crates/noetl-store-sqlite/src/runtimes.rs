@@ -1,17 +1,17 @@
-//! Implements [`Runtimes`] on the table `runtime`.
+//! Implements [`RuntimeStore`] on the table `runtime`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{RuntimeId, Tenant, Timestamp};
-use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, StoreError};
+use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore, StoreError};
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{json, json_text, parsed};
 
 #[async_trait]
-impl Runtimes for SqliteStore {
+impl RuntimeStore for SqliteStore {
     async fn register_runtime(
         &self,
         tenant: &Tenant,

@@ -1,16 +1,16 @@
-//! Implements [`Schedules`] on the table `schedule`.
+//! Implements [`ScheduleStore`] on the table `schedule`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
-use noetl_store::{NewSchedule, ScheduleRow, Schedules, StoreError};
+use noetl_store::{NewSchedule, ScheduleRow, ScheduleStore, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{instant, json, json_text, micros};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Schedules for SqliteStore {
+impl ScheduleStore for SqliteStore {
     async fn put_schedule(
         &self,
         tenant: &Tenant,

@@ -1,31 +1,31 @@
-//! Implements [`SealedRows`]: encrypted values of all tenants.
+//! Implements [`SealedRecordStore`]: encrypted values of all tenants.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
-use noetl_store::{Sealed, SealedPlace, SealedRow, SealedRows, StoreError};
+use noetl_store::{SealedLocation, SealedRecordStore, SealedRow, SealedText, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::SqliteStore;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl SealedRows for SqliteStore {
+impl SealedRecordStore for SqliteStore {
     async fn sealed_rows(
         &self,
-        after: Option<&SealedPlace>,
+        after: Option<&SealedLocation>,
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError> {
         let after = after.cloned();
         self.read("list what is encrypted", move |connection| {
             let mut found = match &after {
                 None => credentials(connection, None, limit)?,
-                Some(SealedPlace::Credential(id)) => credentials(connection, Some(*id), limit)?,
-                Some(SealedPlace::Keychain(..) | SealedPlace::Setting(_)) => Vec::new(),
+                Some(SealedLocation::Credential(id)) => credentials(connection, Some(*id), limit)?,
+                Some(SealedLocation::Keychain(..) | SealedLocation::Setting(_)) => Vec::new(),
             };
             let (entry, setting) = match &after {
-                Some(SealedPlace::Keychain(tenant, key)) => (Some((tenant, key.as_str())), None),
-                Some(SealedPlace::Setting(name)) => (None, Some(name.as_str())),
-                Some(SealedPlace::Credential(_)) | None => (None, None),
+                Some(SealedLocation::Keychain(tenant, key)) => (Some((tenant, key.as_str())), None),
+                Some(SealedLocation::Setting(name)) => (None, Some(name.as_str())),
+                Some(SealedLocation::Credential(_)) | None => (None, None),
             };
             if found.len() < limit && setting.is_none() {
                 found.extend(keychain(connection, entry, limit - found.len())?);
@@ -40,25 +40,25 @@ impl SealedRows for SqliteStore {
 
     async fn reseal(
         &self,
-        place: &SealedPlace,
-        was: &Sealed,
-        now: &Sealed,
+        place: &SealedLocation,
+        was: &SealedText,
+        now: &SealedText,
     ) -> Result<bool, StoreError> {
         let (place, was, now) = (place.clone(), was.clone(), now.clone());
         self.write("replace what is encrypted", move |connection, _| {
             let (was, now) = (was.as_str(), now.as_str());
             let changed = match &place {
-                SealedPlace::Credential(id) => {
+                SealedLocation::Credential(id) => {
                     let sql = "update credential set data_encrypted = ?3 \
                                where id = ?1 and data_encrypted = ?2";
                     connection.prepare_cached(sql)?.execute((id.get(), was, now))?
                 }
-                SealedPlace::Keychain(tenant, key) => {
+                SealedLocation::Keychain(tenant, key) => {
                     let sql = "update keychain set data_encrypted = ?4 \
                                where tenant_id = ?1 and cache_key = ?2 and data_encrypted = ?3";
                     connection.prepare_cached(sql)?.execute((tenant.as_str(), key, was, now))?
                 }
-                SealedPlace::Setting(name) => {
+                SealedLocation::Setting(name) => {
                     let sql = "update sealed_setting set data_encrypted = ?3 \
                                where name = ?1 and data_encrypted = ?2";
                     connection.prepare_cached(sql)?.execute((name, was, now))?
@@ -69,17 +69,21 @@ impl SealedRows for SqliteStore {
         .await
     }
 
-    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+    async fn sealed_setting(&self, name: &str) -> Result<Option<SealedText>, StoreError> {
         let name = name.to_owned();
         self.read("read a setting", move |connection| {
             let sql = "select data_encrypted from sealed_setting where name = ?1";
             let found = connection.prepare_cached(sql)?.query_row((name,), |row| row.get(0));
-            Ok(found.optional()?.map(|text: String| Sealed::new(text)))
+            Ok(found.optional()?.map(|text: String| SealedText::new(text)))
         })
         .await
     }
 
-    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+    async fn put_sealed_setting(
+        &self,
+        name: &str,
+        new: &SealedText,
+    ) -> Result<SealedText, StoreError> {
         let (name, new) = (name.to_owned(), new.clone());
         self.write("keep a setting", move |connection, now| {
             let sql = include_str!("../queries/sealed_setting_put.sql");
@@ -87,7 +91,7 @@ impl SealedRows for SqliteStore {
             connection
                 .prepare_cached(sql)?
                 .query_row(values, |row| row.get(0))
-                .map(|text: String| Sealed::new(text))
+                .map(|text: String| SealedText::new(text))
         })
         .await
     }
@@ -102,11 +106,11 @@ fn settings(
     let row = |row: &Row<'_>| {
         let name: String = row.get(0)?;
         Ok(SealedRow {
-            place: SealedPlace::Setting(name.clone()),
+            place: SealedLocation::Setting(name.clone()),
             tenant: Tenant::default(),
             name,
             kind: String::new(),
-            sealed: Sealed::new(row.get::<_, String>(1)?),
+            sealed: SealedText::new(row.get::<_, String>(1)?),
         })
     };
     let mut list = connection.prepare_cached(sql)?;
@@ -121,11 +125,11 @@ fn credentials(
     let sql = include_str!("../queries/credential_sealed.sql");
     let row = |row: &Row<'_>| {
         Ok(SealedRow {
-            place: SealedPlace::Credential(CredentialId::new(row.get(0)?)),
+            place: SealedLocation::Credential(CredentialId::new(row.get(0)?)),
             tenant: Tenant::new(row.get::<_, String>(1)?),
             name: row.get(2)?,
             kind: row.get(3)?,
-            sealed: Sealed::new(row.get::<_, String>(4)?),
+            sealed: SealedText::new(row.get::<_, String>(4)?),
         })
     };
     let mut list = connection.prepare_cached(sql)?;
@@ -142,11 +146,11 @@ fn keychain(
     let row = |row: &Row<'_>| {
         let tenant = Tenant::new(row.get::<_, String>(0)?);
         Ok(SealedRow {
-            place: SealedPlace::Keychain(tenant.clone(), row.get(1)?),
+            place: SealedLocation::Keychain(tenant.clone(), row.get(1)?),
             tenant,
             name: row.get(2)?,
             kind: row.get(3)?,
-            sealed: Sealed::new(row.get::<_, String>(4)?),
+            sealed: SealedText::new(row.get::<_, String>(4)?),
         })
     };
     let mut list = connection.prepare_cached(sql)?;

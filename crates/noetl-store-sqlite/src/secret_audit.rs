@@ -1,20 +1,20 @@
-//! Implements [`SecretAudit`], the audit records of secrets, which form a hash chain.
+//! Implements [`SecretAuditStore`], the audit records of secrets, which form a hash chain.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
 use noetl_store::{
-    AuditChain, AuditFilter, AuditHead, AuditLink, Digest, SecretAudit, SecretUse, StoreError,
+    AuditChain, AuditFilter, AuditHead, AuditLink, Digest, SecretAuditStore, SecretUse, StoreError,
 };
 use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
 use crate::column::count;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl SecretAudit for SqliteStore {
+impl SecretAuditStore for SqliteStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         self.write("record the use of a secret", move |connection, _| {

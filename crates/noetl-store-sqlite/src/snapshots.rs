@@ -1,15 +1,15 @@
-//! Implements [`Snapshots`] on the table `projection_snapshot`.
+//! Implements [`SnapshotStore`] on the table `projection_snapshot`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Value};
-use noetl_store::{Snapshot, Snapshots, StoreError};
+use noetl_store::{Snapshot, SnapshotStore, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::json;
 
 #[async_trait]
-impl Snapshots for SqliteStore {
+impl SnapshotStore for SqliteStore {
     async fn snapshot(
         &self,
         tenant: &Tenant,

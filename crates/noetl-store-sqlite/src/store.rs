@@ -11,10 +11,10 @@ use crate::checkpoint::{Checkpoints, PAGES_MAX};
 use crate::error::{commit_error, store_error};
 use crate::inspect;
 use crate::lock::LockFile;
-use crate::open::{self, Opened};
+use crate::open::{self, OpenedFile};
 use crate::readers::Readers;
-use crate::writer::Writer;
-use crate::{Location, OpenError, Options};
+use crate::writer::WriterThread;
+use crate::{DatabaseLocation, OpenError, Options};
 
 /// A store in an SQLite file, or in memory.
 ///
@@ -23,7 +23,7 @@ use crate::{Location, OpenError, Options};
 #[derive(Debug)]
 pub struct SqliteStore {
     /// `Some` until the store is closed.
-    writer: Option<Writer>,
+    writer: Option<WriterThread>,
     /// `None` in memory: the writer reads there, because another connection can't.
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
@@ -40,7 +40,7 @@ struct OpenFile {
 
 /// Size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stats {
+pub struct FileStats {
     /// Size of the database in bytes, including free pages.
     pub database_bytes: u64,
     /// Size of the write-ahead log file in bytes, including pages already copied.
@@ -52,12 +52,12 @@ impl SqliteStore {
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let (clock, outbox) = (options.clock, options.outbox);
         let of_writer = (clock.clone(), outbox.is_on);
-        let Location::File(path) = options.location else {
+        let DatabaseLocation::File(path) = options.location else {
             let connection = open::open_memory()?;
             let writer = start(connection, None, PathBuf::from(":memory:"), of_writer)?;
             return Ok(Self { writer: Some(writer), readers: None, file: None, clock, outbox });
         };
-        let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
+        let OpenedFile { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
         let readers = Readers::open(&path, options.readers).map_err(failed)?;
         let checkpoints =
@@ -96,7 +96,7 @@ impl SqliteStore {
     }
 
     /// Returns the size of the store.
-    pub async fn stats(&self) -> Result<Stats, StoreError> {
+    pub async fn stats(&self) -> Result<FileStats, StoreError> {
         let sql = "select page_count * page_size from pragma_page_count, pragma_page_size";
         let bytes = self.read("measure the database", move |connection| {
             connection.query_row(sql, [], |row| crate::column::count(row, 0))
@@ -107,10 +107,10 @@ impl SqliteStore {
             path.push("-wal");
             std::fs::metadata(path).map_or(0, |found| found.len())
         });
-        Ok(Stats { database_bytes, log_bytes: log.unwrap_or(0) })
+        Ok(FileStats { database_bytes, log_bytes: log.unwrap_or(0) })
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
+    pub(crate) fn writer(&self) -> &WriterThread {
         self.writer.as_ref().expect("only a drop takes the writer away")
     }
 
@@ -166,7 +166,7 @@ impl Drop for SqliteStore {
         // Drop the readers first, so that the writer's connection is the last one to close, which
         // removes the write-ahead log.
         self.readers = None;
-        let stopped = self.writer.take().is_none_or(Writer::stop);
+        let stopped = self.writer.take().is_none_or(WriterThread::stop);
         let lock = self.file.take().and_then(|file| file.lock);
         if let Some(lock) = lock.filter(|_| stopped) {
             lock.release();
@@ -179,8 +179,8 @@ fn start(
     checkpoints: Option<Checkpoints>,
     path: PathBuf,
     (clock, has_outbox): (StoreClock, bool),
-) -> Result<Writer, OpenError> {
-    let started = Writer::start(connection, checkpoints, clock, has_outbox);
+) -> Result<WriterThread, OpenError> {
+    let started = WriterThread::start(connection, checkpoints, clock, has_outbox);
     started.map_err(|source| OpenError::Io { action: "start a thread for", path, source })
 }
 

@@ -1,16 +1,16 @@
-//! Implements [`Subscriptions`]: subscriptions, their dedup keys, and their event logs.
+//! Implements [`SubscriptionStore`]: subscriptions, their dedup keys, and their event logs.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::event::Lifecycle;
+use noetl_model::event::SubscriptionEvent;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, ExecutionId, Seq, SubscriptionId, Tenant, Timestamp};
 use noetl_store::subscriptions::REGISTERED_EVENT;
 use noetl_store::{
-    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions,
+    DedupOutcome, EventStamp, NewRuntimeEvent, NewSubscription, RuntimeEventOutcome, StoreError,
+    SubscriptionAction, SubscriptionRow, SubscriptionState, SubscriptionStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -19,7 +19,7 @@ use crate::append::append_row;
 use crate::column::{count, parsed};
 
 #[async_trait]
-impl Subscriptions for SqliteStore {
+impl SubscriptionStore for SqliteStore {
     async fn register_subscription(
         &self,
         tenant: &Tenant,
@@ -44,7 +44,8 @@ impl Subscriptions for SqliteStore {
                 new.stamp.at.as_micros(),
             ])?;
             let row = live.query_row((tenant.as_str(), &new.path), subscription)?;
-            let event = EventRow::from(&row.moved(Lifecycle::Registered, new.stamp, Seq(1)));
+            let event =
+                EventRow::from(&row.moved(SubscriptionEvent::Registered, new.stamp, Seq(1)));
             let outbox = has_outbox.then_some(now);
             append_row(connection, (&tenant, row.catalog), &event, outbox)?;
             Ok(row)
@@ -111,7 +112,7 @@ impl Subscriptions for SqliteStore {
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         if !action.from().contains(&from) {
             return Ok(None);
@@ -124,7 +125,7 @@ impl Subscriptions for SqliteStore {
                     id.get(),
                     tenant.as_str(),
                     from.as_str(),
-                    action.to().as_str(),
+                    action.target_state().as_str(),
                     action.event_type(),
                     stamp.at.as_micros(),
                 ],
@@ -143,8 +144,8 @@ impl Subscriptions for SqliteStore {
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
-        note: NewNote,
-    ) -> Result<Option<Noted>, StoreError> {
+        note: NewRuntimeEvent,
+    ) -> Result<Option<RuntimeEventOutcome>, StoreError> {
         let (tenant, has_outbox) = (tenant.clone(), self.outbox().is_on);
         self.write("note what is said of a subscription", move |connection, now| {
             let sql = "select catalog_id, version + 1 from subscription \
@@ -157,13 +158,13 @@ impl Subscriptions for SqliteStore {
             let sql = include_str!("../queries/event_find.sql");
             let mut seen = connection.prepare_cached(sql)?;
             if seen.exists((id.get(), note.asked().get()))? {
-                return Ok(Some(Noted::Repeated));
+                return Ok(Some(RuntimeEventOutcome::Repeated));
             }
             let sql = "update subscription set version = version + 1 where id = ?1";
             connection.prepare_cached(sql)?.execute([id.get()])?;
             let event = EventRow::from(&note.event(id, place));
             append_row(connection, (&tenant, catalog), &event, has_outbox.then_some(now))?;
-            Ok(Some(Noted::Kept))
+            Ok(Some(RuntimeEventOutcome::Kept))
         })
         .await
     }
@@ -175,7 +176,7 @@ impl Subscriptions for SqliteStore {
         key: &str,
         execution: ExecutionId,
         window: Duration,
-    ) -> Result<Reserved, StoreError> {
+    ) -> Result<DedupOutcome, StoreError> {
         let (tenant, key) = (tenant.clone(), key.to_owned());
         self.write("reserve a message", move |connection, now| {
             let sql = include_str!("../queries/subscription_dedup_reserve.sql");
@@ -188,13 +189,13 @@ impl Subscriptions for SqliteStore {
                 now.minus(window).as_micros(),
             ])?;
             if reserved == 1 {
-                return Ok(Reserved::New);
+                return Ok(DedupOutcome::New);
             }
             let sql = include_str!("../queries/subscription_dedup_get.sql");
             let mut get = connection.prepare_cached(sql)?;
             let given = (tenant.as_str(), subscription.get(), key);
             let known = get.query_row(given, |row| row.get(0))?;
-            Ok(Reserved::Known(ExecutionId::new(known)))
+            Ok(DedupOutcome::Known(ExecutionId::new(known)))
         })
         .await
     }

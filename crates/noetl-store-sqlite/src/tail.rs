@@ -1,20 +1,20 @@
-//! Implements [`Tail`]: reads of the event log by position. A file has a single writer, and
+//! Implements [`LogTail`]: reads of the event log by position. A file has a single writer, and
 //! therefore a single commit lane.
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, EventId, Tenant};
 use noetl_store::StoreError;
-use noetl_store::tail::{Lane, PAGE_BYTES, Tail, TailRow};
+use noetl_store::tail::{Lane, LogTail, PAGE_BYTES, TailRow};
 use rusqlite::Row;
 
 use crate::SqliteStore;
+use crate::encoded_append::rows;
 use crate::event_log::event_row;
-use crate::item::rows;
 
 const LANE: u16 = 0;
 
 #[async_trait]
-impl Tail for SqliteStore {
+impl LogTail for SqliteStore {
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError> {
         self.read("read the newest position", |connection| {
             let sql = "select coalesce(max(last_position), 0) from log_head";

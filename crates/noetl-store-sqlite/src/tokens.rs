@@ -1,16 +1,16 @@
-//! Implements [`Tokens`], the access tokens, on the table `token`.
+//! Implements [`TokenStore`], the access tokens, on the table `token`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Timestamp};
-use noetl_store::{NewToken, StoreError, Token, Tokens};
+use noetl_store::{AccessToken, NewToken, StoreError, TokenStore};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::digest;
 
 #[async_trait]
-impl Tokens for SqliteStore {
-    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+impl TokenStore for SqliteStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<AccessToken, StoreError> {
         let tenant = tenant.clone();
         self.write("keep a token", move |connection, now| {
             let sql = include_str!("../queries/token_insert.sql");
@@ -34,7 +34,7 @@ impl Tokens for SqliteStore {
         &self,
         tenant: &Tenant,
         new: NewToken,
-    ) -> Result<Option<Token>, StoreError> {
+    ) -> Result<Option<AccessToken>, StoreError> {
         let tenant = tenant.clone();
         self.write("keep the first token", move |connection, now| {
             let sql = include_str!("../queries/token_insert_first.sql");
@@ -54,7 +54,7 @@ impl Tokens for SqliteStore {
         .await
     }
 
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+    async fn token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
         let id = id.to_owned();
         self.read("read a token", move |connection| {
             let sql = include_str!("../queries/token_get.sql");
@@ -63,7 +63,7 @@ impl Tokens for SqliteStore {
         .await
     }
 
-    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError> {
         let tenant = tenant.clone();
         self.read("list tokens", move |connection| {
             let sql = include_str!("../queries/token_list.sql");
@@ -83,9 +83,9 @@ impl Tokens for SqliteStore {
     }
 }
 
-fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
+fn token(row: &Row<'_>) -> rusqlite::Result<AccessToken> {
     let at = |index| row.get::<_, Option<i64>>(index);
-    Ok(Token {
+    Ok(AccessToken {
         tenant: Tenant::new(row.get::<_, String>(1)?),
         kept: NewToken {
             id: row.get(0)?,

@@ -1,16 +1,16 @@
-//! Implements [`Transient`], the variables of executions, on the table `transient`.
+//! Implements [`VariableStore`], the variables of executions, on the table `transient`.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant, Timestamp};
-use noetl_store::{NewVariable, StoreError, Transient, Variable, VariableKind};
+use noetl_store::{NewVariable, StoreError, Variable, VariableKind, VariableStore};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, micros, parsed, value};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 #[async_trait]
-impl Transient for SqliteStore {
+impl VariableStore for SqliteStore {
     async fn put_variables(
         &self,
         tenant: &Tenant,

@@ -13,8 +13,8 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::append::Appender;
 use crate::checkpoint::Checkpoints;
+use crate::encoded_append::EncodedAppend;
 use crate::error::{commit_error, store_error};
-use crate::item::Item;
 
 /// Maximum number of calls that wait for the writer: enough to keep the writer busy while callers
 /// wake up, and few enough to reveal an overload.
@@ -25,30 +25,30 @@ const QUEUE_MAX: usize = 256;
 const GROUP_MAX: usize = 1024;
 
 /// Request to the writer thread.
-pub(crate) enum Request {
+pub(crate) enum WriterRequest {
     /// Appends a batch of items.
-    Commit(Commit),
+    Commit(AppendRequest),
     /// Runs other work on the writer's connection, outside a group.
     Run(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
-pub(crate) struct Commit {
-    items: Vec<Item>,
-    answer: oneshot::Sender<Outcome>,
+pub(crate) struct AppendRequest {
+    items: Vec<EncodedAppend>,
+    answer: oneshot::Sender<AppendOutcome>,
 }
 
-type Outcome = Result<Vec<Committed>, StoreError>;
+type AppendOutcome = Result<Vec<Committed>, StoreError>;
 
 /// Handle to the writer thread.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    requests: mpsc::Sender<Request>,
+pub(crate) struct WriterThread {
+    requests: mpsc::Sender<WriterRequest>,
     /// Locked while a commit waits for room in the queue, so that commits are queued in call order.
     turn: Mutex<()>,
     thread: JoinHandle<()>,
 }
 
-impl Writer {
+impl WriterThread {
     pub(crate) fn start(
         connection: Connection,
         checkpoints: Option<Checkpoints>,
@@ -65,9 +65,9 @@ impl Writer {
         Ok(Self { requests, turn: Mutex::new(()), thread })
     }
 
-    pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
+    pub(crate) async fn commit(&self, items: Vec<EncodedAppend>) -> AppendOutcome {
         let (answer, answered) = oneshot::channel();
-        let request = Request::Commit(Commit { items, answer });
+        let request = WriterRequest::Commit(AppendRequest { items, answer });
         {
             // On a full queue, a new sender can overtake a waiting one. This lock is fair.
             let _turn = self.turn.lock().await;
@@ -83,7 +83,7 @@ impl Writer {
         W: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let request = Request::Run(Box::new(move |connection| {
+        let request = WriterRequest::Run(Box::new(move |connection| {
             // A caller that has gone away doesn't need the result.
             let _ = answer.send(work(connection));
         }));
@@ -106,8 +106,8 @@ fn stopped() -> StoreError {
 struct Thread {
     connection: Connection,
     checkpoints: Option<Checkpoints>,
-    queue: mpsc::Receiver<Request>,
-    held: Option<Request>,
+    queue: mpsc::Receiver<WriterRequest>,
+    held: Option<WriterRequest>,
     clock: StoreClock,
     has_outbox: bool,
 }
@@ -116,11 +116,11 @@ impl Thread {
     fn run(&mut self) {
         while let Some(request) = self.held.take().or_else(|| self.queue.blocking_recv()) {
             match request {
-                Request::Commit(first) => {
+                WriterRequest::Commit(first) => {
                     let group = self.gather(first);
                     commit_group(&mut self.connection, group, &self.clock, self.has_outbox);
                 }
-                Request::Run(work) => work(&mut self.connection),
+                WriterRequest::Run(work) => work(&mut self.connection),
             }
             if let Some(checkpoints) = &mut self.checkpoints {
                 checkpoints.look(&self.connection);
@@ -129,12 +129,12 @@ impl Thread {
     }
 
     /// Returns `first` and the commits queued behind it, up to the next request of another kind.
-    fn gather(&mut self, first: Commit) -> Vec<Commit> {
+    fn gather(&mut self, first: AppendRequest) -> Vec<AppendRequest> {
         let mut size = first.items.len();
         let mut group = vec![first];
         while size < GROUP_MAX {
             match self.queue.try_recv() {
-                Ok(Request::Commit(next)) => {
+                Ok(WriterRequest::Commit(next)) => {
                     size += next.items.len();
                     group.push(next);
                 }
@@ -161,7 +161,7 @@ impl Thread {
 
 fn commit_group(
     connection: &mut Connection,
-    mut group: Vec<Commit>,
+    mut group: Vec<AppendRequest>,
     clock: &StoreClock,
     has_outbox: bool,
 ) {
@@ -188,8 +188,8 @@ fn commit_group(
     }
 }
 
-impl Commit {
-    fn answer(self, outcome: Outcome) {
+impl AppendRequest {
+    fn answer(self, outcome: AppendOutcome) {
         // A caller that has gone away learns the outcome from the log.
         let _ = self.answer.send(outcome);
     }
@@ -199,7 +199,7 @@ impl Commit {
 /// committed.
 fn write(
     connection: &mut Connection,
-    group: &[Commit],
+    group: &[AppendRequest],
     clock: &StoreClock,
     has_outbox: bool,
 ) -> Result<Vec<Vec<Committed>>, StoreError> {
@@ -212,7 +212,7 @@ fn write(
 
 fn append(
     transaction: &Transaction<'_>,
-    group: &[Commit],
+    group: &[AppendRequest],
     now: Timestamp,
     has_outbox: bool,
 ) -> Result<Vec<Vec<Committed>>, StoreError> {

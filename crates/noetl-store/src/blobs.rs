@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
 
-use crate::{Digest, Spooled, StoreError};
+use crate::{Digest, SpooledFile, StoreError};
 
 /// Reference to a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub struct BlobRef {
 
 impl BlobRef {
     /// Returns the reference of these bytes.
-    pub fn to(bytes: &[u8], media_type: &str) -> Self {
+    pub fn from_bytes(bytes: &[u8], media_type: &str) -> Self {
         let length = u64::try_from(bytes.len()).expect("a length in memory fits into 64 bits");
-        Self { digest: Digest::of(bytes), bytes: length, media_type: media_type.to_owned() }
+        Self { digest: Digest::of_bytes(bytes), bytes: length, media_type: media_type.to_owned() }
     }
 
     /// Checks that these bytes match the reference. Every blob store checks a blob before it
     /// returns it.
     pub fn check(&self, found: &[u8]) -> Result<(), BlobError> {
-        let is = Self::to(found, &self.media_type);
+        let is = Self::from_bytes(found, &self.media_type);
         let reason = match (is.bytes == self.bytes, is.digest == self.digest) {
             (true, true) => return Ok(()),
             (false, _) => format!("{} bytes instead of {}", is.bytes, self.bytes),
@@ -100,7 +100,7 @@ pub trait Blobs: Send + Sync {
 
     /// Like [`Blobs::put_blob`], but reads the bytes from a file. A store that supports it copies
     /// the file piece by piece, so that memory use does not depend on the size.
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         let media_type = content.blob().media_type.clone();
         self.put_blob(content.read_all().await?, &media_type).await
     }

@@ -82,7 +82,7 @@ pub struct CatalogSize {
 /// Deletion is logical: executions that were started from a deleted version continue, and its
 /// number is never reused. Only lookups by ID and the list of its path's versions return it.
 #[async_trait]
-pub trait Catalog: Send + Sync {
+pub trait CatalogStore: Send + Sync {
     /// Adds a version with the number after the path's highest one, deleted or not. Concurrent
     /// callers never get the same number.
     ///

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::command::DEFAULT_POOL;
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Timestamp};
 
 use crate::StoreError;
-use crate::holdings::{Wanted, lease_in, limit_ms};
+use crate::command_leases::{CommandFilter, lease_in, limit_ms};
 
 /// A command. Its tool settings are only in the event log, at `issued`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct CommandRow {
 
 impl CommandRow {
     /// Moves the row to `state`, or leaves it unchanged if it has already reached that stage.
-    pub fn go_on(
+    pub fn advance(
         &mut self,
         state: CommandState,
         worker: Option<&Arc<str>>,
@@ -84,7 +84,7 @@ pub enum CommandChange {
 
 impl CommandChange {
     /// Returns the change that `event` causes to its command's row.
-    pub fn of(event: &Event) -> Option<Self> {
+    pub fn from_event(event: &Event) -> Option<Self> {
         let ended = |command: &CommandId, state| {
             Some(Self::Move { id: *command, state, worker: None, ended_at: Some(event.at) })
         };
@@ -118,7 +118,7 @@ impl CommandChange {
             Fact::CommandExpired { command, .. } => ended(command, CommandState::Expired),
             Fact::CommandCancelled { command, .. } => ended(command, CommandState::Cancelled),
             // Commands of the control plane never have a lease.
-            Fact::CommandParked { on: Parked::Callback(_), command, .. } => {
+            Fact::CommandParked { on: ParkReason::Callback(_), command, .. } => {
                 Some(Self::Release { id: *command })
             }
             Fact::CommandParked { .. }
@@ -145,14 +145,14 @@ impl CommandChange {
     /// the same transaction is written once, in its final state.
     pub fn of_all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Self> {
         let mut changes: Vec<Self> = Vec::new();
-        for change in events.into_iter().filter_map(Self::of) {
+        for change in events.into_iter().filter_map(Self::from_event) {
             let inserted = changes.iter_mut().find_map(|known| match known {
                 Self::Insert(row) if row.id == change.id() => Some(row),
                 Self::Insert(_) | Self::Move { .. } | Self::Release { .. } => None,
             });
             match (inserted, &change) {
                 (Some(row), Self::Move { state, worker, ended_at, .. }) => {
-                    row.go_on(*state, worker.as_ref(), *ended_at);
+                    row.advance(*state, worker.as_ref(), *ended_at);
                 }
                 // A command that is inserted and parked here has no lease, unless a worker holds
                 // it.
@@ -177,7 +177,7 @@ impl CommandChange {
 
 /// Reads command rows. [`crate::EventLog::commit`] writes them.
 #[async_trait]
-pub trait Commands: Send + Sync {
+pub trait CommandStore: Send + Sync {
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError>;
 
     /// Returns commands that are not terminal, with an ID above `after`, oldest first.
@@ -190,7 +190,7 @@ pub trait Commands: Send + Sync {
     /// Returns pending commands that match the filter, oldest first.
     async fn pending_commands(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError>;
 

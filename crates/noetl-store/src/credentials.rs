@@ -10,9 +10,9 @@ use crate::{StoreError, path_contains};
 /// An encrypted text. A store writes it unchanged and never decrypts it; `Debug` output shows only
 /// its length.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(String);
+pub struct SealedText(String);
 
-impl Sealed {
+impl SealedText {
     /// Wraps an encrypted text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -23,7 +23,7 @@ impl Sealed {
     }
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for SealedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealed({} bytes)", self.0.len())
     }
@@ -39,7 +39,7 @@ pub struct NewCredential {
     /// Credential type, such as `postgres`.
     pub kind: String,
     /// Encrypted text of the credential's data.
-    pub sealed: Sealed,
+    pub sealed: SealedText,
     /// Schema of the credential's data.
     pub schema: Option<Value>,
     /// Metadata set by the owner.
@@ -52,7 +52,7 @@ pub struct NewCredential {
 
 /// A credential as stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Credential {
+pub struct StoredCredential {
     /// Stored fields. The ID is the one with which the name was first put.
     pub kept: NewCredential,
     /// Time the name was first put.
@@ -84,7 +84,7 @@ impl CredentialFilter {
 
 /// Credentials of tenants. Each call is atomic, and other tenants' credentials are invisible.
 #[async_trait]
-pub trait Credentials: Send + Sync {
+pub trait CredentialStore: Send + Sync {
     /// Stores a credential. Replaces everything but the ID and creation time of one with the same
     /// name.
     ///
@@ -93,28 +93,28 @@ pub trait Credentials: Send + Sync {
         &self,
         tenant: &Tenant,
         new: NewCredential,
-    ) -> Result<Credential, StoreError>;
+    ) -> Result<StoredCredential, StoreError>;
 
     /// Returns the credential with this ID.
     async fn credential(
         &self,
         tenant: &Tenant,
         id: CredentialId,
-    ) -> Result<Option<Credential>, StoreError>;
+    ) -> Result<Option<StoredCredential>, StoreError>;
 
     /// Returns the credential with this name.
     async fn credential_named(
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<Credential>, StoreError>;
+    ) -> Result<Option<StoredCredential>, StoreError>;
 
     /// Returns the credentials that match a filter, in byte order of their names.
     async fn credentials(
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, StoreError>;
+    ) -> Result<Vec<StoredCredential>, StoreError>;
 
     /// Removes a credential. Returns `true` if it existed.
     async fn delete_credential(

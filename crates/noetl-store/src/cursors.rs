@@ -6,7 +6,7 @@ use crate::{Lease, StoreError};
 
 /// Outcome of advancing a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Advanced {
+pub enum CursorUpdate {
     /// The cursor moved to the new position.
     Moved,
     /// The cursor was already at or after the position, and is unchanged.
@@ -17,7 +17,7 @@ pub enum Advanced {
 
 /// Positions by name. A position only ever grows.
 #[async_trait]
-pub trait Cursors: Send + Sync {
+pub trait CursorStore: Send + Sync {
     /// Returns the position of a cursor, or `None` if it was never advanced.
     async fn cursor(&self, name: &str) -> Result<Option<i64>, StoreError>;
 
@@ -30,5 +30,5 @@ pub trait Cursors: Send + Sync {
         name: &str,
         position: i64,
         fence: Option<&Lease>,
-    ) -> Result<Advanced, StoreError>;
+    ) -> Result<CursorUpdate, StoreError>;
 }

@@ -16,7 +16,7 @@ pub struct DigestError(String);
 
 impl Digest {
     /// Computes the digest of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn text_is_the_usual_hexadecimal_form() {
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(Digest::of(b"").to_string(), text);
-        assert_eq!(text.parse(), Ok(Digest::of(b"")));
+        assert_eq!(Digest::of_bytes(b"").to_string(), text);
+        assert_eq!(text.parse(), Ok(Digest::of_bytes(b"")));
     }
 
     #[test]
     fn what_is_no_digest_is_refused() {
-        let right = Digest::of(b"x").to_string();
+        let right = Digest::of_bytes(b"x").to_string();
         for text in ["", "e3", &right[1..], &right.to_uppercase(), &format!("{right}00"), "é"] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant, TimerId, Timestamp};
 
-use crate::{Digest, ExecutionRow, NewDue, StoreError};
+use crate::{Digest, ExecutionRow, NewTimer, StoreError};
 
 /// Events that one execution appends to its log, with the rows derived from them.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Append {
     /// had.
     pub after: Option<EventId>,
     /// Set if this append creates the execution; `expected` is then [`Seq::START`].
-    pub start: Option<Start>,
+    pub start: Option<StartAppend>,
     /// New events, numbered `expected + 1`, `expected + 2`, and so on.
     pub events: Vec<Arc<Event>>,
     /// Execution row after the events. Its `version` is the sequence number of the last event.
@@ -30,10 +30,10 @@ pub struct Append {
     /// each with the time until the worker must first renew it.
     pub leases: Vec<(CommandId, Duration)>,
     /// Timers and messages created by the events, written with them.
-    pub due: Vec<NewDue>,
+    pub due: Vec<NewTimer>,
     /// Timers of any sender that these events handle, deleted with them; may include one in `due`.
     /// A timer that no longer exists is ignored.
-    pub delivered: Vec<DueId>,
+    pub delivered: Vec<TimerId>,
     /// Blobs that the execution refers to from now on. Repeating one has no effect.
     pub blobs: Vec<Digest>,
 }
@@ -131,7 +131,7 @@ impl From<Malformed> for StoreError {
 
 /// Fields that only the first append of an execution has.
 #[derive(Debug, Clone)]
-pub struct Start {
+pub struct StartAppend {
     /// Random key. Starting an ID again with the same key is a repeat; with another key, it is a
     /// conflict.
     pub key: u64,
@@ -157,7 +157,7 @@ pub enum Committed {
 
 /// End of a read in order of event IDs. The bound is inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Until {
+pub enum ReadBound {
     /// Reads up to the largest ID.
     #[default]
     End,
@@ -167,7 +167,7 @@ pub enum Until {
     Time(Timestamp),
 }
 
-impl Until {
+impl ReadBound {
     /// Returns the largest ID in the range.
     pub fn last_id(self) -> EventId {
         match self {
@@ -227,26 +227,26 @@ pub trait EventLog: Send + Sync {
 
     /// Waits until another process announces that it released work. Notifications can be lost.
     /// Never resolves in a store that is not shared.
-    async fn others_left_work(&self) {
+    async fn wait_for_released_work(&self) {
         std::future::pending().await
     }
 
     /// Notifies other processes of released work: commands, or timers that this process no longer
     /// delivers. Delivery is best effort.
-    async fn say_work_left(&self) -> Result<(), StoreError> {
+    async fn notify_released_work(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// Returns `true` if [`EventLog::others_left_work`] currently receives notifications. If not,
     /// callers that wait for work must poll.
-    fn hears_others(&self) -> bool {
+    fn receives_notifications(&self) -> bool {
         false
     }
 
     /// Locks one execution until the returned value is dropped or committed, so that no other
     /// process appends to it. Waits for the current owner of the lock. In a store that is not
     /// shared, there is nothing to lock.
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError>;
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError>;
 
     /// Returns up to `limit` events recorded after `after`, oldest first.
     async fn read(
@@ -268,7 +268,7 @@ pub trait EventLog: Send + Sync {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError>;
 
@@ -302,7 +302,7 @@ pub trait EventLog: Send + Sync {
 
 /// The log of one execution that the caller has locked.
 #[async_trait]
-pub trait Held: Send {
+pub trait LockedLog: Send {
     /// Like [`EventLog::read`], for the locked execution.
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
 
@@ -311,12 +311,12 @@ pub trait Held: Send {
 }
 
 /// Implementation of [`EventLog::hold`] for a store that only one process writes to.
-pub struct Unshared<'a, S: ?Sized> {
+pub struct UnsharedLog<'a, S: ?Sized> {
     store: &'a S,
     execution: ExecutionId,
 }
 
-impl<'a, S: EventLog + ?Sized> Unshared<'a, S> {
+impl<'a, S: EventLog + ?Sized> UnsharedLog<'a, S> {
     /// Wraps an execution of a store that only one process writes to.
     pub fn new(store: &'a S, execution: ExecutionId) -> Self {
         Self { store, execution }
@@ -324,7 +324,7 @@ impl<'a, S: EventLog + ?Sized> Unshared<'a, S> {
 }
 
 #[async_trait]
-impl<S: EventLog + ?Sized> Held for Unshared<'_, S> {
+impl<S: EventLog + ?Sized> LockedLog for UnsharedLog<'_, S> {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.store.read(self.execution, after, limit).await
     }

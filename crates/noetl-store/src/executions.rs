@@ -100,7 +100,7 @@ pub struct ExecutionFilter {
 
 /// Time buckets of equal length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretches {
+pub struct TimeBuckets {
     /// Start of the first bucket.
     pub from: Timestamp,
     /// Length of each bucket, in microseconds; at least 1.
@@ -109,7 +109,7 @@ pub struct Stretches {
     pub count: u32,
 }
 
-impl Stretches {
+impl TimeBuckets {
     /// Returns the end of the last bucket.
     pub fn end(self) -> Timestamp {
         let whole = self.width_micros.saturating_mul(i64::from(self.count));
@@ -128,7 +128,7 @@ impl Stretches {
 
 /// Number of executions that started in one bucket and have one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Started {
+pub struct StartCounts {
     /// Index of the bucket, from 0.
     pub place: u32,
     /// Current status of the executions.
@@ -144,7 +144,7 @@ pub fn path_contains(path: &str, text: &str) -> bool {
 
 /// Reads execution rows. [`crate::EventLog::commit`] writes them.
 #[async_trait]
-pub trait Executions: Send + Sync {
+pub trait ExecutionStore: Send + Sync {
     /// Returns the row of an execution, or `None` if it belongs to another tenant.
     async fn execution(
         &self,
@@ -174,8 +174,8 @@ pub trait Executions: Send + Sync {
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError>;
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError>;
 
     /// Returns executions of all tenants with an ID above `after`, in ID order, with their tenants.
     async fn every_execution(

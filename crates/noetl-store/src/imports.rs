@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{CatalogId, Event, EventId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 
 use crate::{ExecutionRow, ExecutionStatus, StoreError};
@@ -23,7 +23,7 @@ pub struct Import {
     pub event: EventId,
     /// Time of the event as the row gives it.
     pub at: Timestamp,
-    pub row: Imported,
+    pub row: ImportedEvent,
 }
 
 impl Import {
@@ -61,7 +61,7 @@ pub enum ImportOutcome {
 
 /// Imports rows from other control planes.
 #[async_trait]
-pub trait Imports: Send + Sync {
+pub trait ImportStore: Send + Sync {
     /// Imports rows in one transaction and returns the outcome of each, in order. An error other
     /// than [`StoreError::Unknown`] means that nothing was written; after `Unknown` a retry is
     /// safe, because rows already written are duplicates.
@@ -176,7 +176,10 @@ mod tests {
             execution: ExecutionId::new(1),
             event: EventId::new(event),
             at: Timestamp::from_micros(event),
-            row: Imported { event_type: Some(event_type.to_owned()), ..Imported::default() },
+            row: ImportedEvent {
+                event_type: Some(event_type.to_owned()),
+                ..ImportedEvent::default()
+            },
         }
     }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp, Value};
 
-use crate::{Sealed, StoreError};
+use crate::{SealedText, StoreError};
 
 /// Content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct NewKeychainEntry {
     pub execution: Option<ExecutionId>,
     pub parent: Option<ExecutionId>,
     /// Encrypted text of the value.
-    pub sealed: Sealed,
+    pub sealed: SealedText,
     /// Schema of the value.
     pub schema: Option<Value>,
     /// Expiration time; never expires if `None`.
@@ -104,7 +104,7 @@ pub struct KeychainFilter {
 /// Entries of tenants by cache key. Each call is atomic, other tenants' entries are invisible, and
 /// an entry expires at its expiration time, by the store's clock.
 #[async_trait]
-pub trait Keychain: Send + Sync {
+pub trait KeychainStore: Send + Sync {
     /// Stores an entry, replacing any with the same cache key, and resets its use count.
     async fn put_keychain_entry(
         &self,

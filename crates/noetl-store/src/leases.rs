@@ -36,7 +36,7 @@ impl Lease {
     }
 }
 
-/// Returns the number that [`Leases::acquire_any`] acquires, given every live lease with this
+/// Returns the number that [`LeaseStore::acquire_any`] acquires, given every live lease with this
 /// prefix: the lowest one that the holder has, or else the lowest free one. Every store calls this
 /// function.
 pub fn number_to_take(
@@ -55,7 +55,7 @@ pub fn number_to_take(
 
 /// Names that at most one holder has at a time.
 #[async_trait]
-pub trait Leases: Send + Sync {
+pub trait LeaseStore: Send + Sync {
     /// Acquires a name for `ttl` from now.
     ///
     /// A name that is free or whose lease has expired starts its next epoch. If the holder already
@@ -84,7 +84,7 @@ pub trait Leases: Send + Sync {
     async fn live(&self, prefix: &str) -> Result<Vec<Lease>, StoreError>;
 
     /// Acquires one of the names `<prefix><number>`, with the number in decimal, like
-    /// [`Leases::acquire`].
+    /// [`LeaseStore::acquire`].
     ///
     /// Selects the lowest number that the holder already has, so that a call whose response was
     /// lost can be repeated, or else the lowest free one. Returns `None` if all are in use. Two

@@ -8,22 +8,20 @@ mod audit_chain;
 mod blobs;
 mod catalog;
 mod clock;
-mod collect;
+pub mod command_leases;
 pub mod commands;
 mod credentials;
 mod cursors;
 pub mod database;
 mod digest;
-mod due;
 mod error;
 mod event_log;
 mod executions;
+mod gc;
 mod grants;
-pub mod holdings;
 mod imports;
 mod keychain;
 pub mod leases;
-pub mod logs;
 mod memory;
 mod objects;
 pub mod outbox;
@@ -35,74 +33,80 @@ mod sealed_rows;
 mod secret_audit;
 mod sharded;
 mod snapshots;
-mod spooled;
+mod spooled_file;
+pub mod step_logs;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
+mod timers;
 mod tokens;
-mod transient;
+mod variables;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use audit_chain::{AuditChain, AuditHead, AuditHeadError, AuditLink};
 pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
-pub use catalog::{Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry};
+pub use catalog::{CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, NewEntry};
 pub use clock::{StoreClock, SystemClock};
-pub use collect::{Collected, collect};
-pub use commands::{CommandChange, CommandRow, Commands};
-pub use credentials::{Credential, CredentialFilter, Credentials, NewCredential, Sealed};
-pub use cursors::{Advanced, Cursors};
+pub use command_leases::{ActiveLease, CommandFilter, CommandLeaseStore, HeldBy, HeldLimit};
+pub use commands::{CommandChange, CommandRow, CommandStore};
+pub use credentials::{
+    CredentialFilter, CredentialStore, NewCredential, SealedText, StoredCredential,
+};
+pub use cursors::{CursorStore, CursorUpdate};
 pub use database::{Connections, Database, Sql, SqlError};
 pub use digest::{Digest, DigestError};
-pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{
-    Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
+    Append, Committed, EventLog, LockedLog, Malformed, ReadBound, StartAppend, UnsharedLog,
+    first_after, row_bytes,
 };
 pub use executions::{
-    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, Stretches, path_contains,
+    ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore, StartCounts, TimeBuckets,
+    path_contains,
 };
+pub use gc::{GcReport, collect_garbage};
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
-pub use holdings::{HeldBy, HeldCommand, HeldLimit, Holdings, Wanted};
-pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
+pub use imports::{Import, ImportOutcome, ImportStore, ImportedExecution};
 pub use keychain::{
-    CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, KeychainStore, NewKeychainEntry,
 };
-pub use leases::{Lease, Leases};
-pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver};
+pub use leases::{Lease, LeaseStore};
 pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
-pub use outbox::{Outbox, OutboxOptions, OutboxRow};
+pub use outbox::{OutboxOptions, OutboxRow, OutboxStore};
 pub use result_store::{NewResult, ResultStore, ResultSummary};
-pub use retention::{Policy, Retention, Window};
-pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
-pub use schedules::{NewSchedule, ScheduleRow, Schedules};
-pub use sealed_rows::{SealedPlace, SealedRow, SealedRows};
-pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
+pub use retention::{RetentionPolicy, RetentionStore, RetentionWindow};
+pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore};
+pub use schedules::{NewSchedule, ScheduleRow, ScheduleStore};
+pub use sealed_rows::{SealedLocation, SealedRecordStore, SealedRow};
+pub use secret_audit::{AuditFilter, SecretAuditStore, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
-pub use snapshots::{Snapshot, Snapshots, checksum};
-pub use spooled::{PIECE_BYTES, Spooled};
+pub use snapshots::{Snapshot, SnapshotStore, checksum};
+pub use spooled_file::{PIECE_BYTES, SpooledFile};
+pub use step_logs::{LogGap, LogLine, LogQuery, LogStream, NewLine, SkippedLines, StepLogStore};
 pub use subscriptions::{
-    NewNote, NewSubscription, Noted, Reserved, Stamp, SubscriptionAction, SubscriptionRow,
-    SubscriptionState, Subscriptions,
+    DedupOutcome, EventStamp, NewRuntimeEvent, NewSubscription, RuntimeEventOutcome,
+    SubscriptionAction, SubscriptionRow, SubscriptionState, SubscriptionStore,
 };
 pub use tables::TableSize;
-pub use tail::{Tail, TailRow};
-pub use tokens::{NewToken, Token, Tokens};
-pub use transient::{NewVariable, Transient, Variable, VariableKind};
+pub use tail::{LogTail, TailRow};
+pub use timers::{NewTimer, TimerRow, TimerStore};
+pub use tokens::{AccessToken, NewToken, TokenStore};
+pub use variables::{NewVariable, Variable, VariableKind, VariableStore};
 
 /// Auxiliary data: credentials, variables, results, step logs, objects, and blobs.
-pub trait Keeping:
-    Credentials
-    + Keychain
-    + SealedRows
-    + SecretAudit
-    + Tokens
+pub trait AuxiliaryStore:
+    CredentialStore
+    + KeychainStore
+    + SealedRecordStore
+    + SecretAuditStore
+    + TokenStore
     + Grants
-    + Transient
+    + VariableStore
     + ResultStore
-    + Logs
+    + StepLogStore
     + Objects
     + Plugins
     + Blobs
@@ -110,16 +114,16 @@ pub trait Keeping:
 {
 }
 
-impl<S> Keeping for S where
-    S: Credentials
-        + Keychain
-        + SealedRows
-        + SecretAudit
-        + Tokens
+impl<S> AuxiliaryStore for S where
+    S: CredentialStore
+        + KeychainStore
+        + SealedRecordStore
+        + SecretAuditStore
+        + TokenStore
         + Grants
-        + Transient
+        + VariableStore
         + ResultStore
-        + Logs
+        + StepLogStore
         + Objects
         + Plugins
         + Blobs
@@ -130,45 +134,45 @@ impl<S> Keeping for S where
 /// All storage of a control plane.
 pub trait Store:
     EventLog
-    + Tail
-    + Imports
-    + Executions
-    + Commands
-    + Holdings
-    + Catalog
-    + Leases
-    + Cursors
-    + Snapshots
-    + Due
-    + Outbox
-    + Runtimes
-    + Subscriptions
-    + Schedules
-    + Keeping
-    + Retention
+    + LogTail
+    + ImportStore
+    + ExecutionStore
+    + CommandStore
+    + CommandLeaseStore
+    + CatalogStore
+    + LeaseStore
+    + CursorStore
+    + SnapshotStore
+    + TimerStore
+    + OutboxStore
+    + RuntimeStore
+    + SubscriptionStore
+    + ScheduleStore
+    + AuxiliaryStore
+    + RetentionStore
     + Database
 {
 }
 
 impl<S> Store for S where
     S: EventLog
-        + Tail
-        + Imports
-        + Executions
-        + Commands
-        + Holdings
-        + Holdings
-        + Catalog
-        + Leases
-        + Cursors
-        + Snapshots
-        + Due
-        + Outbox
-        + Runtimes
-        + Subscriptions
-        + Schedules
-        + Keeping
-        + Retention
+        + LogTail
+        + ImportStore
+        + ExecutionStore
+        + CommandStore
+        + CommandLeaseStore
+        + CommandLeaseStore
+        + CatalogStore
+        + LeaseStore
+        + CursorStore
+        + SnapshotStore
+        + TimerStore
+        + OutboxStore
+        + RuntimeStore
+        + SubscriptionStore
+        + ScheduleStore
+        + AuxiliaryStore
+        + RetentionStore
         + Database
         + Database
 {

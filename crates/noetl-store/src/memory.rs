@@ -5,6 +5,7 @@
 //! all state; calls hold it briefly and never across an await. Intended for tests and simulations,
 //! not for speed.
 
+mod auxiliary;
 mod blobs;
 mod catalog;
 mod credentials;
@@ -12,7 +13,6 @@ mod due;
 mod grants;
 mod holdings;
 mod imports;
-mod kept;
 mod keychain;
 mod leases;
 mod logs;
@@ -38,18 +38,19 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, CommandState, Event, EventId, ExecutionId, Seq, Tenant};
 
-use self::state::State;
+use self::state::MemoryState;
 use crate::tail::PAGE_BYTES;
 use crate::{
-    Append, CommandRow, Commands, Committed, Database, EventLog, ExecutionFilter, ExecutionRow,
-    ExecutionStatus, Executions, Held, OutboxOptions, Started, StoreClock, StoreError, Stretches,
-    Unshared, Until, Wanted, first_after, path_contains, row_bytes,
+    Append, CommandFilter, CommandRow, CommandStore, Committed, Database, EventLog,
+    ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore, LockedLog, OutboxOptions,
+    ReadBound, StartCounts, StoreClock, StoreError, TimeBuckets, UnsharedLog, first_after,
+    path_contains, row_bytes,
 };
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     clock: StoreClock,
 }
 
@@ -74,7 +75,7 @@ impl MemoryStore {
 
     /// Returns the locked state. Ignores poisoning: every change is planned before it is made, so a
     /// panic cannot leave the state half-written.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,8 +109,8 @@ impl EventLog for MemoryStore {
         Ok(outcomes)
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
-        Ok(Box::new(Unshared::new(self, execution)))
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
+        Ok(Box::new(UnsharedLog::new(self, execution)))
     }
 
     async fn read(
@@ -129,7 +130,7 @@ impl EventLog for MemoryStore {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let state = self.state();
@@ -189,7 +190,7 @@ impl EventLog for MemoryStore {
 }
 
 #[async_trait]
-impl Executions for MemoryStore {
+impl ExecutionStore for MemoryStore {
     async fn execution(
         &self,
         tenant: &Tenant,
@@ -235,8 +236,8 @@ impl Executions for MemoryStore {
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError> {
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError> {
         let mut counts = BTreeMap::new();
         for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
             let status = known.row.status;
@@ -244,7 +245,7 @@ impl Executions for MemoryStore {
             let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
             *count += 1;
         }
-        let started = |((place, _), (status, count))| Started { place, status, count };
+        let started = |((place, _), (status, count))| StartCounts { place, status, count };
         Ok(counts.into_iter().map(started).collect())
     }
 
@@ -289,7 +290,7 @@ fn matches(filter: &ExecutionFilter, row: &ExecutionRow) -> bool {
 }
 
 #[async_trait]
-impl Commands for MemoryStore {
+impl CommandStore for MemoryStore {
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
         Ok(self.state().commands.get(&id).cloned())
     }
@@ -306,7 +307,7 @@ impl Commands for MemoryStore {
 
     async fn pending_commands(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let state = self.state();
@@ -339,7 +340,7 @@ impl Database for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
-    use crate::Outbox;
+    use crate::OutboxStore;
     use crate::conformance::story::{Story, write};
     use crate::conformance::{Subject, outbox_on};
 

@@ -86,7 +86,7 @@ pub struct Envelope<'a> {
 /// Keys that a consumer of the stream expects, with absent values as null, followed by this
 /// server's own.
 #[derive(Serialize)]
-struct Body<'a> {
+struct OutboxBody<'a> {
     event_id: EventId,
     execution_id: ExecutionId,
     catalog_id: Option<CatalogId>,
@@ -118,7 +118,7 @@ impl Envelope<'_> {
             text.as_deref().map(serde_json::from_str).transpose()
         }
         let row = self.row;
-        let body = Body {
+        let body = OutboxBody {
             event_id: row.event_id,
             execution_id: row.execution_id,
             // An imported row may lack it.
@@ -182,9 +182,9 @@ pub struct OutboxRow {
 
 /// Rows to publish. [`crate::EventLog::commit`] writes them.
 #[async_trait]
-pub trait Outbox: Send + Sync {
+pub trait OutboxStore: Send + Sync {
     /// Claims up to `limit` rows with [`CLAIM_BYTES_MAX`] of payload, like
-    /// [`Outbox::claim_within`].
+    /// [`OutboxStore::claim_within`].
     async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
         self.claim_within(limit, CLAIM_BYTES_MAX).await
     }
@@ -204,7 +204,7 @@ pub trait Outbox: Send + Sync {
     /// published.
     async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError>;
 
-    /// Returns the number of rows that [`Outbox::claim`] could return.
+    /// Returns the number of rows that [`OutboxStore::claim`] could return.
     async fn pending(&self) -> Result<u64, StoreError>;
 
     /// Removes rows that were published at least `older_than` ago and returns their number.

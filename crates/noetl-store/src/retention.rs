@@ -1,68 +1,68 @@
 //! Retention: removes old rows, table by table.
 //!
-//! Every table that grows has a [`Window`]. Unfinished work is never removed, whatever the policy:
+//! Every table that grows has a [`RetentionWindow`]. Unfinished work is never removed, whatever the policy:
 //! no execution that can still advance, no subscription, and no log of a subscription that is not
 //! deactivated. Timers are not subject to retention, because they are deleted on delivery.
 
-mod fate;
+mod decision;
 mod window;
 
 use async_trait::async_trait;
 use serde::Serialize;
 
-pub use self::fate::{Age, Fate, Partition, Tally, partition_of};
-pub use self::window::{DAYS_MAX, OutOfRange, Window};
+pub use self::decision::{ExecutionAge, Partition, PartitionTally, PurgeDecision, partition_of};
+pub use self::window::{DAYS_MAX, OutOfRange, RetentionWindow};
 use crate::StoreError;
 
 /// Retention times by table. A window starts at the time a row was last in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetentionPolicy {
     /// Window of finished executions with all their data, since their last event. Imported
     /// executions count as finished. Also applies to the logs of deactivated subscriptions, since
     /// their deactivation. Default unlimited.
-    pub executions: Window,
+    pub executions: RetentionWindow,
     /// Window of commands of finished executions, since they ended. Default 7 days.
-    pub commands: Window,
+    pub commands: RetentionWindow,
     /// Window of worker pools, since their last heartbeat. Servers and brokers stay. Default 60
     /// minutes.
-    pub runtimes: Window,
+    pub runtimes: RetentionWindow,
     /// Window of published outbox rows, since their publication. Others stay, however old. Default
     /// 7 days.
-    pub outbox: Window,
+    pub outbox: RetentionWindow,
     /// Window of the dedup keys of subscriptions' messages. Must not be shorter than the longest
     /// window of any subscription; otherwise repeated messages count as new. Default 7 days.
-    pub dedup: Window,
+    pub dedup: RetentionWindow,
     /// Window of the audit log of secret uses. Default 90 days.
-    pub audit: Window,
+    pub audit: RetentionWindow,
     /// Whether to remove expired secrets, variables, and results. Default `true`.
     pub expired: bool,
 }
 
-impl Policy {
+impl RetentionPolicy {
     /// Policy that removes nothing.
     pub const KEEP: Self = Self {
-        executions: Window::KEEP,
-        commands: Window::KEEP,
-        runtimes: Window::KEEP,
-        outbox: Window::KEEP,
-        dedup: Window::KEEP,
-        audit: Window::KEEP,
+        executions: RetentionWindow::KEEP,
+        commands: RetentionWindow::KEEP,
+        runtimes: RetentionWindow::KEEP,
+        outbox: RetentionWindow::KEEP,
+        dedup: RetentionWindow::KEEP,
+        audit: RetentionWindow::KEEP,
         expired: false,
     };
 }
 
-impl Default for Policy {
+impl Default for RetentionPolicy {
     /// Returns the default policy. Executions stay forever. Most operational data stays for a week,
     /// long enough to investigate an incident; worker pools for an hour, and the audit log for 90
     /// days.
     fn default() -> Self {
         Self {
-            executions: Window::KEEP,
-            commands: Window::of_days(7),
-            runtimes: Window::of_minutes(60),
-            outbox: Window::of_days(7),
-            dedup: Window::of_days(7),
-            audit: Window::of_days(90),
+            executions: RetentionWindow::KEEP,
+            commands: RetentionWindow::of_days(7),
+            runtimes: RetentionWindow::of_minutes(60),
+            outbox: RetentionWindow::of_days(7),
+            dedup: RetentionWindow::of_days(7),
+            audit: RetentionWindow::of_days(90),
             expired: true,
         }
     }
@@ -70,7 +70,7 @@ impl Default for Policy {
 
 /// Number of removed rows by table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Removed {
+pub struct PurgeCounts {
     /// Number of executions removed.
     pub executions: u64,
     /// Number of events removed from event logs.
@@ -99,7 +99,7 @@ pub struct Removed {
     pub audit: u64,
 }
 
-impl Removed {
+impl PurgeCounts {
     /// Adds the counts of another batch.
     pub fn add(&mut self, other: &Self) {
         self.executions += other.executions;
@@ -120,7 +120,7 @@ impl Removed {
 
 /// A partition of the event log that still contains executions, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct RetainedPartition {
     /// Name of the partition, or of the calendar quarter in a store without partitions, such as
     /// `event_2026_q4`.
     pub partition: String,
@@ -130,20 +130,20 @@ pub struct Kept {
 
 /// Report of a purge or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Report {
+pub struct PurgeReport {
     /// Number of removed rows by table.
-    pub removed: Removed,
+    pub removed: PurgeCounts,
     /// Dropped partitions, in chronological order. In a store without partitions: past calendar
     /// quarters whose executions were all removed.
     pub dropped: Vec<String>,
     /// Partitions that still contain executions, in chronological order. Empty if the policy
     /// retains executions, because then none are examined.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<RetainedPartition>,
 }
 
 /// Removes rows that a policy no longer retains.
 #[async_trait]
-pub trait Retention: Send + Sync {
+pub trait RetentionStore: Send + Sync {
     /// Removes rows of all tenants that the policy no longer retains, and reports removed and
     /// retained ones.
     ///
@@ -153,5 +153,9 @@ pub trait Retention: Send + Sync {
     /// [`Seq::START`](noetl_model::Seq::START). Its unpublished events are still published, and the
     /// newest event ID and positions never go back. A dry run returns the same report without
     /// changing anything.
-    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError>;
+    async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<PurgeReport, StoreError>;
 }

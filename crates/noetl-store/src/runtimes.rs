@@ -100,7 +100,7 @@ impl RuntimeFilter {
 
 /// Runtimes by tenant, kind, and name. Times are the store's.
 #[async_trait]
-pub trait Runtimes: Send + Sync {
+pub trait RuntimeStore: Send + Sync {
     /// Registers a runtime or updates the registration of a known one, and records a heartbeat.
     /// Concurrent callers create one row. An ID that belongs to another runtime is a bug of the
     /// caller, and an error.

@@ -54,7 +54,7 @@ pub struct ScheduleRow {
 
 /// Schedules of all tenants.
 #[async_trait]
-pub trait Schedules: Send + Sync {
+pub trait ScheduleStore: Send + Sync {
     /// Adds a schedule, or replaces the user-defined part of a known one. The last run is
     /// unchanged. A fixed execution ID is retained if the next run is the same, and dropped
     /// otherwise. An ID that belongs to another tenant is a bug of the caller, and an error.

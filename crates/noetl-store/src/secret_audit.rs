@@ -60,7 +60,7 @@ impl AuditFilter {
 
 /// Audit log of secrets: append-only, and purged by age.
 #[async_trait]
-pub trait SecretAudit: Send + Sync {
+pub trait SecretAuditStore: Send + Sync {
     /// Adds a use and its link atomically. Returns `false` without effect if the ID is a repeat.
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError>;
 

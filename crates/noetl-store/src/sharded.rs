@@ -13,13 +13,13 @@
 //! work (timers, the outbox) needs any: the work of the available stores is returned.
 
 mod cluster;
+mod fan_out;
 mod holdings;
 mod imports;
 mod keeping;
 mod log;
 mod reads;
 mod retention;
-mod spread;
 mod tail;
 mod traffic;
 
@@ -39,31 +39,31 @@ pub const SHARDS_MAX: usize = 1024;
 
 /// A store with its name.
 #[derive(Clone)]
-struct Part {
+struct NamedStore {
     name: Arc<str>,
     store: Arc<dyn Store>,
 }
 
-impl Part {
+impl NamedStore {
     /// Adds the name of this store to an error.
-    fn named<T, E: Named>(&self, answer: Result<T, E>) -> Result<T, E> {
-        answer.map_err(|error| error.of(&self.name))
+    fn named<T, E: ShardError>(&self, answer: Result<T, E>) -> Result<T, E> {
+        answer.map_err(|error| error.with_shard(&self.name))
     }
 }
 
 /// An error that can carry the name of a store.
-trait Named {
-    fn of(self, name: &Arc<str>) -> Self;
+trait ShardError {
+    fn with_shard(self, name: &Arc<str>) -> Self;
 }
 
-impl Named for StoreError {
-    fn of(self, name: &Arc<str>) -> Self {
+impl ShardError for StoreError {
+    fn with_shard(self, name: &Arc<str>) -> Self {
         self.on_shard(name)
     }
 }
 
-impl Named for BlobError {
-    fn of(self, name: &Arc<str>) -> Self {
+impl ShardError for BlobError {
+    fn with_shard(self, name: &Arc<str>) -> Self {
         match self {
             Self::Place(error) => Self::Place(error.on_shard(name)),
             found @ (Self::Missing { .. } | Self::Corrupt { .. }) => found,
@@ -73,8 +73,8 @@ impl Named for BlobError {
 
 /// A store made of several.
 pub struct Sharded {
-    cluster: Part,
-    shards: Vec<Part>,
+    cluster: NamedStore,
+    shards: Vec<NamedStore>,
     /// Number of the shard to query first for work, so that a small limit does not favor any.
     turn: AtomicUsize,
 }
@@ -90,19 +90,20 @@ impl Sharded {
     pub fn new(cluster: Arc<dyn Store>, shards: Vec<(String, Arc<dyn Store>)>) -> Self {
         let count = shards.len();
         assert!((1..=SHARDS_MAX).contains(&count), "{count} shards, not 1 to {SHARDS_MAX}");
-        let part = |(name, store): (String, Arc<dyn Store>)| Part { name: name.into(), store };
-        let cluster = Part { name: "cluster".into(), store: cluster };
+        let part =
+            |(name, store): (String, Arc<dyn Store>)| NamedStore { name: name.into(), store };
+        let cluster = NamedStore { name: "cluster".into(), store: cluster };
         Self::of(cluster, shards.into_iter().map(part).collect())
     }
 
-    fn of(cluster: Part, shards: Vec<Part>) -> Self {
+    fn of(cluster: NamedStore, shards: Vec<NamedStore>) -> Self {
         Self { cluster, shards, turn: AtomicUsize::new(0) }
     }
 
     /// Returns each shard as a store of its own, by number, for callers that work on one alone.
     /// Errors name the shard, and data that belongs to no execution is still in the cluster store.
     pub fn shards(&self) -> Vec<Arc<dyn Store>> {
-        let alone = |shard: &Part| -> Arc<dyn Store> {
+        let alone = |shard: &NamedStore| -> Arc<dyn Store> {
             Arc::new(Self::of(self.cluster.clone(), vec![shard.clone()]))
         };
         self.shards.iter().map(alone).collect()
@@ -115,7 +116,7 @@ impl Sharded {
     }
 
     /// Returns the shard that contains this execution.
-    fn of_execution(&self, execution: ExecutionId) -> &Part {
+    fn of_execution(&self, execution: ExecutionId) -> &NamedStore {
         &self.shards[self.number_of(execution)]
     }
 

@@ -57,7 +57,7 @@ pub fn checksum(body: &str) -> String {
 
 /// Snapshots by tenant, aggregate type, and aggregate ID.
 #[async_trait]
-pub trait Snapshots: Send + Sync {
+pub trait SnapshotStore: Send + Sync {
     /// Returns the snapshot of this aggregate, or `None` if its body does not match its checksum.
     async fn snapshot(
         &self,

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::event::{Lifecycle, Reported, SubscriptionMoved};
+use noetl_model::event::{ReportedEvent, SubscriptionEvent, SubscriptionTransition};
 use noetl_model::{
     CatalogId, Event, EventId, ExecutionId, Fact, Seq, SubscriptionId, Tenant, Timestamp,
 };
@@ -89,7 +89,7 @@ impl SubscriptionAction {
     }
 
     /// Returns the state that the action leads to.
-    pub const fn to(self) -> SubscriptionState {
+    pub const fn target_state(self) -> SubscriptionState {
         match self {
             Self::Activate | Self::Resume => SubscriptionState::Active,
             Self::Pause => SubscriptionState::Paused,
@@ -111,13 +111,13 @@ impl SubscriptionAction {
     }
 
     /// Returns the lifecycle change that the action causes.
-    pub const fn lifecycle(self) -> Lifecycle {
+    pub const fn lifecycle(self) -> SubscriptionEvent {
         match self {
-            Self::Activate => Lifecycle::Activated,
-            Self::Pause => Lifecycle::Paused,
-            Self::Resume => Lifecycle::Resumed,
-            Self::Drain => Lifecycle::Draining,
-            Self::Deactivate => Lifecycle::Deactivated,
+            Self::Activate => SubscriptionEvent::Activated,
+            Self::Pause => SubscriptionEvent::Paused,
+            Self::Resume => SubscriptionEvent::Resumed,
+            Self::Drain => SubscriptionEvent::Draining,
+            Self::Deactivate => SubscriptionEvent::Deactivated,
         }
     }
 
@@ -128,11 +128,11 @@ impl SubscriptionAction {
 }
 
 /// Type of the event that records a registration.
-pub const REGISTERED_EVENT: &str = Lifecycle::Registered.event_type();
+pub const REGISTERED_EVENT: &str = SubscriptionEvent::Registered.event_type();
 
 /// ID and time of the event that records a change, both chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct EventStamp {
     pub event: EventId,
     /// Time of the event and of the row's change.
     pub at: Timestamp,
@@ -148,15 +148,15 @@ pub struct NewSubscription {
     /// Catalog entry of the document's version.
     pub catalog: CatalogId,
     /// Event that records the registration, if the subscription is new.
-    pub stamp: Stamp,
+    pub stamp: EventStamp,
 }
 
 /// A report of a runtime about its subscription.
 #[derive(Debug, Clone)]
-pub struct NewNote {
-    pub stamp: Stamp,
+pub struct NewRuntimeEvent {
+    pub stamp: EventStamp,
     /// Reported event. If it has a key, the key is the ID it was sent with.
-    pub said: Reported,
+    pub said: ReportedEvent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,14 +177,14 @@ pub struct SubscriptionRow {
 
 impl SubscriptionRow {
     /// Returns the event that records the change `to`, with this sequence number.
-    pub fn moved(&self, to: Lifecycle, stamp: Stamp, seq: Seq) -> Event {
+    pub fn moved(&self, to: SubscriptionEvent, stamp: EventStamp, seq: Seq) -> Event {
         let moved =
-            SubscriptionMoved { to, path: self.path.as_str().into(), catalog: self.catalog };
+            SubscriptionTransition { to, path: self.path.as_str().into(), catalog: self.catalog };
         event_of(self.id, stamp, seq, Fact::SubscriptionMoved(Box::new(moved)))
     }
 }
 
-impl NewNote {
+impl NewRuntimeEvent {
     /// Returns the ID the report was sent with, which deduplicates repeats.
     pub fn asked(&self) -> EventId {
         self.said.key.map_or(self.stamp.event, EventId::new)
@@ -196,13 +196,13 @@ impl NewNote {
     }
 }
 
-fn event_of(of: SubscriptionId, stamp: Stamp, seq: Seq, fact: Fact) -> Event {
+fn event_of(of: SubscriptionId, stamp: EventStamp, seq: Seq, fact: Fact) -> Event {
     Event { execution: of.log(), id: stamp.event, seq, at: stamp.at, fact, actor: None }
 }
 
 /// Outcome of recording a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noted {
+pub enum RuntimeEventOutcome {
     /// The report was recorded.
     Kept,
     /// The log already contained the report.
@@ -211,7 +211,7 @@ pub enum Noted {
 
 /// Outcome of reserving a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reserved {
+pub enum DedupOutcome {
     /// The message is new and now reserved for the caller's execution.
     New,
     /// The message is reserved for this execution. If that is the caller's own, the call was a
@@ -225,7 +225,7 @@ pub enum Reserved {
 /// serialized; each adds a row to the outbox if that is enabled, and gets a position in a commit
 /// lane.
 #[async_trait]
-pub trait Subscriptions: Send + Sync {
+pub trait SubscriptionStore: Send + Sync {
     /// Returns the path's subscription unless it is deactivated, or else registers a new one, whose
     /// log starts with the event of its registration. Concurrent callers get the same one. An ID
     /// that is already in use is a bug of the caller, and an error.
@@ -267,7 +267,7 @@ pub trait Subscriptions: Send + Sync {
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Result<Option<SubscriptionRow>, StoreError>;
 
     /// Adds a report of a runtime to a subscription's log without changing the subscription. A
@@ -277,11 +277,11 @@ pub trait Subscriptions: Send + Sync {
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
-        note: NewNote,
-    ) -> Result<Option<Noted>, StoreError>;
+        note: NewRuntimeEvent,
+    ) -> Result<Option<RuntimeEventOutcome>, StoreError>;
 
     /// Reserves a message, by its dedup key, for an execution that is about to start. A reservation
-    /// older than `window` is replaced. Of several concurrent callers, one gets [`Reserved::New`].
+    /// older than `window` is replaced. Of several concurrent callers, one gets [`DedupOutcome::New`].
     async fn reserve(
         &self,
         tenant: &Tenant,
@@ -289,7 +289,7 @@ pub trait Subscriptions: Send + Sync {
         key: &str,
         execution: ExecutionId,
         window: Duration,
-    ) -> Result<Reserved, StoreError>;
+    ) -> Result<DedupOutcome, StoreError>;
 
     /// Releases a message because its execution did not start, so that the next attempt does not
     /// count as a repeat. Returns `false` if the message is not reserved for that execution.
@@ -327,7 +327,7 @@ mod tests {
         }
         for action in SubscriptionAction::ALL {
             assert_eq!(SubscriptionAction::from_text(action.as_str()), Some(action));
-            let is_repeatable = action.from().contains(&action.to());
+            let is_repeatable = action.from().contains(&action.target_state());
             assert!(is_repeatable, "{action:?}");
         }
         assert_eq!(SubscriptionState::from_text("active"), None);

@@ -43,7 +43,7 @@ pub struct TailRow {
 
 /// The log by position. Each database has its own.
 #[async_trait]
-pub trait Tail: Send + Sync {
+pub trait LogTail: Send + Sync {
     /// Returns every lane with its newest position. A row at or before that position is visible or
     /// purged.
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError>;

@@ -24,7 +24,7 @@ pub struct NewToken {
 
 /// An access token as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct AccessToken {
     /// Tenant whose rows the holder may access.
     pub tenant: Tenant,
     pub kept: NewToken,
@@ -35,22 +35,22 @@ pub struct Token {
 
 /// Access tokens of all tenants. Each call is atomic.
 #[async_trait]
-pub trait Tokens: Send + Sync {
+pub trait TokenStore: Send + Sync {
     /// Stores a token. An ID that another token has is a bug of the caller, and an error.
-    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError>;
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<AccessToken, StoreError>;
 
     /// Stores a token if no tenant has one. Of several concurrent calls, one succeeds.
     async fn put_first_token(
         &self,
         tenant: &Tenant,
         new: NewToken,
-    ) -> Result<Option<Token>, StoreError>;
+    ) -> Result<Option<AccessToken>, StoreError>;
 
     /// Returns the token with this ID, of any tenant, valid or not.
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError>;
+    async fn token(&self, id: &str) -> Result<Option<AccessToken>, StoreError>;
 
     /// Returns a tenant's tokens by ascending creation time, then by ID.
-    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError>;
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError>;
 
     /// Revokes a tenant's token. Returns `true` if the token exists. An earlier revocation time is
     /// unchanged.

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use noetl_api::Client;
 use noetl_bus::CommandBus;
-use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey, QuotaSettings, Traces};
+use noetl_control::{
+    AnnouncerHandle, AnnouncerOptions, ControlPlane, EncryptionKey, QuotaSettings, Traces,
+};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
 use noetl_store::{OutboxOptions, Store, SystemClock};
-use noetl_tools::Registry;
+use noetl_tools::ToolRegistry;
 use noetl_worker::Worker;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -31,7 +33,7 @@ const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 /// Settings of a [`TestApp`].
 pub struct TestAppBuilder {
     slots: usize,
-    tools: Registry,
+    tools: ToolRegistry,
     clock: Arc<dyn Clock>,
     store: Option<Arc<FaultyStore>>,
     outbox: OutboxOptions,
@@ -54,7 +56,7 @@ impl TestAppBuilder {
 
     /// Sets the local worker's tools.
     #[must_use]
-    pub fn tools(mut self, tools: Registry) -> Self {
+    pub fn tools(mut self, tools: ToolRegistry) -> Self {
         self.tools = tools;
         self
     }
@@ -168,7 +170,7 @@ impl TestAppBuilder {
         };
         let shared = over.unwrap_or_else(|| store.clone());
         let control =
-            Control::open(settings, shared.clone(), clock).await.expect("the store responds");
+            ControlPlane::open(settings, shared.clone(), clock).await.expect("the store responds");
         let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE));
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -185,8 +187,8 @@ impl TestAppBuilder {
         let base = format!("http://{address}");
         let client = Client::new(&base).expect("an address");
         let announcing = bus.map(|(bus, look_every)| {
-            let options = AnnouncingOptions { look_every, ..AnnouncingOptions::new(&base) };
-            Announcing::start(&options, vec![shared.clone()], bus, &control)
+            let options = AnnouncerOptions { look_every, ..AnnouncerOptions::new(&base) };
+            AnnouncerHandle::start(&options, vec![shared.clone()], bus, &control)
         });
         TestApp { client, base, store, shared, control, stop, server, worker, announcing }
     }
@@ -202,11 +204,11 @@ pub struct TestApp {
     pub store: Arc<FaultyStore>,
     shared: Arc<dyn Store>,
     /// Control plane behind the HTTP server.
-    pub control: Arc<Control>,
+    pub control: Arc<ControlPlane>,
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
     worker: JoinHandle<()>,
-    announcing: Option<Announcing>,
+    announcing: Option<AnnouncerHandle>,
 }
 
 impl TestApp {
@@ -214,7 +216,7 @@ impl TestApp {
     pub fn builder() -> TestAppBuilder {
         TestAppBuilder {
             slots: 4,
-            tools: Registry::default().with(Echo).with(Noop),
+            tools: ToolRegistry::default().with(Echo).with(Noop),
             clock: Arc::new(SystemClock),
             store: None,
             outbox: OutboxOptions::default(),
@@ -261,7 +263,7 @@ impl TestApp {
 
 /// Waits until the control plane is dropped. A connection drops its reference shortly after it closes,
 /// so the last one may still have it; a leaked reference fails the test.
-async fn wait_for_release(control: Arc<Control>) {
+async fn wait_for_release(control: Arc<ControlPlane>) {
     let weak = Arc::downgrade(&control);
     drop(control);
     for _ in 0..RELEASE_CHECKS {
@@ -274,7 +276,7 @@ async fn wait_for_release(control: Arc<Control>) {
 }
 
 /// Starts a local worker with the tools [`Echo`] and [`Noop`]. It ends when the control plane drains.
-pub fn worker(control: &Control) -> JoinHandle<()> {
-    let tools = Registry::default().with(Noop).with(Echo);
+pub fn worker(control: &ControlPlane) -> JoinHandle<()> {
+    let tools = ToolRegistry::default().with(Noop).with(Echo);
     tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE))
 }

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{
-    Append, Committed, EventLog, Held, MemoryStore, Store, StoreError, Unshared, Until,
+    Append, Committed, EventLog, LockedLog, MemoryStore, ReadBound, Store, StoreError, UnsharedLog,
 };
 use tokio::sync::watch;
 
@@ -203,25 +203,25 @@ impl EventLog for FaultyStore {
         self.is_shared.load(Ordering::SeqCst) || self.inner.is_shared()
     }
 
-    async fn others_left_work(&self) {
+    async fn wait_for_released_work(&self) {
         match &self.interceptor {
             Some(interceptor) => interceptor.others_left_work().await,
-            None => self.inner.others_left_work().await,
+            None => self.inner.wait_for_released_work().await,
         }
     }
 
-    async fn say_work_left(&self) -> Result<(), StoreError> {
+    async fn notify_released_work(&self) -> Result<(), StoreError> {
         self.before_call("say_work_left").await?;
-        let mut response = self.inner.say_work_left().await?;
+        let mut response = self.inner.notify_released_work().await?;
         self.after_call("say_work_left", &mut response).await?;
         Ok(response)
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
         self.before_call("hold").await?;
         match &self.interceptor {
             Some(interceptor) => interceptor.hold(execution).await,
-            None => Ok(Box::new(Unshared::new(self, execution))),
+            None => Ok(Box::new(UnsharedLog::new(self, execution))),
         }
     }
 
@@ -241,7 +241,7 @@ impl EventLog for FaultyStore {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         self.before_call("read_rows").await?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use noetl_model::{Failure, Value};
-use noetl_tools::{Call, Tool};
+use noetl_tools::{Tool, ToolCall};
 
 /// Returns its arguments, under the kind `python`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,7 +14,7 @@ impl Tool for Echo {
         "python"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         Ok(Value::Object(call.input))
     }
 }
@@ -29,7 +29,7 @@ impl Tool for Noop {
         "noop"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         Ok(call.config.get("result").cloned().unwrap_or(Value::Null))
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Once, StartRequest, StartedOnce, SubmitError};
-use noetl_engine::Refusal;
+use noetl_control::{DedupKey, DedupStart, StartRequest, SubmitError};
+use noetl_engine::Rejection;
 use noetl_model::{CommandId, Map, SubscriptionId, Tenant};
 
 use super::plan::Asked;
@@ -50,15 +50,15 @@ async fn start(scene: &Scene, number: usize, asked: &Asked) -> bool {
         payload: Map::from_iter([("number".to_owned(), number.into())]),
         ..StartRequest::default()
     };
-    let once = Once {
+    let once = DedupKey {
         scope: SubscriptionId::new(0),
         key: format!("start-{number}"),
         window: Duration::from_secs(24 * 3600),
         is_noted: true,
     };
-    let execution = match control.starts.once(&Tenant::default(), request, once).await {
-        Ok(StartedOnce::New(started)) => started.execution,
-        Ok(StartedOnce::Duplicate(execution)) => execution,
+    let execution = match control.starts.start_once(&Tenant::default(), request, once).await {
+        Ok(DedupStart::New(started)) => started.execution,
+        Ok(DedupStart::Duplicate(execution)) => execution,
         Err(error) => {
             scene.note(&format!("c{number}"), &format!("start failed: {error}"));
             return false;
@@ -73,7 +73,7 @@ async fn cancel(scene: &Scene, number: usize) -> bool {
     let execution = scene.lock().started.get(&number).and_then(|known| known.first().copied());
     let Some(execution) = execution else { return true };
     match control.executions.cancel(&Tenant::default(), execution, None).await {
-        Ok(()) | Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => true,
+        Ok(()) | Err(SubmitError::Refused(Rejection::AlreadyFinished(_))) => true,
         Err(_) => false,
     }
 }

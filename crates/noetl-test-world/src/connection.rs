@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{Event, ExecutionId, Seq};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError};
+use noetl_store::{Append, Committed, EventLog, LockedLog, StoreError};
 use noetl_test_app::CallInterceptor;
 use tokio::sync::{mpsc, oneshot};
 
@@ -159,7 +159,7 @@ impl CallInterceptor for Connection {
         response.await.map_err(|_| lost())?
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
         self.calls.scene.hold(execution, self.calls.life).await;
         Ok(Box::new(ExecutionLock { calls: self.calls.clone(), execution }))
     }
@@ -184,7 +184,7 @@ impl Drop for ExecutionLock {
 }
 
 #[async_trait]
-impl Held for ExecutionLock {
+impl LockedLog for ExecutionLock {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.calls.before("read of a locked execution").await?;
         let read = self.calls.scene.store.read(self.execution, after, limit).await?;

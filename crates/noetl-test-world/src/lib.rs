@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use noetl_control::verify;
 use noetl_model::{CatalogId, Clock, ExecutionId, Tenant};
-use noetl_store::{Catalog, NewEntry};
+use noetl_store::{CatalogStore, NewEntry};
 use tokio::task::JoinSet;
 
 pub use self::fault::Fault;

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use noetl_engine::{DueKind, Execution, Status, outstanding};
-use noetl_model::event::{Outcome, Parked};
+use noetl_engine::{Execution, Status, TimerKind, pending_waits};
+use noetl_model::event::{ParkReason, StepOutcome};
 use noetl_model::row::EventRow;
 use noetl_model::{
     CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Origin, Seq, Tenant,
     Timestamp,
 };
 use noetl_store::tail::message_id;
-use noetl_store::{Append, Due, DueRow, EventLog, ExecutionStatus, Executions, MemoryStore};
+use noetl_store::{
+    Append, EventLog, ExecutionStatus, ExecutionStore, MemoryStore, TimerRow, TimerStore,
+};
 
 use super::stream::Logs;
 
@@ -59,7 +61,7 @@ impl Observer {
         let label = self.label(execution);
         let mut words = format!("{label}:");
         let mut seen = self.seen.remove(&execution).unwrap_or_else(|| Seen {
-            state: Execution::absent(execution),
+            state: Execution::new(execution),
             commands: BTreeMap::new(),
             timers: BTreeMap::new(),
             ended: false,
@@ -112,7 +114,7 @@ impl Observer {
         let open = self.seen.iter().filter(|(_, seen)| !seen.ended);
         open.map(|(execution, seen)| {
             let label = self.labels.get(execution).copied().unwrap_or_default();
-            let waits: Vec<String> = outstanding(&seen.state)
+            let waits: Vec<String> = pending_waits(&seen.state)
                 .into_iter()
                 .map(|waits| format!("{} {:?}", waits.step, waits.awaited))
                 .collect();
@@ -130,7 +132,7 @@ impl Observer {
                 problems.push((*execution, "its log is not readable".to_owned()));
                 continue;
             };
-            let mut state = Execution::absent(*execution);
+            let mut state = Execution::new(*execution);
             for event in &log {
                 state.apply(event);
             }
@@ -208,10 +210,10 @@ impl Seen {
             }
             Fact::CommandParked { command, on, .. } => {
                 match on {
-                    Parked::Until(at) | Parked::Retry(at) => {
+                    ParkReason::Until(at) | ParkReason::Retry(at) => {
                         self.timers.insert(*command, *at);
                     }
-                    Parked::Child(_) | Parked::Callback(_) => {}
+                    ParkReason::Child(_) | ParkReason::Callback(_) => {}
                 }
                 None
             }
@@ -265,25 +267,25 @@ fn unsupported(state: &Execution, store: &MemoryStore) -> Vec<String> {
         return Vec::new();
     }
     let mut problems = Vec::new();
-    if outstanding(state).is_empty() {
+    if pending_waits(state).is_empty() {
         problems.push("it is not over, and waits for nothing".to_owned());
     }
     let sent = due_of(store, state.id());
-    let is_due = |wanted: &dyn Fn(&DueKind) -> bool, rows: &[DueRow]| {
+    let is_due = |wanted: &dyn Fn(&TimerKind) -> bool, rows: &[TimerRow]| {
         let kinds = rows.iter().filter_map(|row| serde_json::from_value(row.payload.clone()).ok());
-        kinds.into_iter().any(|kind: DueKind| wanted(&kind))
+        kinds.into_iter().any(|kind: TimerKind| wanted(&kind))
     };
     for (id, open) in state.open_commands() {
         let wakes =
-            |kind: &DueKind| matches!(kind, DueKind::Wake { command, .. } if *command == id);
+            |kind: &TimerKind| matches!(kind, TimerKind::Wake { command, .. } if *command == id);
         let is_supported = match open.parked() {
             None => true,
-            Some(Parked::Until(_) | Parked::Retry(_) | Parked::Callback(_)) => {
+            Some(ParkReason::Until(_) | ParkReason::Retry(_) | ParkReason::Callback(_)) => {
                 is_due(&wakes, &sent)
             }
-            Some(Parked::Child(child)) => {
-                let begins = |kind: &DueKind| matches!(kind, DueKind::StartChild { command, .. } if *command == id);
-                let ends = |kind: &DueKind| matches!(kind, DueKind::ChildEnded { command, .. } if *command == id);
+            Some(ParkReason::Child(child)) => {
+                let begins = |kind: &TimerKind| matches!(kind, TimerKind::StartChild { command, .. } if *command == id);
+                let ends = |kind: &TimerKind| matches!(kind, TimerKind::ChildEnded { command, .. } if *command == id);
                 is_due(&begins, &sent)
                     || is_due(&ends, &due_of(store, child.execution))
                     || is_running(store, child.execution)
@@ -301,9 +303,9 @@ fn was_given_up(execution: ExecutionId, store: &MemoryStore) -> bool {
     let is_lost = |failure: &Failure| failure.kind == FailureKind::WorkerLost;
     log_of(execution, store).iter().any(|event| match &event.fact {
         Fact::CommandFailed { failure, .. }
-        | Fact::StepExited { outcome: Outcome::Failed { failure, .. }, .. }
+        | Fact::StepExited { outcome: StepOutcome::Failed { failure, .. }, .. }
         | Fact::PlaybookFailed { failure, .. } => is_lost(failure),
-        Fact::CommandParked { on: Parked::Child(child), .. } => {
+        Fact::CommandParked { on: ParkReason::Child(child), .. } => {
             was_given_up(child.execution, store)
         }
         _ => false,
@@ -315,8 +317,8 @@ fn log_of(execution: ExecutionId, store: &MemoryStore) -> Vec<Event> {
     read.and_then(Result::ok).unwrap_or_default()
 }
 
-fn due_of(store: &MemoryStore, execution: ExecutionId) -> Vec<DueRow> {
-    let found = store.due_of(execution).now_or_never();
+fn due_of(store: &MemoryStore, execution: ExecutionId) -> Vec<TimerRow> {
+    let found = store.timers_of(execution).now_or_never();
     found.and_then(Result::ok).unwrap_or_default()
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use noetl_bus::Message;
+use noetl_bus::StreamMessage;
 use noetl_model::{CommandId, Event, EventId, Seq, Timestamp};
-use noetl_store::{Append, CommandRow, Committed, Lease, Reserved};
+use noetl_store::{Append, CommandRow, Committed, DedupOutcome, Lease};
 use serde_json::Value;
 
 use super::chance::Chance;
@@ -204,8 +204,8 @@ impl Defect {
                 }
             }
             Planted::KeyForgotten => {
-                if let Some(reserved) = answer.downcast_mut::<Reserved>() {
-                    *reserved = Reserved::New;
+                if let Some(reserved) = answer.downcast_mut::<DedupOutcome>() {
+                    *reserved = DedupOutcome::New;
                 }
             }
             Planted::CommandHidden => {
@@ -266,7 +266,7 @@ impl StreamDefect {
     }
 
     /// Draws how the next batch is treated, most often as it should be.
-    pub(crate) fn batch(&mut self, batch: &[Message]) -> Option<BatchDefect> {
+    pub(crate) fn batch(&mut self, batch: &[StreamMessage]) -> Option<BatchDefect> {
         if !self.chance.one_in(self.what.cases()) || batch.is_empty() {
             return None;
         }
@@ -289,7 +289,7 @@ impl StreamDefect {
 }
 
 /// Returns the execution that a message names in its payload.
-fn execution(message: &Message) -> Option<Value> {
+fn execution(message: &StreamMessage) -> Option<Value> {
     let mut payload: Value = serde_json::from_slice(&message.payload).ok()?;
     payload.get_mut("execution_id").map(Value::take)
 }

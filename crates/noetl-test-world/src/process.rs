@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
-use noetl_control::{Control, Options, Publishing, PublishingOptions};
+use noetl_control::{ControlPlane, Options, PublisherHandle, PublisherOptions};
 use noetl_model::Clock;
 use noetl_store::Store;
 use noetl_test_app::FaultyStore;
-use noetl_tools::Registry;
+use noetl_tools::ToolRegistry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
@@ -48,9 +48,9 @@ pub(crate) async fn run(scene: Arc<Scene>, seat: usize) {
 
 struct Process {
     life: u64,
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     worker: JoinHandle<()>,
-    publishing: Publishing,
+    publishing: PublisherHandle,
 }
 
 impl Process {
@@ -70,23 +70,24 @@ impl Process {
             schedules: false,
             ..Options::default()
         };
-        let control = match Control::open(options, store.clone(), clock.clone()).await {
+        let control = match ControlPlane::open(options, store.clone(), clock.clone()).await {
             Ok(control) => Arc::new(control),
             Err(error) => {
                 scene.note(who, &format!("process {life} fails to start: {error}"));
                 return None;
             }
         };
-        let tools = Registry::default().with(Scripted { scene: scene.clone(), life: Some(life) });
+        let tools =
+            ToolRegistry::default().with(Scripted { scene: scene.clone(), life: Some(life) });
         let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(Duration::ZERO));
         let bus: Arc<dyn EventStream> = scene.stream.clone();
-        let options = PublishingOptions {
+        let options = PublisherOptions {
             backfill: true,
             batch: 16,
             poll: Duration::from_secs(2),
-            ..PublishingOptions::default()
+            ..PublisherOptions::default()
         };
-        let publishing = Publishing::tail(
+        let publishing = PublisherHandle::tail(
             &options,
             vec![("database".to_owned(), store)],
             &bus,

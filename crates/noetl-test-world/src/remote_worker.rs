@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{End, EndTaken, Ended, LeaseRequest, Leased};
+use noetl_control::{CommandOutcome, Completion, CompletionAck, LeasedRow, LongPoll};
 use noetl_model::event::BlobRef;
 use noetl_model::{CommandId, ExecutionId, Tenant};
-use noetl_tools::Registry;
-use noetl_worker::{Command, LoadError, Performer, Values};
+use noetl_tools::ToolRegistry;
+use noetl_worker::{CommandExecutor, CommandTask, LoadError, ValueFetcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ const HEARTBEAT: Duration = Duration::from_secs(6);
 struct NoValues;
 
 #[async_trait]
-impl Values for NoValues {
+impl ValueFetcher for NoValues {
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         Err(LoadError { message: format!("no {}", reference.digest), is_passing: false })
     }
@@ -53,7 +53,7 @@ impl RemoteWorker {
     async fn work(self) {
         let me = Arc::new(self);
         me.scene.note(&me.name, "a worker starts");
-        let mut running: JoinSet<(CommandId, Option<Leased>)> = JoinSet::new();
+        let mut running: JoinSet<(CommandId, Option<LeasedRow>)> = JoinSet::new();
         let mut held: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
         loop {
             if me.scene.fault_in(&me.name, &[Fault::WorkerDied], 40).is_some() {
@@ -80,9 +80,9 @@ impl RemoteWorker {
     /// Starts leased commands, unless they run already: a response may arrive twice.
     fn begin(
         self: &Arc<Self>,
-        taken: Vec<Leased>,
+        taken: Vec<LeasedRow>,
         held: &mut BTreeMap<CommandId, CancellationToken>,
-        running: &mut JoinSet<(CommandId, Option<Leased>)>,
+        running: &mut JoinSet<(CommandId, Option<LeasedRow>)>,
     ) {
         for leased in taken {
             if let Entry::Vacant(place) = held.entry(leased.row.id) {
@@ -109,9 +109,9 @@ impl RemoteWorker {
         }
     }
 
-    async fn lease(&self, max: usize) -> Vec<Leased> {
+    async fn lease(&self, max: usize) -> Vec<LeasedRow> {
         let Some((_, control)) = self.scene.some_control() else { return Vec::new() };
-        let request = LeaseRequest {
+        let request = LongPoll {
             worker: self.name.clone(),
             pool: None,
             kinds: None,
@@ -138,17 +138,17 @@ impl RemoteWorker {
 
     async fn perform(
         self: Arc<Self>,
-        leased: Leased,
+        leased: LeasedRow,
         cancel: CancellationToken,
-    ) -> (CommandId, Option<Leased>) {
+    ) -> (CommandId, Option<LeasedRow>) {
         let (execution, id) = (leased.row.execution, leased.row.id);
         let scripted = Scripted { scene: self.scene.clone(), life: None };
         let clock = self.scene.clock.clone();
         let performer =
-            Performer::new(Registry::default().with(scripted), Arc::new(NoValues), clock);
+            CommandExecutor::new(ToolRegistry::default().with(scripted), Arc::new(NoValues), clock);
         let (tenant, issued) = (Tenant::default(), leased.issued);
-        let command = Command { execution, id, tenant, issued, cancel: cancel.clone() };
-        let ended = performer.perform(&command).await;
+        let command = CommandTask { execution, id, tenant, issued, cancel: cancel.clone() };
+        let ended = performer.execute(&command).await;
         let next = self.report(execution, id, &ended, &cancel).await;
         if self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 8).is_some() {
             tokio::time::sleep(self.scene.millis(0, 20_000)).await;
@@ -162,9 +162,9 @@ impl RemoteWorker {
         &self,
         execution: ExecutionId,
         id: CommandId,
-        ended: &Ended,
+        ended: &CommandOutcome,
         cancel: &CancellationToken,
-    ) -> Option<Leased> {
+    ) -> Option<LeasedRow> {
         loop {
             // Some reports ask for a handoff, others leave it to the next poll.
             let takes_next = self.scene.between(0, 1) == 1;
@@ -190,17 +190,18 @@ impl RemoteWorker {
         &self,
         execution: ExecutionId,
         command: CommandId,
-        ended: &Ended,
+        ended: &CommandOutcome,
         takes_next: bool,
-    ) -> Option<EndTaken> {
+    ) -> Option<CompletionAck> {
         let (_, control) = self.scene.some_control()?;
         let outcome = ended.outcome.clone();
         let (ctx, step) = (ended.ctx.clone(), ended.step.clone());
-        let ended = Ended { outcome, ctx, step };
-        let end = End { execution, command, ended, reference: None };
-        let next = takes_next.then(|| control.leasing.takes_next(&None, &self.name, None, None));
+        let ended = CommandOutcome { outcome, ctx, step };
+        let end = Completion { execution, command, ended, reference: None };
+        let next =
+            takes_next.then(|| control.leasing.next_command_filter(&None, &self.name, None, None));
         let next = next.transpose().expect("a worker's name");
-        let said = control.reports.take_end(&None, &self.name, end, next.as_ref());
+        let said = control.reports.record_completion(&None, &self.name, end, next.as_ref());
         let taken = tokio::time::timeout(TIMEOUT, said).await.ok()?.ok()?;
         self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(taken)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use noetl_bus::MemoryStream;
-use noetl_control::Control;
+use noetl_control::ControlPlane;
 use noetl_model::{Clock, ExecutionId, Timestamp};
 use noetl_store::{Append, Committed, EventLog, MemoryStore, StoreClock, StoreError};
 use tokio::sync::{Notify, watch};
@@ -54,7 +54,7 @@ pub(crate) struct Life {
     pub(crate) frozen_until: Option<Instant>,
     pub(crate) clock: Arc<WorldClock>,
     /// Control plane, while the process serves requests.
-    pub(crate) control: Option<Arc<Control>>,
+    pub(crate) control: Option<Arc<ControlPlane>>,
 }
 
 /// Mutable state of a simulation.
@@ -247,9 +247,9 @@ impl Scene {
     }
 
     /// Picks one of the processes that serve requests.
-    pub(crate) fn some_control(&self) -> Option<(usize, Arc<Control>)> {
+    pub(crate) fn some_control(&self) -> Option<(usize, Arc<ControlPlane>)> {
         let mut changing = self.lock();
-        let answering: Vec<(usize, Arc<Control>)> = changing
+        let answering: Vec<(usize, Arc<ControlPlane>)> = changing
             .lives
             .values()
             .filter_map(|life| Some((life.seat, life.control.clone()?)))

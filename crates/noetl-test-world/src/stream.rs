@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use noetl_bus::{
-    BusError, EventStream, MemoryStream, Message, PublishError, Stored, StreamSettings,
+    BusError, EventStream, MemoryStream, PublishAck, PublishError, StreamMessage, StreamSettings,
 };
 use noetl_model::ExecutionId;
 
@@ -53,7 +53,10 @@ impl EventStream for Stream {
         self.inner.ensure(settings).await
     }
 
-    async fn publish(&self, mut batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
+    async fn publish(
+        &self,
+        mut batch: Vec<StreamMessage>,
+    ) -> Vec<Result<PublishAck, PublishError>> {
         let is_connected = self.inner.is_connected();
         let defect = self.defect.as_ref().filter(|_| is_connected);
         match defect.and_then(|defect| lock(defect).batch(&batch)) {
@@ -61,7 +64,7 @@ impl EventStream for Stream {
             Some(BatchDefect::Drop(index)) => {
                 batch.remove(index);
                 let mut answers = self.inner.publish(batch).await;
-                answers.insert(index, Ok(Stored::New));
+                answers.insert(index, Ok(PublishAck::New));
                 answers
             }
             Some(BatchDefect::Double(index)) => {

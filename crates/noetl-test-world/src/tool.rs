@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_tools::{Call, Tool};
+use noetl_tools::{Tool, ToolCall};
 
 use super::scene::Scene;
 
@@ -22,7 +22,7 @@ impl Tool for Scripted {
         "noop"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let script = call.config.get("result").cloned().unwrap_or(Value::Null);
         let takes = script.get("ms").and_then(Value::as_u64).unwrap_or_default();
         tokio::select! {

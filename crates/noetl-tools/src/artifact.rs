@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Map, Value};
 
 use crate::config::{self, type_name, wrong};
-use crate::{Artifacts, Call, Tool};
+use crate::{Artifacts, Tool, ToolCall};
 
 /// Default timeout of a transfer: enough for the largest results over a slow connection.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
@@ -30,12 +30,12 @@ impl Tool for Artifact {
         "artifact"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
-        call.within(TIMEOUT_DEFAULT, perform(&call)).await
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
+        call.run_within(TIMEOUT_DEFAULT, perform(&call)).await
     }
 }
 
-async fn perform(call: &Call) -> Result<Value, Failure> {
+async fn perform(call: &ToolCall) -> Result<Value, Failure> {
     let artifacts = || -> Result<&Arc<dyn Artifacts>, Failure> {
         call.artifacts.as_ref().ok_or_else(|| {
             Failure::new(FailureKind::ToolMissing, "this worker has no access to stored results")
@@ -52,7 +52,7 @@ async fn perform(call: &Call) -> Result<Value, Failure> {
     }
 }
 
-fn given<'a>(call: &'a Call, keys: &[&'a str]) -> Option<&'a Value> {
+fn given<'a>(call: &'a ToolCall, keys: &[&'a str]) -> Option<&'a Value> {
     let found = config::first(&call.input, keys).or_else(|| config::first(&call.config, keys));
     found.map(|(_, value)| value)
 }
@@ -63,7 +63,7 @@ fn rest(input: &Map) -> Option<Value> {
 }
 
 /// Returns the text of the reference, which may be a field of a reference object.
-fn reference(call: &Call) -> Result<String, Failure> {
+fn reference(call: &ToolCall) -> Result<String, Failure> {
     let Some(mut found) = given(call, &REFERENCE_KEYS) else {
         return Err(wrong("an artifact get needs `input.result_ref`, such as `{{ step._ref }}`"));
     };

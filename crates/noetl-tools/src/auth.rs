@@ -10,7 +10,7 @@ mod place;
 use noetl_model::{Failure, FailureKind, Map, Value};
 
 use crate::config::{self, type_name, wrong};
-use crate::{Call, Credential};
+use crate::{ToolCall, ToolCredential};
 
 /// Settings that request a credential.
 const KEYS: [&str; 2] = ["auth", "credential"];
@@ -24,7 +24,7 @@ const ALIAS_KEYS: [&str; 2] = ["credential", "key"];
 ///
 /// Returns a `config` failure if a tool of this kind cannot use a credential of this type, or if
 /// the credential lacks a required field.
-pub fn inject(kind: &str, config: &mut Map, credential: &Credential) -> Result<(), Failure> {
+pub fn inject(kind: &str, config: &mut Map, credential: &ToolCredential) -> Result<(), Failure> {
     let credential_kind = credential.kind.to_ascii_lowercase().replace('-', "_");
     match (kind, credential_kind.as_str()) {
         ("postgres", "postgres" | "postgresql" | "pg") => {
@@ -54,7 +54,7 @@ pub fn inject(kind: &str, config: &mut Map, credential: &Credential) -> Result<(
 }
 
 /// Resolves the credentials of a call and adds their fields to its settings.
-pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> {
+pub(crate) async fn resolve(kind: &str, call: &mut ToolCall) -> Result<(), Failure> {
     match kind {
         // The `secrets` tool reads the credential itself.
         "secrets" => Ok(()),
@@ -83,7 +83,11 @@ pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> 
 }
 
 /// Resolves the credentials that `settings` request and adds their fields, as for a tool of `kind`.
-pub(crate) async fn resolve_in(kind: &str, settings: &mut Map, call: &Call) -> Result<(), Failure> {
+pub(crate) async fn resolve_in(
+    kind: &str,
+    settings: &mut Map,
+    call: &ToolCall,
+) -> Result<(), Failure> {
     for key in KEYS {
         match settings.get(key) {
             None => continue,
@@ -102,7 +106,11 @@ pub(crate) async fn resolve_in(kind: &str, settings: &mut Map, call: &Call) -> R
 }
 
 /// Returns the credentials that a setting requests, in its order.
-async fn credentials(key: &str, auth: &Value, call: &Call) -> Result<Vec<Credential>, Failure> {
+async fn credentials(
+    key: &str,
+    auth: &Value,
+    call: &ToolCall,
+) -> Result<Vec<ToolCredential>, Failure> {
     match auth {
         Value::String(alias) => Ok(vec![stored(key, alias, call).await?]),
         Value::Object(spec) if is_single(spec) => Ok(vec![single(key, spec, call).await?]),
@@ -130,7 +138,7 @@ fn is_single(spec: &Map) -> bool {
 
 /// Returns one credential: a stored one with the map's other keys as overrides, or one built from
 /// these keys.
-async fn single(key: &str, spec: &Map, call: &Call) -> Result<Credential, Failure> {
+async fn single(key: &str, spec: &Map, call: &ToolCall) -> Result<ToolCredential, Failure> {
     let kind = config::text(spec, "type")?;
     let fields = spec.iter().filter(|(name, value)| {
         !value.is_null() && *name != "type" && !ALIAS_KEYS.contains(&name.as_str())
@@ -142,7 +150,7 @@ async fn single(key: &str, spec: &Map, call: &Call) -> Result<Credential, Failur
             let found = type_name(other);
             return Err(wrong(format!("`{key}.{name}` must name a credential, not be {found}")));
         }
-        None => Credential { name: key.to_owned(), kind: String::new(), data: Map::new() },
+        None => ToolCredential { name: key.to_owned(), kind: String::new(), data: Map::new() },
     };
     credential.data.extend(fields);
     if let Some(kind) = kind {
@@ -151,7 +159,7 @@ async fn single(key: &str, spec: &Map, call: &Call) -> Result<Credential, Failur
     Ok(credential)
 }
 
-async fn stored(key: &str, alias: &str, call: &Call) -> Result<Credential, Failure> {
+async fn stored(key: &str, alias: &str, call: &ToolCall) -> Result<ToolCredential, Failure> {
     let alias = alias.trim();
     if alias.is_empty() {
         return Err(wrong(format!("`{key}` is an empty text; name a stored credential")));

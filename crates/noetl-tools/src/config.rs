@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind, Map, Value};
 
-use crate::Call;
+use crate::ToolCall;
 
 /// Maximum timeout of a playbook. A longer one is likely a mistyped unit, and would overflow
 /// clocks.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-impl Call {
+impl ToolCall {
     /// Returns the timeout of this call: the caller's, or else its own `timeout` setting.
     pub(crate) fn time_limit(&self) -> Result<Option<Duration>, Failure> {
         if self.timeout.is_some() {
@@ -24,7 +24,7 @@ impl Call {
 
     /// Runs the work of this call until it completes, is cancelled, or times out. `default` applies
     /// if no timeout is set. Dropping the future of `work` must stop the work.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn run_within<T>(
         &self,
         default: Duration,
         work: impl Future<Output = Result<T, Failure>>,

@@ -19,12 +19,12 @@ use noetl_model::{Failure, Value};
 
 use crate::own::FileGuard;
 use crate::sandbox::Sandbox;
-use crate::{Call, Limits, Options, Tool};
+use crate::{Options, OutputLimits, Tool, ToolCall};
 
 #[cfg(feature = "duckdb")]
 pub(crate) use {
     execute::{bind, failed},
-    file::{Location, open},
+    file::{DuckdbLocation, open},
     values::{cells, stored_cell},
 };
 
@@ -37,10 +37,10 @@ pub struct DuckDb {
 impl DuckDb {
     /// Creates a DuckDB tool.
     pub fn new(options: Arc<Options>) -> Self {
-        Self::within(Arc::new(Sandbox::new(options)))
+        Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }
 
-    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn with_sandbox(sandbox: Arc<Sandbox>) -> Self {
         Self { sandbox }
     }
 }
@@ -62,24 +62,28 @@ impl Tool for DuckDb {
         "duckdb"
     }
 
-    async fn run(&self, _call: Call) -> Result<Value, Failure> {
+    async fn run(&self, _call: ToolCall) -> Result<Value, Failure> {
         Err(absent())
     }
 }
 
 /// Runs a call in this process.
 #[cfg(not(feature = "duckdb"))]
-pub(crate) async fn run(_: Call, _: &Limits, _: FileGuard) -> Result<Value, Failure> {
+pub(crate) async fn run(_: ToolCall, _: &OutputLimits, _: FileGuard) -> Result<Value, Failure> {
     Err(absent())
 }
 
 /// Runs a call in this process.
 #[cfg(feature = "duckdb")]
-pub(crate) async fn run(call: Call, limits: &Limits, guard: FileGuard) -> Result<Value, Failure> {
-    use crate::sql::{self, Dialect, Script, Stop};
+pub(crate) async fn run(
+    call: ToolCall,
+    limits: &OutputLimits,
+    guard: FileGuard,
+) -> Result<Value, Failure> {
+    use crate::sql::{self, Dialect, Script, StopFlag};
 
-    let location = Location::read(&call.config)?;
-    let execute = move |script: &Script<'_>, stop: &Stop, answer| {
+    let location = DuckdbLocation::read(&call.config)?;
+    let execute = move |script: &Script<'_>, stop: &StopFlag, answer| {
         execute::run(&location, &guard, script, stop, answer)
     };
     sql::run(call, "duckdb", Dialect::DuckDb, limits, execute).await
@@ -92,9 +96,9 @@ impl Tool for DuckDb {
         "duckdb"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         use crate::sandbox::ToolRun;
-        use crate::step_host::{Statements, Task};
+        use crate::step_host::{FileTask, Statements};
 
         let limits = &self.sandbox.options().limits;
         let guard = self.sandbox.guard(&call.tenant);
@@ -103,7 +107,7 @@ impl Tool for DuckDb {
             return run(call, limits, guard).await;
         }
         let limit = call.time_limit()?;
-        let task = Task::DuckDb(Statements::new(&call, limits, guard));
+        let task = FileTask::DuckDb(Statements::new(&call, limits, guard));
         ToolRun::run(&self.sandbox, &call, limit, &task).await
     }
 }

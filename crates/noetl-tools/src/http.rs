@@ -14,12 +14,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_fence::{Fence, Fenced};
+use noetl_fence::{EgressDenied, EgressPolicy};
 use noetl_model::{Failure, FailureKind, Value};
 use reqwest::Client;
 use reqwest::redirect::Policy;
 
-use crate::{Call, Options, Tool};
+use crate::{Options, Tool, ToolCall};
 
 /// Default timeout of a request: far beyond the response time of a healthy endpoint, and well below
 /// the time for which a dead one should occupy a worker's slot.
@@ -54,11 +54,11 @@ impl Http {
         Ok(self.client.get_or_init(|| made))
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Value, Failure> {
+    async fn exchange(&self, call: &ToolCall) -> Result<Value, Failure> {
         let client = self.client()?;
         let follows = request::follows_redirects(&call.config)?;
         let request = request::build(call)?;
-        let want = response::Want::read(&call.config)?;
+        let want = response::BodyFormat::read(&call.config)?;
         let target = request.url().host_str().unwrap_or_default().to_owned();
         self.options.fence.check(request.url()).map_err(|error| fenced(&error))?;
         let response = match follows {
@@ -82,13 +82,13 @@ impl Tool for Http {
         "http"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
-        call.within(TIMEOUT_DEFAULT, self.exchange(&call)).await
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
+        call.run_within(TIMEOUT_DEFAULT, self.exchange(&call)).await
     }
 }
 
 /// Returns a client that follows no redirects: [`redirect`] follows them, with fewer headers.
-fn client(fence: &Fence) -> reqwest::Result<Client> {
+fn client(fence: &EgressPolicy) -> reqwest::Result<Client> {
     // Fails only if another part of the program installed a provider before, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
@@ -117,7 +117,7 @@ fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
 }
 
 /// Creates the failure of a request that the egress policy denies.
-fn fenced(error: &Fenced) -> Failure {
+fn fenced(error: &EgressDenied) -> Failure {
     let message = format!("{error}; its operator says what may be reached (NOETL_HTTP_FENCE)");
     Failure::new(FailureKind::Config, message)
 }

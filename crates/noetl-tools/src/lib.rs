@@ -1,8 +1,8 @@
 //! Tools that steps can run, one module each, behind the [`Tool`] trait.
 //!
-//! A tool receives a rendered [`Call`] and returns a value or a [`Failure`] that policies match on.
+//! A tool receives a rendered [`ToolCall`] and returns a value or a [`Failure`] that policies match on.
 //! All processes that a tool starts have ended when it returns: they are killed as a group on
-//! timeout, on cancellation, and when the call is dropped. [`Limits`] bounds the output that a tool
+//! timeout, on cancellation, and when the call is dropped. [`OutputLimits`] bounds the output that a tool
 //! reads, so no step can fill the worker's memory or disk. Tools don't depend on playbooks or
 //! templates. Credentials are resolved into a call's settings before its tool runs ([`auth`]).
 //! Tools access the worker through [`Artifacts`] and [`CredentialSource`].
@@ -52,20 +52,20 @@ pub use isolation::{Isolation, IsolationError, Level, TenantRules, User, UserRan
 pub use logs::{LogSink, Stream};
 pub use nats::Nats;
 pub use noop::Noop;
-pub use options::{Environment, Inherit, Limits, Options};
+pub use options::{EnvPolicy, Environment, Options, OutputLimits};
 pub use own::OwnFiles;
-pub use postgres::{GatewaySession, GatewaySessions, Notices, Postgres, connect_postgres};
+pub use postgres::{GatewaySession, GatewaySessions, NotifyHandling, Postgres, connect_postgres};
 pub use python::Python;
-pub use sandbox::wire::Root;
-pub use seams::{Artifacts, Credential, CredentialSource};
-pub use secrets::Secrets;
+pub use sandbox::wire::AllowedDirectory;
+pub use seams::{Artifacts, CredentialSource, ToolCredential};
+pub use secrets::SecretsTool;
 pub use shell::Shell;
 pub use sqlite::Sqlite;
 pub use transfer::Transfer;
 
 /// A call of a tool, with all templates rendered.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ToolCall {
     /// Execution that the step belongs to.
     pub execution: ExecutionId,
     /// Command of the call. Together with `attempt`, a key for idempotent calls.
@@ -103,19 +103,19 @@ pub trait Tool: Send + Sync {
 
     /// Runs one call within its timeout, and stops everything it started when the call is
     /// cancelled.
-    async fn run(&self, call: Call) -> Result<Value, Failure>;
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure>;
 }
 
 /// Tools of a worker, by kind.
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct ToolRegistry {
     tools: HashMap<&'static str, Arc<dyn Tool>>,
     /// Kinds of tools that each tenant may use. All kinds if there is no rule.
     allowed: TenantRules<String>,
     isolation: Level,
 }
 
-impl Registry {
+impl ToolRegistry {
     /// Creates the registry of the standard tools.
     ///
     /// Nothing is started or loaded before a step needs it, so a missing interpreter or certificate
@@ -133,13 +133,13 @@ impl Registry {
         empty
             .with(Noop)
             .with(Artifact)
-            .with(Secrets)
-            .with(Shell::within(Arc::clone(&sandbox)))
-            .with(Python::within(Arc::clone(&sandbox)))
+            .with(SecretsTool)
+            .with(Shell::with_sandbox(Arc::clone(&sandbox)))
+            .with(Python::with_sandbox(Arc::clone(&sandbox)))
             .with(Nats::new(options))
-            .with(Sqlite::within(Arc::clone(&sandbox)))
-            .with(DuckDb::within(Arc::clone(&sandbox)))
-            .with(Transfer::within(http.clone(), postgres.clone(), sandbox))
+            .with(Sqlite::with_sandbox(Arc::clone(&sandbox)))
+            .with(DuckDb::with_sandbox(Arc::clone(&sandbox)))
+            .with(Transfer::with_clients(http.clone(), postgres.clone(), sandbox))
             .with(http)
             .with(postgres)
     }
@@ -166,14 +166,14 @@ impl Registry {
     /// Runs a call with the tool of this kind, after resolving the credentials in its `auth`.
     ///
     /// Fails if the tenant may not use the tool, or if the result nests too deeply.
-    pub async fn run(&self, kind: &str, mut call: Call) -> Result<Value, Failure> {
+    pub async fn run(&self, kind: &str, mut call: ToolCall) -> Result<Value, Failure> {
         let Some(tool) = self.tools.get(kind) else {
             return Err(Failure::new(
                 FailureKind::ToolMissing,
                 format!("this worker has no tool of kind '{kind}'"),
             ));
         };
-        let allowed = self.allowed.of(&call.tenant);
+        let allowed = self.allowed.list_of(&call.tenant);
         if allowed.is_some_and(|allowed| !allowed.iter().any(|it| it == kind)) {
             return Err(Failure::new(
                 FailureKind::Config,

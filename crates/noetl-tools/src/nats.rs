@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 
 use crate::config::{self, expiry, wrong};
-use crate::{Call, Options, Tool};
+use crate::{Options, Tool, ToolCall};
 
 use clients::{Clients, Settings};
 
@@ -37,7 +37,7 @@ impl Nats {
         Self { options, clients: Clients::default() }
     }
 
-    async fn perform(&self, call: &Call, settings: &Settings) -> Result<Value, Failure> {
+    async fn perform(&self, call: &ToolCall, settings: &Settings) -> Result<Value, Failure> {
         let payload_max = self.options.limits.nats_payload;
         let Some((key, operation)) = config::first(&call.config, &["action", "operation", "op"])
         else {
@@ -67,7 +67,7 @@ impl Tool for Nats {
         "nats"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
         let settings = Settings::read(&call.config)?;
         tokio::select! {

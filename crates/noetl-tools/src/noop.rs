@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 use serde_json::json;
 
-use crate::{Call, Tool};
+use crate::{Tool, ToolCall};
 
 /// Tool that returns its `result` setting, or status `ok` with a message.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,7 +16,7 @@ impl Tool for Noop {
         "noop"
     }
 
-    async fn run(&self, mut call: Call) -> Result<Value, Failure> {
+    async fn run(&self, mut call: ToolCall) -> Result<Value, Failure> {
         if call.cancel.is_cancelled() {
             return Err(call.cancelled());
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use tokio::process::Command;
 
-use crate::{Isolation, OwnFiles, Root, TenantRules};
+use crate::{AllowedDirectory, Isolation, OwnFiles, TenantRules};
 
 const MIB: usize = 1024 * 1024;
 
@@ -27,16 +27,16 @@ pub struct Options {
     /// Files of the program itself, which steps must never access. Default: none.
     pub own: OwnFiles,
     /// Directories that steps may use besides those of the system, by tenant. Default: all.
-    pub paths: TenantRules<Root>,
+    pub paths: TenantRules<AllowedDirectory>,
     /// Kinds of tools that steps may use, by tenant. Default: all.
     pub tools: TenantRules<String>,
     /// Whether steps of several tenants may run on this worker without isolation between them.
     /// Default: `true`; programs that serve several tenants set `false`.
     pub share_tenants: bool,
     /// Output limits of steps.
-    pub limits: Limits,
+    pub limits: OutputLimits,
     /// Egress policy of `http`. Default: all addresses except cloud metadata services.
-    pub fence: Fence,
+    pub fence: EgressPolicy,
 }
 
 impl Default for Options {
@@ -51,15 +51,15 @@ impl Default for Options {
             paths: TenantRules::default(),
             tools: TenantRules::default(),
             share_tenants: true,
-            limits: Limits::default(),
-            fence: Fence::default(),
+            limits: OutputLimits::default(),
+            fence: EgressPolicy::default(),
         }
     }
 }
 
 /// Output limits of a step, in bytes unless stated otherwise.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct OutputLimits {
     /// Maximum size of each of a shell step's two streams. The step fails beyond it, because the
     /// streams are its result. Default: 1 MiB.
     pub shell_output: usize,
@@ -84,7 +84,7 @@ pub struct Limits {
     pub python_script: usize,
 }
 
-impl Default for Limits {
+impl Default for OutputLimits {
     fn default() -> Self {
         Self {
             shell_output: MIB,
@@ -103,14 +103,14 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// Variables inherited from the worker.
-    pub inherit: Inherit,
+    pub inherit: EnvPolicy,
     /// Additional variables, by name. They override inherited ones.
     pub set: BTreeMap<String, String>,
 }
 
 /// Variables of the worker that its steps inherit.
 #[derive(Debug, Clone)]
-pub enum Inherit {
+pub enum EnvPolicy {
     /// Only these. The worker's environment contains its database and bus credentials, so the
     /// default is the few variables that programs need to find their files: `PATH`, `HOME`, `LANG`,
     /// `TMPDIR`.
@@ -119,7 +119,7 @@ pub enum Inherit {
     Everything,
 }
 
-impl Default for Inherit {
+impl Default for EnvPolicy {
     fn default() -> Self {
         Self::Only(["PATH", "HOME", "LANG", "TMPDIR"].map(str::to_owned).to_vec())
     }
@@ -128,7 +128,7 @@ impl Default for Inherit {
 impl Environment {
     /// Sets the environment of `command`.
     pub(crate) fn apply(&self, command: &mut Command) {
-        if let Inherit::Only(names) = &self.inherit {
+        if let EnvPolicy::Only(names) = &self.inherit {
             command.env_clear();
             for name in names {
                 // Passed on without interpretation: it is not a setting of the worker.

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use noetl_model::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
-use crate::Root;
+use crate::AllowedDirectory;
 
 /// Suffixes of the files that SQLite opens next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -37,7 +37,7 @@ impl OwnFiles {
     pub fn add_database(&mut self, path: &Path) {
         self.add(path);
         for suffix in COMPANIONS {
-            self.add(beside(path, suffix));
+            self.add(path_with_suffix(path, suffix));
         }
     }
 
@@ -66,12 +66,12 @@ impl FileId {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FileGuard {
     own: Vec<FileId>,
-    roots: Option<Vec<Root>>,
+    roots: Option<Vec<AllowedDirectory>>,
 }
 
 impl FileGuard {
     /// Reads the current identities of the program's files.
-    pub(crate) fn new(own: &OwnFiles, roots: Option<&[Root]>) -> Self {
+    pub(crate) fn new(own: &OwnFiles, roots: Option<&[AllowedDirectory]>) -> Self {
         let mut ids = Vec::new();
         for (path, id) in own.existing() {
             ids.push(id);
@@ -80,7 +80,7 @@ impl FileGuard {
                 ids.extend(entry.metadata().ok().map(|metadata| FileId::new(&metadata)));
             }
         }
-        Self { own: ids, roots: roots.map(<[Root]>::to_vec) }
+        Self { own: ids, roots: roots.map(<[AllowedDirectory]>::to_vec) }
     }
 
     /// Returns `true` if an open file is one of the program's.
@@ -120,7 +120,7 @@ impl FileGuard {
     /// Like [`check`](Self::check), for a SQLite database and the files next to it.
     pub(crate) fn check_database(&self, path: &Path, writes: bool) -> Result<(), Failure> {
         self.check(path, writes)?;
-        COMPANIONS.iter().try_for_each(|suffix| self.check(&beside(path, suffix), writes))
+        COMPANIONS.iter().try_for_each(|suffix| self.check(&path_with_suffix(path, suffix), writes))
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn own_file(path: &Path) -> Failure {
     Failure::new(FailureKind::Config, message)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -235,7 +235,7 @@ mod tests {
             fs::create_dir(path.join(name)).expect("a directory");
         }
         symlink(path.join("out"), path.join("in/soft")).expect("a link");
-        let root = |name: &str, writable| Root { path: path.join(name), writable };
+        let root = |name: &str, writable| AllowedDirectory { path: path.join(name), writable };
         let guard = FileGuard::new(&own, Some(&[root("in", true), root("read", false)]));
         guard.check(&path.join("in/a"), true).expect("within");
         guard.check(&path.join("read/a"), false).expect("within");

@@ -6,8 +6,8 @@
 //! dropped, the running statement is cancelled on the server. Connections are cached for a while
 //! after a call, after a reset of the session state.
 
-mod alone;
 mod decode;
+mod dedicated;
 mod encode;
 mod execute;
 mod failure;
@@ -23,11 +23,11 @@ use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 
 use crate::config::expiry;
-use crate::sql::{Answer, Dialect, Script};
-use crate::{Call, Options, Tool};
+use crate::sql::{Dialect, Script, StatementResults};
+use crate::{Options, Tool, ToolCall};
 
-pub use alone::{Notices, connect_postgres};
 pub(crate) use decode::decode_row;
+pub use dedicated::{NotifyHandling, connect_postgres};
 pub(crate) use encode::{CellParam, Param, copy_field};
 pub(crate) use execute::bound;
 pub(crate) use pool::{Pool, Session, Stopper};
@@ -57,12 +57,12 @@ impl Tool for Postgres {
         "postgres"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
         let settings = Settings::read(&call.config)?;
         let script = Script::read(&call, "postgres", Dialect::Postgres)?;
         let stopper = Stopper::default();
-        let mut answer = Answer::new(&self.options.limits);
+        let mut answer = StatementResults::new(&self.options.limits);
         let mut work =
             Box::pin(execute::run(&self.pool, &settings, &script, &stopper, &mut answer));
         let failure = tokio::select! {

@@ -17,12 +17,12 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Dropping the group kills all its processes, so a dropped call leaves nothing running. The
 /// runtime then reaps the leader.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     child: Child,
     id: Option<Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts `command` as the leader of a new process group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
@@ -66,7 +66,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

@@ -12,7 +12,7 @@ mod answer;
 mod script;
 mod settings;
 mod task;
-mod template;
+mod zygote;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use noetl_model::{Failure, Value};
 use tokio::sync::Mutex;
 
 use crate::sandbox::{Host, Pool, Sandbox};
-use crate::{Call, Http, Options, Tool};
+use crate::{Http, Options, Tool, ToolCall};
 
 pub(crate) use script::read_file;
 
 use settings::Settings;
-use template::Template;
+use zygote::Zygote;
 
 /// A sandbox with a warm interpreter. Dropping it ends both.
 struct Warm {
     // Dropped before the host, because the host runs the interpreter.
-    template: Arc<Template>,
+    template: Arc<Zygote>,
     host: Host,
 }
 
@@ -43,36 +43,36 @@ pub struct Python {
     /// Loads programs from a URL.
     http: Http,
     /// Template process of new steps. Locked while a template starts, so that only one does.
-    template: Mutex<Option<Arc<Template>>>,
+    template: Mutex<Option<Arc<Zygote>>>,
 }
 
 impl Python {
     /// Creates a Python tool. Nothing is started before the first call.
     pub fn new(options: Arc<Options>) -> Self {
-        Self::within(Arc::new(Sandbox::new(options)))
+        Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }
 
-    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn with_sandbox(sandbox: Arc<Sandbox>) -> Self {
         let http = Http::new(Arc::clone(sandbox.options()));
         Self { sandbox, idle: Pool::default(), http, template: Mutex::default() }
     }
 
     /// Returns a sandbox of the call's tenant with a warm interpreter.
-    async fn warm(&self, call: &Call) -> Result<Warm, Failure> {
+    async fn warm(&self, call: &ToolCall) -> Result<Warm, Failure> {
         let is_usable =
             |warm: &Warm| !warm.template.is_lost() && warm.host.is_current(self.sandbox.options());
         if let Some(warm) = self.idle.take(&call.tenant, is_usable) {
             return Ok(warm);
         }
         let mut host = self.sandbox.start(&call.tenant).await?;
-        let template = Template::start_in(&mut host, self.sandbox.options()).await?;
+        let template = Zygote::start_in(&mut host, self.sandbox.options()).await?;
         Ok(Warm { host, template: Arc::new(template) })
     }
 
     /// Runs a step in a sandbox, which is reused if the step left nothing in it.
     async fn run_warm(
         &self,
-        call: &Call,
+        call: &ToolCall,
         settings: &Settings<'_>,
         limit: Option<Duration>,
     ) -> Result<Value, Failure> {
@@ -99,13 +99,13 @@ impl Python {
         outcome
     }
 
-    async fn template(&self) -> Result<Arc<Template>, Failure> {
+    async fn template(&self) -> Result<Arc<Zygote>, Failure> {
         let mut slot = self.template.lock().await;
         match &*slot {
             Some(template) if !template.is_lost() => Ok(Arc::clone(template)),
             _ => {
                 *slot = None;
-                let template = Arc::new(Template::start(self.sandbox.options()).await?);
+                let template = Arc::new(Zygote::start(self.sandbox.options()).await?);
                 *slot = Some(Arc::clone(&template));
                 Ok(template)
             }
@@ -119,7 +119,7 @@ impl Tool for Python {
         "python"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
         let code = script::code(&call, &self.http, &self.sandbox).await?;
         let settings = Settings::read(&call, &code)?;

@@ -21,7 +21,7 @@ use crate::{IsolationError, Options};
 
 pub(crate) use host::{Host, HostedStep, Pipes};
 pub(crate) use pool::Pool;
-pub(crate) use tools::{Frame, ToolRun, framed};
+pub(crate) use tools::{ToolFrame, ToolRun, framed};
 pub(crate) use wire::Program;
 
 /// Sandbox of a worker's tools.
@@ -55,7 +55,7 @@ impl Sandbox {
 
     /// Returns the file checks for a tenant's steps, based on the current files.
     pub(crate) fn guard(&self, tenant: &Tenant) -> FileGuard {
-        FileGuard::new(&self.options.own, self.options.paths.of(tenant))
+        FileGuard::new(&self.options.own, self.options.paths.list_of(tenant))
     }
 
     /// Rejects steps of a second tenant if the isolation level doesn't separate tenants.
@@ -91,13 +91,15 @@ impl Sandbox {
     pub(crate) async fn start(&self, tenant: &Tenant) -> Result<Host, Failure> {
         self.admit(tenant)?;
         let user = self.user(tenant)?;
-        Host::start(&self.options, user, self.options.paths.of(tenant)).await.map_err(|error| {
-            let message = format!("the step's sandbox could not be started: {}", error.message);
-            let mut failure = Failure::new(FailureKind::Unknown, message);
-            // The probe at startup succeeded, so the machine lacks a resource temporarily.
-            failure.retryable = true;
-            failure
-        })
+        Host::start(&self.options, user, self.options.paths.list_of(tenant)).await.map_err(
+            |error| {
+                let message = format!("the step's sandbox could not be started: {}", error.message);
+                let mut failure = Failure::new(FailureKind::Unknown, message);
+                // The probe at startup succeeded, so the machine lacks a resource temporarily.
+                failure.retryable = true;
+                failure
+            },
+        )
     }
 
     /// Returns a host to the pool after its step ended, for the tenant's next step.

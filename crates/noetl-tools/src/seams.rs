@@ -25,7 +25,7 @@ impl fmt::Debug for dyn Artifacts {
 #[async_trait]
 pub trait CredentialSource: Send + Sync {
     /// Returns the credential with this alias, or a failure that names the alias if there is none.
-    async fn get(&self, alias: &str) -> Result<Credential, Failure>;
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure>;
 }
 
 impl fmt::Debug for dyn CredentialSource {
@@ -36,7 +36,7 @@ impl fmt::Debug for dyn CredentialSource {
 
 /// A credential with its secrets.
 #[derive(Clone, PartialEq)]
-pub struct Credential {
+pub struct ToolCredential {
     /// Alias under which the credential is stored.
     pub name: String,
     /// Type, such as `postgres` or `bearer`.
@@ -45,7 +45,7 @@ pub struct Credential {
 }
 
 /// Shows the names of the fields, never their values.
-impl fmt::Debug for Credential {
+impl fmt::Debug for ToolCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<_> = self.data.keys().collect();
         f.debug_struct("Credential")

@@ -11,7 +11,7 @@ use noetl_model::{Failure, FailureKind, Value};
 use serde_json::json;
 
 use crate::config::{self, type_name, wrong};
-use crate::{Call, Tool};
+use crate::{Tool, ToolCall};
 
 /// Default timeout of a lookup.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -20,20 +20,20 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 const ALIAS_KEYS: [&str; 5] = ["credential", "name", "alias", "key", "auth"];
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Secrets;
+pub struct SecretsTool;
 
 #[async_trait]
-impl Tool for Secrets {
+impl Tool for SecretsTool {
     fn kind(&self) -> &'static str {
         "secrets"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
-        call.within(TIMEOUT_DEFAULT, perform(&call)).await
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
+        call.run_within(TIMEOUT_DEFAULT, perform(&call)).await
     }
 }
 
-async fn perform(call: &Call) -> Result<Value, Failure> {
+async fn perform(call: &ToolCall) -> Result<Value, Failure> {
     let alias = match config::first(&call.config, &ALIAS_KEYS)
         .or_else(|| config::first(&call.input, &ALIAS_KEYS))
     {

@@ -26,10 +26,10 @@ use tokio::process::Command;
 
 use crate::capture::Capture;
 use crate::config::{self, expiry, wrong};
-use crate::process::{self, Group};
+use crate::process::{self, ProcessGroup};
 use crate::sandbox::{HostedStep, Pipes, Program, Sandbox};
 use crate::workdir::WorkDir;
-use crate::{Call, Options, Stream, Tool};
+use crate::{Options, Stream, Tool, ToolCall};
 
 /// Time to read output after the program's end. The process group is dead by then, so only a
 /// process that left the group can still have the pipe open, and its output is not awaited.
@@ -47,15 +47,15 @@ pub struct Shell {
 impl Shell {
     /// Creates a shell tool.
     pub fn new(options: Arc<Options>) -> Self {
-        Self::within(Arc::new(Sandbox::new(options)))
+        Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }
 
-    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn with_sandbox(sandbox: Arc<Sandbox>) -> Self {
         Self { sandbox }
     }
 
     /// Starts `sh` as a child process of the worker.
-    fn start_here(&self, step: &Step<'_>) -> Result<Started, Failure> {
+    fn start_here(&self, step: &ScriptStep<'_>) -> Result<StartedScript, Failure> {
         let options = self.sandbox.options();
         let fresh = match step.cwd {
             Some(_) => None,
@@ -72,15 +72,15 @@ impl Shell {
             .stderr(Stdio::piped())
             .envs(step.env.iter().map(|(name, value)| (name, value)));
         let mut group =
-            Group::spawn(&mut command).map_err(|error| not_started(&error, step.cwd))?;
+            ProcessGroup::spawn(&mut command).map_err(|error| not_started(&error, step.cwd))?;
         // Stays open until the group has ended; waiting for the child would close it.
         let guarded = group.child().stdin.take();
         let pipes = (group.child().stdout.take(), group.child().stderr.take());
         let (Some(stdout), Some(stderr)) = pipes else {
             return Err(not_started(&io::ErrorKind::BrokenPipe.into(), step.cwd));
         };
-        Ok(Started {
-            running: Running::Here(group),
+        Ok(StartedScript {
+            running: RunningScript::Here(group),
             stdout: Box::new(stdout),
             stderr: Box::new(stderr),
             _dir: fresh,
@@ -89,7 +89,11 @@ impl Shell {
     }
 
     /// Starts `sh` in the step's sandbox.
-    async fn start_hosted(&self, step: &Step<'_>, call: &Call) -> Result<Started, Failure> {
+    async fn start_hosted(
+        &self,
+        step: &ScriptStep<'_>,
+        call: &ToolCall,
+    ) -> Result<StartedScript, Failure> {
         let isolation = &self.sandbox.options().isolation;
         let cwd = step.cwd.map(std::path::absolute).transpose();
         let cwd = cwd.map_err(|error| not_started(&error, step.cwd))?;
@@ -112,8 +116,8 @@ impl Shell {
         let (pipes, [stdout, stderr]) = Pipes::open().map_err(failed)?;
         let files = vec![null.into(), stdout, stderr];
         let hosted = HostedStep::start(&self.sandbox, &call.tenant, host, program, files);
-        Ok(Started {
-            running: Running::Hosted(hosted.await.map_err(failed)?),
+        Ok(StartedScript {
+            running: RunningScript::Hosted(hosted.await.map_err(failed)?),
             stdout: Box::new(pipes.stdout),
             stderr: Box::new(pipes.stderr),
             _dir: Some(dir),
@@ -123,15 +127,15 @@ impl Shell {
 }
 
 /// Script, working directory, and environment.
-struct Step<'a> {
+struct ScriptStep<'a> {
     script: &'a str,
     cwd: Option<&'a str>,
     env: Vec<(String, String)>,
 }
 
 /// A running script with its output streams.
-struct Started {
-    running: Running,
+struct StartedScript {
+    running: RunningScript,
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     stderr: Box<dyn AsyncRead + Send + Unpin>,
     _dir: Option<WorkDir>,
@@ -139,12 +143,12 @@ struct Started {
 }
 
 /// Process of a running script.
-enum Running {
-    Here(Group),
+enum RunningScript {
+    Here(ProcessGroup),
     Hosted(HostedStep),
 }
 
-impl Running {
+impl RunningScript {
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         match self {
             Self::Here(group) => group.wait().await,
@@ -173,7 +177,7 @@ impl Tool for Shell {
         "shell"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
         let script = script(&call.config)?;
         let cwd = config::text(&call.config, "cwd")?;
@@ -185,7 +189,7 @@ impl Tool for Shell {
         ];
         let env = own.into_iter().chain(config::environment(&call.config)?);
         let env = env.map(|(name, value)| (name.to_owned(), value)).collect();
-        let step = Step { script: &script, cwd, env };
+        let step = ScriptStep { script: &script, cwd, env };
         let started = match self.sandbox.is_on() {
             true => self.start_hosted(&step, &call).await?,
             false => {
@@ -212,7 +216,7 @@ const GUARDED: &str = "exec 3<&0; (read -r _ <&3; kill -s KILL 0) >/dev/null 2>&
     exec sh -c \"$1\" </dev/null 3<&-";
 
 /// Reason that a script is over.
-enum End {
+enum ScriptExit {
     Exited(io::Result<ExitStatus>),
     TooMuch(Stream),
     TimedOut(Duration),
@@ -222,42 +226,42 @@ enum End {
 /// Waits until the script ends, exceeds a limit, or is cancelled. No process of its group is left
 /// afterwards.
 async fn supervise(
-    started: Started,
-    call: &Call,
+    started: StartedScript,
+    call: &ToolCall,
     limit: Option<Duration>,
     stdout: &mut Capture,
     stderr: &mut Capture,
-) -> End {
-    let Started { mut running, stdout: out, stderr: err, _dir, _guarded } = started;
+) -> ScriptExit {
+    let StartedScript { mut running, stdout: out, stderr: err, _dir, _guarded } = started;
     let mut reading =
         pin!(async { tokio::try_join!(stdout.read_within(out), stderr.read_within(err)) }.fuse());
     let end = tokio::select! {
-        Err(stream) = &mut reading => End::TooMuch(stream),
-        status = running.wait() => End::Exited(status),
-        () = call.cancel.cancelled() => End::Cancelled,
-        () = expiry(limit) => End::TimedOut(limit.unwrap_or_default()),
+        Err(stream) = &mut reading => ScriptExit::TooMuch(stream),
+        status = running.wait() => ScriptExit::Exited(status),
+        () = call.cancel.cancelled() => ScriptExit::Cancelled,
+        () = expiry(limit) => ScriptExit::TimedOut(limit.unwrap_or_default()),
     };
     match end {
-        End::Exited(_) => {}
-        End::TooMuch(_) => {
+        ScriptExit::Exited(_) => {}
+        ScriptExit::TooMuch(_) => {
             running.kill();
             let _ = running.wait().await;
         }
-        End::TimedOut(_) | End::Cancelled => running.stop().await,
+        ScriptExit::TimedOut(_) | ScriptExit::Cancelled => running.stop().await,
     }
     if !reading.is_terminated()
         && let Ok(Err(stream)) = tokio::time::timeout(DRAIN, &mut reading).await
-        && matches!(end, End::Exited(_))
+        && matches!(end, ScriptExit::Exited(_))
     {
-        return End::TooMuch(stream);
+        return ScriptExit::TooMuch(stream);
     }
     end
 }
 
 /// Converts the end of a script to the step's result or failure.
 fn conclude(
-    end: End,
-    call: &Call,
+    end: ScriptExit,
+    call: &ToolCall,
     output_max: usize,
     stdout: &Capture,
     stderr: &Capture,
@@ -270,14 +274,14 @@ fn conclude(
         })
     };
     let failure = match end {
-        End::Exited(Ok(status)) if status.success() => {
+        ScriptExit::Exited(Ok(status)) if status.success() => {
             return Ok(json!({
                 "exit_code": 0,
                 "stdout": stdout.text(),
                 "stderr": stderr.text(),
             }));
         }
-        End::Exited(Ok(status)) => {
+        ScriptExit::Exited(Ok(status)) => {
             let mut message = format!("the command {}", process::describe(status));
             if let Some(line) = stderr.last_line() {
                 message = format!("{message}: {line}");
@@ -285,19 +289,19 @@ fn conclude(
             return Err(Failure::new(FailureKind::ExitCode, message)
                 .with_details(kept(Some(process::exit_code(status)))));
         }
-        End::Exited(Err(error)) => Failure::new(
+        ScriptExit::Exited(Err(error)) => Failure::new(
             FailureKind::Unknown,
             format!("the command's end could not be observed: {error}"),
         ),
-        End::TooMuch(stream) => Failure::new(
+        ScriptExit::TooMuch(stream) => Failure::new(
             FailureKind::OutputLimit,
             format!(
                 "the command was killed because its {stream} passed {output_max} bytes; redirect \
                  large output to a file"
             ),
         ),
-        End::TimedOut(limit) => call.timed_out(limit),
-        End::Cancelled => call.cancelled(),
+        ScriptExit::TimedOut(limit) => call.timed_out(limit),
+        ScriptExit::Cancelled => call.cancelled(),
     };
     Err(failure.with_details(kept(None)))
 }

@@ -4,16 +4,16 @@
 //! A scanner that knows only quotes and comments splits SQL into statements. The database itself
 //! reports which of them return rows.
 
-mod answer;
 mod cell;
 mod embedded;
+mod results;
 mod scan;
 mod script;
 mod statements;
 
-pub(crate) use answer::{Answer, column_names, size_of};
-pub(crate) use cell::Cell;
-pub(crate) use embedded::{File, Stop, run};
+pub(crate) use cell::SqlCell;
+pub(crate) use embedded::{DatabaseFile, StopFlag, run};
+pub(crate) use results::{StatementResults, column_names, size_of};
 pub(crate) use scan::Dialect;
-pub(crate) use script::{Params, Part, Script};
-pub(crate) use statements::{Control, number_names, quoted};
+pub(crate) use script::{Params, Script, ScriptStatement};
+pub(crate) use statements::{TransactionControl, number_names, quoted};

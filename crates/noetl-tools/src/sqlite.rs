@@ -17,9 +17,9 @@ use noetl_model::{Failure, Value};
 
 use crate::own::FileGuard;
 use crate::sandbox::{Sandbox, ToolRun};
-use crate::sql::{self, Dialect, File, Script, Stop};
-use crate::step_host::{Statements, Task};
-use crate::{Call, Limits, Options, Tool};
+use crate::sql::{self, DatabaseFile, Dialect, Script, StopFlag};
+use crate::step_host::{FileTask, Statements};
+use crate::{Options, OutputLimits, Tool, ToolCall};
 
 pub(crate) use execute::{bind, cells, failed};
 pub(crate) use file::{open, patiently};
@@ -32,18 +32,22 @@ pub struct Sqlite {
 impl Sqlite {
     /// Creates a SQLite tool.
     pub fn new(options: Arc<Options>) -> Self {
-        Self::within(Arc::new(Sandbox::new(options)))
+        Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }
 
-    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn with_sandbox(sandbox: Arc<Sandbox>) -> Self {
         Self { sandbox }
     }
 }
 
 /// Runs a call in this process.
-pub(crate) async fn run(call: Call, limits: &Limits, guard: FileGuard) -> Result<Value, Failure> {
-    let file = File::read(&call.config)?;
-    let execute = move |script: &Script<'_>, stop: &Stop, answer| {
+pub(crate) async fn run(
+    call: ToolCall,
+    limits: &OutputLimits,
+    guard: FileGuard,
+) -> Result<Value, Failure> {
+    let file = DatabaseFile::read(&call.config)?;
+    let execute = move |script: &Script<'_>, stop: &StopFlag, answer| {
         execute::run(&file, &guard, script, stop, answer)
     };
     sql::run(call, "sqlite", Dialect::Sqlite, limits, execute).await
@@ -55,7 +59,7 @@ impl Tool for Sqlite {
         "sqlite"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limits = &self.sandbox.options().limits;
         let guard = self.sandbox.guard(&call.tenant);
         // A database in memory opens no file itself, but its statements may attach files.
@@ -64,9 +68,9 @@ impl Tool for Sqlite {
             return run(call, limits, guard).await;
         }
         let limit = call.time_limit()?;
-        File::read(&call.config)?;
+        DatabaseFile::read(&call.config)?;
         Script::read(&call, "sqlite", Dialect::Sqlite)?;
-        let task = Task::Sqlite(Statements::new(&call, limits, guard));
+        let task = FileTask::Sqlite(Statements::new(&call, limits, guard));
         ToolRun::run(&self.sandbox, &call, limit, &task).await
     }
 }

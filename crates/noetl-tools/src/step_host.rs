@@ -21,9 +21,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::sandbox::wire::{self, Reply, Spec};
+use crate::sandbox::wire::{self, HostSpec, Reply};
 
-pub(crate) use tool::{Statements, Task, TransferSide, read_frame, worker_gone, write_frame};
+pub(crate) use tool::{FileTask, Statements, TransferSide, read_frame, worker_gone, write_frame};
 
 /// Path of the program that is valid in the mount namespace of a step.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -48,7 +48,7 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
         false => (false, first),
     };
     let Ok(control) = control() else { return ExitCode::FAILURE };
-    let outcome = match serde_json::from_str::<Spec>(&text.to_string_lossy()) {
+    let outcome = match serde_json::from_str::<HostSpec>(&text.to_string_lossy()) {
         Ok(spec) => host(&spec, &text, is_init, &control),
         Err(error) => Err(io::Error::other(error)),
     };
@@ -70,7 +70,12 @@ fn control() -> io::Result<UnixStream> {
     Ok(UnixStream::from(own))
 }
 
-fn host(spec: &Spec, text: &OsString, is_init: bool, control: &UnixStream) -> io::Result<ExitCode> {
+fn host(
+    spec: &HostSpec,
+    text: &OsString,
+    is_init: bool,
+    control: &UnixStream,
+) -> io::Result<ExitCode> {
     confine::outlive_signals()?;
     if let Some(cgroup) = spec.cgroup.as_deref().filter(|_| !is_init) {
         confine::enter_cgroup(cgroup)?;

@@ -26,10 +26,10 @@ use crate::config::{self, expiry, type_name, wrong};
 use crate::own::FileGuard;
 use crate::postgres::Stopper;
 use crate::sandbox::Sandbox;
-use crate::sql::Stop;
-use crate::{Call, Http, Options, Postgres, Tool};
+use crate::sql::StopFlag;
+use crate::{Http, Options, Postgres, Tool, ToolCall};
 
-use flow::{Flow, Plan, Taken};
+use flow::{RowReceiver, RowSender, WritePlan};
 
 pub(crate) use hosted::{read_side, write_side};
 
@@ -49,14 +49,14 @@ pub struct Transfer {
 impl Transfer {
     /// Creates a transfer tool that uses these tools for endpoints and servers.
     pub fn new(http: Http, postgres: Postgres, options: Arc<Options>) -> Self {
-        Self::within(http, postgres, Arc::new(Sandbox::new(options)))
+        Self::with_clients(http, postgres, Arc::new(Sandbox::new(options)))
     }
 
-    pub(crate) fn within(http: Http, postgres: Postgres, sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn with_clients(http: Http, postgres: Postgres, sandbox: Arc<Sandbox>) -> Self {
         Self { http, postgres, sandbox }
     }
 
-    async fn read(&self, side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+    async fn read(&self, side: &Side<'_>, flow: RowSender) -> Result<(), Failure> {
         match side.kind {
             "postgres" => postgres::read(self.postgres.pool(), side, flow).await,
             "http" => request::read(&self.http, side, flow).await,
@@ -71,7 +71,12 @@ impl Transfer {
         }
     }
 
-    async fn write(&self, side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+    async fn write(
+        &self,
+        side: &Side<'_>,
+        plan: &WritePlan,
+        taken: RowReceiver,
+    ) -> Result<u64, Failure> {
         match side.kind {
             "postgres" => postgres::write(self.postgres.pool(), side, plan, taken).await,
             "sqlite" | "duckdb" if self.sandbox.is_on() => {
@@ -87,7 +92,7 @@ impl Transfer {
 }
 
 /// Reads from a database file, in this process.
-async fn read_file(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+async fn read_file(side: &Side<'_>, flow: RowSender) -> Result<(), Failure> {
     match side.kind {
         "sqlite" => sqlite::read(side, flow).await,
         #[cfg(feature = "duckdb")]
@@ -98,7 +103,7 @@ async fn read_file(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
 }
 
 /// Writes to a database file, in this process.
-async fn write_file(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+async fn write_file(side: &Side<'_>, plan: &WritePlan, taken: RowReceiver) -> Result<u64, Failure> {
     match side.kind {
         "sqlite" => sqlite::write(side, plan, taken).await,
         #[cfg(feature = "duckdb")]
@@ -112,9 +117,9 @@ async fn write_file(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, F
 struct Side<'a> {
     kind: &'a str,
     settings: &'a Map,
-    call: &'a Call,
+    call: &'a ToolCall,
     stopper: &'a Stopper,
-    stop: &'a Stop,
+    stop: &'a StopFlag,
     /// Checks for the files that `settings` names.
     guard: FileGuard,
 }
@@ -125,14 +130,15 @@ impl Tool for Transfer {
         "transfer"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
-        let (stopper, stop) = (Stopper::default(), Stop::default());
+        let (stopper, stop) = (Stopper::default(), StopFlag::default());
         let _guard = stop.guard();
         let guard = self.sandbox.guard(&call.tenant);
         let side = |name: &str| side(name, &call, &stopper, &stop, &guard);
         let (source, target) = (side("source")?, side("target")?);
-        let plan = Plan::read(target.settings).map_err(|failure| at("target", failure))?;
+        let plan =
+            WritePlan::read(target.settings).map_err(|failure| with_side("target", failure))?;
         let (flow, taken) = flow::channel();
         let columns = flow.columns();
         let mut work = Box::pin(async {
@@ -144,8 +150,8 @@ impl Tool for Transfer {
             (read, written) = &mut work => {
                 drop(work);
                 // If the target only lost its source, the source's failure is the cause.
-                read.map_err(|failure| at("source", failure)).or_else(flow::unless_gone)?;
-                let rows = written.map_err(|failure| at("target", failure))?;
+                read.map_err(|failure| with_side("source", failure)).or_else(flow::unless_gone)?;
+                let rows = written.map_err(|failure| with_side("target", failure))?;
                 return Ok(json!({
                     "rows_transferred": rows,
                     "columns": columns.get().cloned().unwrap_or_default(),
@@ -169,9 +175,9 @@ impl Tool for Transfer {
 
 fn side<'a>(
     name: &str,
-    call: &'a Call,
+    call: &'a ToolCall,
     stopper: &'a Stopper,
-    stop: &'a Stop,
+    stop: &'a StopFlag,
     guard: &FileGuard,
 ) -> Result<Side<'a>, Failure> {
     let settings = match call.config.get(name) {
@@ -188,6 +194,6 @@ fn side<'a>(
     Ok(Side { kind, settings, call, stopper, stop, guard: guard.clone() })
 }
 
-fn at(side: &str, failure: Failure) -> Failure {
+fn with_side(side: &str, failure: Failure) -> Failure {
     Failure { message: format!("`{side}`: {}", failure.message), ..failure }
 }

@@ -23,7 +23,7 @@ impl WorkDir {
     }
 
     /// Creates the directory `path`, whose parent must exist.
-    pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
+    pub(crate) fn create_at(path: PathBuf) -> Result<Self, Failure> {
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self(path)),
             Err(error) => Err(refused(&path, &error)),

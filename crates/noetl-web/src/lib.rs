@@ -48,7 +48,7 @@ impl Site {
     pub const EMBEDDED: Self = Self { files: include!(concat!(env!("OUT_DIR"), "/files.rs")) };
 
     /// Creates a site from a list of files.
-    pub const fn of(files: &'static [File]) -> Self {
+    pub const fn from_files(files: &'static [File]) -> Self {
         Self { files }
     }
 

@@ -8,20 +8,20 @@ use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::scope::ScopePart;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
-use noetl_tools::{Call, LogSink};
+use noetl_tools::{LogSink, ToolCall};
 use tracing::error;
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::secrets::CommandSecrets;
 
 /// Calls the tool of a command that is not a pipeline.
 pub(crate) async fn plain(
-    performer: &Performer,
-    command: &Command,
+    performer: &CommandExecutor,
+    command: &CommandTask,
     secrets: &CommandSecrets,
 ) -> Result<Value, Failure> {
     let issued = &command.issued;
-    let mut call = Call {
+    let mut call = ToolCall {
         attempt: issued.attempt,
         config: issued.config.clone(),
         input: issued.input.clone(),
@@ -34,12 +34,12 @@ pub(crate) async fn plain(
 
 /// Calls the tool of a task.
 pub(crate) async fn task(
-    performer: &Performer,
-    command: &Command,
+    performer: &CommandExecutor,
+    command: &CommandTask,
     secrets: &CommandSecrets,
     task: TaskCall,
 ) -> Result<Value, Failure> {
-    let call = Call {
+    let call = ToolCall {
         attempt: task.attempt,
         config: task.config,
         input: task.input,
@@ -49,8 +49,12 @@ pub(crate) async fn task(
     revealed(performer, &task.kind, call, secrets).await
 }
 
-fn call_for(performer: &Performer, command: &Command, secrets: &CommandSecrets) -> Call {
-    Call {
+fn call_for(
+    performer: &CommandExecutor,
+    command: &CommandTask,
+    secrets: &CommandSecrets,
+) -> ToolCall {
+    ToolCall {
         context: context(command),
         artifacts: performer.services.artifacts(command),
         credentials: secrets.source(),
@@ -60,8 +64,8 @@ fn call_for(performer: &Performer, command: &Command, secrets: &CommandSecrets) 
 }
 
 /// Returns a call without settings, arguments, or services.
-pub(crate) fn bare(command: &Command) -> Call {
-    Call {
+pub(crate) fn bare(command: &CommandTask) -> ToolCall {
+    ToolCall {
         execution: command.execution,
         command: command.id,
         tenant: command.tenant.clone(),
@@ -82,9 +86,9 @@ pub(crate) fn bare(command: &Command) -> Call {
 /// Calls a tool with placeholders replaced by their secrets. Defuses text in the result that looks
 /// like a placeholder: no external data may pass for a redacted secret.
 async fn revealed(
-    performer: &Performer,
+    performer: &CommandExecutor,
     kind: &str,
-    mut call: Call,
+    mut call: ToolCall,
     secrets: &CommandSecrets,
 ) -> Result<Value, Failure> {
     secrets.reveal(&mut call).await?;
@@ -97,7 +101,7 @@ async fn revealed(
 }
 
 /// Returns the execution context that tools can read.
-fn context(command: &Command) -> Map {
+fn context(command: &CommandTask) -> Map {
     let mut context = Map::new();
     context.insert("execution_id".to_owned(), command.execution.to_string().into());
     context.insert("step".to_owned(), (*command.issued.step).into());
@@ -113,8 +117,8 @@ fn context(command: &Command) -> Map {
 
 /// Loads results too large for the event log into a tool's execution context.
 async fn load_results(
-    performer: &Performer,
-    command: &Command,
+    performer: &CommandExecutor,
+    command: &CommandTask,
     context: &mut Map,
 ) -> Result<(), Failure> {
     let Some(scope) = command.issued.scope.as_deref() else { return Ok(()) };
@@ -145,9 +149,9 @@ async fn load_results(
 
 /// Calls a tool and converts a panic into a failure.
 pub(crate) async fn guarded(
-    performer: &Performer,
+    performer: &CommandExecutor,
     kind: &str,
-    call: Call,
+    call: ToolCall,
 ) -> Result<Value, Failure> {
     // A panic unwinds everything the tool owns, and a call doesn't change the registry.
     let ran = AssertUnwindSafe(performer.tools.run(kind, call)).catch_unwind().await;

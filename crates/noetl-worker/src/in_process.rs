@@ -4,25 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{Assignment, Ended, LocalCommands};
-use noetl_tools::Registry;
+use noetl_control::{CommandAssignment, CommandOutcome, LocalCommands};
+use noetl_tools::ToolRegistry;
 use tokio::sync::Semaphore;
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::services::{LocalServices, Services};
 use crate::source::{self, CommandSource};
 
 /// Runs the commands of the control plane in the same process.
 pub struct Worker {
     source: Arc<InProcess>,
-    performer: Performer,
+    performer: CommandExecutor,
 }
 
 impl Worker {
     /// Creates a worker that claims from `commands` and runs them with `tools`.
-    pub fn new(commands: LocalCommands, tools: Registry) -> Self {
+    pub fn new(commands: LocalCommands, tools: ToolRegistry) -> Self {
         let services = Arc::new(LocalServices(commands.clone()));
-        let performer = Performer::new(tools, Arc::new(commands.clone()), commands.clock());
+        let performer = CommandExecutor::new(tools, Arc::new(commands.clone()), commands.clock());
         Self { source: Arc::new(InProcess { commands, services }), performer }
     }
 
@@ -49,11 +49,11 @@ struct InProcess {
 
 #[async_trait]
 impl CommandSource for InProcess {
-    type Claim = Assignment;
+    type Claim = CommandAssignment;
 
-    async fn take(&self, _free: usize) -> Option<Vec<(Command, Assignment)>> {
+    async fn take(&self, _free: usize) -> Option<Vec<(CommandTask, CommandAssignment)>> {
         let assignment = self.commands.next().await?;
-        let command = Command {
+        let command = CommandTask {
             execution: assignment.execution,
             id: assignment.command,
             tenant: assignment.tenant.clone(),
@@ -69,15 +69,19 @@ impl CommandSource for InProcess {
         std::future::pending().await
     }
 
-    fn services(&self, _claim: &Assignment) -> Arc<dyn Services> {
+    fn services(&self, _claim: &CommandAssignment) -> Arc<dyn Services> {
         self.services.clone()
     }
 
-    async fn lost(&self, _claim: &Assignment) {
+    async fn lost(&self, _claim: &CommandAssignment) {
         std::future::pending().await
     }
 
-    async fn report(&self, claim: Assignment, ended: Ended) -> Option<(Command, Assignment)> {
+    async fn report(
+        &self,
+        claim: CommandAssignment,
+        ended: CommandOutcome,
+    ) -> Option<(CommandTask, CommandAssignment)> {
         self.commands.report(claim, ended).await;
         None
     }

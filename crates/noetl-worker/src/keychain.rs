@@ -13,39 +13,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use noetl_control::keychain_settings::{self as settings, alias, label};
-use noetl_control::reveal::at;
+use noetl_control::reveal::value_at;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{
-    Data, Keychain as Found, Loaded, Place, Reach, Scope, ValueTemplate, from_json_owned,
+    Data, KeychainNames as Found, LoadedValues, Scope, ValueLoader, ValueRef, ValueTemplate,
+    from_json_owned,
 };
-use noetl_tools::Credential;
+use noetl_tools::ToolCredential;
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::secrets::CommandSecrets;
 use crate::values;
 
 /// Keychain of one command.
-pub(crate) struct Keychain<'a> {
-    performer: &'a Performer,
-    command: &'a Command,
+pub(crate) struct CommandKeychain<'a> {
+    performer: &'a CommandExecutor,
+    command: &'a CommandTask,
     secrets: CommandSecrets,
     /// Entries in the form the command contains, before rendering.
     entries: &'a Map,
-    known: Mutex<HashMap<Arc<str>, Known>>,
+    known: Mutex<HashMap<Arc<str>, ResolvedEntry>>,
 }
 
 /// A resolved keychain entry.
 #[derive(Clone)]
-struct Known {
+struct ResolvedEntry {
     fields: Data,
     /// Cache key of the token request; `None` for entries that are not OAuth tokens.
     request: Option<String>,
 }
 
-impl<'a> Keychain<'a> {
+impl<'a> CommandKeychain<'a> {
     pub(crate) fn new(
-        performer: &'a Performer,
-        command: &'a Command,
+        performer: &'a CommandExecutor,
+        command: &'a CommandTask,
         secrets: CommandSecrets,
         entries: &'a Map,
     ) -> Self {
@@ -57,9 +58,9 @@ impl<'a> Keychain<'a> {
         &self,
         name: &Arc<str>,
         scope: &Scope,
-        values: &values::Found<'_>,
+        values: &values::CommandValues<'_>,
     ) -> Result<Data, Failure> {
-        let search = Search { keychain: self, scope, values };
+        let search = KeychainResolver { keychain: self, scope, values };
         tokio::select! {
             found = search.entry(name.clone(), Vec::new()) => found,
             () = self.command.cancel.cancelled() => {
@@ -77,19 +78,19 @@ impl<'a> Keychain<'a> {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, ResolvedEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Resolution of one entry and the entries it references.
-struct Search<'s, 'a> {
-    keychain: &'s Keychain<'a>,
+struct KeychainResolver<'s, 'a> {
+    keychain: &'s CommandKeychain<'a>,
     scope: &'s Scope,
-    values: &'s values::Found<'a>,
+    values: &'s values::CommandValues<'a>,
 }
 
-impl<'s> Search<'s, '_> {
+impl<'s> KeychainResolver<'s, '_> {
     /// Returns the fields of an entry. `trail` lists the entries that reference it, to detect
     /// cycles.
     fn entry(
@@ -109,7 +110,7 @@ impl<'s> Search<'s, '_> {
             let settings = self.settings(&name, &trail).await?;
             let (fields, request) = self.resolve(&name, &settings).await?;
             let fields = from_json_owned(Value::Object(fields));
-            let known = Known { fields: fields.clone(), request };
+            let known = ResolvedEntry { fields: fields.clone(), request };
             self.keychain.known().insert(name, known);
             Ok(fields)
         }
@@ -122,11 +123,11 @@ impl<'s> Search<'s, '_> {
         let written = entries.get(&**name).cloned().unwrap_or_default();
         let template = ValueTemplate::compile(written)
             .map_err(|error| unusable(name, format!("its settings are no templates: {error}")))?;
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedValues::default();
         let mut others = Found::new(entries.keys().map(|name| Arc::from(name.as_str())));
         loop {
             let scope = Scope {
-                reach: Reach::new(Arc::new(loaded.clone())),
+                reach: ValueLoader::new(Arc::new(loaded.clone())),
                 keychain: Some(Arc::new(others.clone())),
                 ..self.scope.clone()
             };
@@ -145,7 +146,7 @@ impl<'s> Search<'s, '_> {
             for place in needed {
                 let found = self.values.find(&place, &self.keychain.command.cancel).await;
                 match (&place, found) {
-                    (Place::Blob(reference), Some(Ok(data))) => {
+                    (ValueRef::Blob(reference), Some(Ok(data))) => {
                         loaded.insert_blob(reference.digest.clone(), data);
                     }
                     (_, Some(Err(why))) => loaded.insert_lost(place, why),
@@ -214,7 +215,7 @@ impl<'s> Search<'s, '_> {
             let Some(path) = path.as_str() else {
                 return Err(unusable(name, format!("'map.{field}' must name a field")));
             };
-            let value = at(&credential.data, path).ok_or_else(|| {
+            let value = value_at(&credential.data, path).ok_or_else(|| {
                 let message = format!("credential '{}' has no field '{path}'", credential.name);
                 unusable(name, message)
             })?;
@@ -223,7 +224,7 @@ impl<'s> Search<'s, '_> {
         Ok(fields)
     }
 
-    async fn credential(&self, name: &str, alias: &str) -> Result<Credential, Failure> {
+    async fn credential(&self, name: &str, alias: &str) -> Result<ToolCredential, Failure> {
         let Some(source) = self.keychain.secrets.source() else {
             return Err(unusable(name, "this worker has no access to stored credentials"));
         };

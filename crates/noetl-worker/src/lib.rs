@@ -4,16 +4,16 @@
 //! step, not the worker. The exceptions are a command whose lease another worker acquired and one
 //! that is stopped at the end of the shutdown grace period; the control plane reissues the latter.
 //!
-//! [`Performer`] runs a command independently of its source: a single tool call, a pipeline of
+//! [`CommandExecutor`] runs a command independently of its source: a single tool call, a pipeline of
 //! tasks, or a loop of pipelines. Commands come from a [`CommandSource`]: [`Worker`] shares a
 //! process with its control plane, and [`RemoteWorker`] is a separate process that leases them over
 //! HTTP.
 
 mod call;
+mod executor;
 mod in_process;
 mod keychain;
 mod looped;
-mod perform;
 mod pipeline;
 mod remote;
 mod secrets;
@@ -23,9 +23,9 @@ mod split;
 mod tokens;
 mod values;
 
+pub use executor::{CommandExecutor, CommandTask};
 pub use in_process::Worker;
-pub use perform::{Command, Performer};
-pub use remote::{Counters, Drained, RemoteOptions, RemoteWorker};
+pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, WorkerMetrics};
 pub use services::{NoServices, Services};
 pub use source::CommandSource;
-pub use values::{LoadError, Values};
+pub use values::{LoadError, ValueFetcher};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
-use noetl_control::Ended;
+use noetl_control::CommandOutcome;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{PipelineEnd, loop_result, note, write};
 use noetl_playbook::template::{Iteration, Scope, from_json_owned};
 use serde::Deserialize;
 
-use crate::pipeline::Sequence;
+use crate::pipeline::CompiledPipeline;
 
 /// Iterations in flight at a time if the loop sets no `max_in_flight`.
 const IN_FLIGHT: usize = 64;
@@ -21,7 +21,7 @@ struct Settings {
     items: Vec<Value>,
     iterator: Arc<str>,
     #[serde(default)]
-    mode: Mode,
+    mode: LoopMode,
     #[serde(default)]
     max_in_flight: Option<usize>,
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Settings {
 
 #[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
+enum LoopMode {
     #[default]
     Sequential,
     Parallel,
@@ -45,7 +45,7 @@ enum OnFailure {
 }
 
 /// Runs the tasks once per item.
-pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
+pub(crate) async fn run(sequence: CompiledPipeline<'_>, settings: &Value) -> CommandOutcome {
     let settings = match Settings::deserialize(settings) {
         Ok(settings) => settings,
         Err(error) => {
@@ -56,8 +56,8 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
     let failure_mode = settings.failure;
     let cancel = sequence.command.cancel.clone();
     let (outcomes, Writes { ctx, step }) = match settings.mode {
-        Mode::Sequential => in_a_row(sequence, settings).await,
-        Mode::Parallel => side_by_side(&sequence, settings).await,
+        LoopMode::Sequential => in_a_row(sequence, settings).await,
+        LoopMode::Parallel => side_by_side(&sequence, settings).await,
     };
     if cancel.is_cancelled() {
         let message = "the command was told to stop";
@@ -75,7 +75,7 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
         (OnFailure::FailFast, Some(failure)) => Err(failure),
         _ => Ok(loop_result(outcomes)),
     };
-    Ended { outcome, ctx, step }
+    CommandOutcome { outcome, ctx, step }
 }
 
 /// Outcome of each item (`None` if it did not run), and the variables set by all of them.
@@ -89,7 +89,7 @@ struct Writes {
 }
 
 /// Runs the items sequentially. Each item sees the variables set by earlier ones.
-async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
+async fn in_a_row(mut sequence: CompiledPipeline<'_>, settings: Settings) -> Outcomes {
     let (total, mut writes) = (settings.items.len(), Writes::default());
     let mut outcomes = Vec::with_capacity(total);
     let mut stopped = false;
@@ -114,7 +114,7 @@ async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
 
 /// Runs up to `max_in_flight` items at a time. No item sees the variables another sets. Writes
 /// apply in item order, so the last item wins.
-async fn side_by_side(sequence: &Sequence<'_>, settings: Settings) -> Outcomes {
+async fn side_by_side(sequence: &CompiledPipeline<'_>, settings: Settings) -> Outcomes {
     let total = settings.items.len();
     let at_a_time = settings.max_in_flight.unwrap_or(IN_FLIGHT).max(1);
     let stopped = &AtomicBool::new(false);

@@ -6,35 +6,38 @@ use std::time::{Duration, Instant};
 
 use noetl_model::scope::{CommandScope, TaskResult};
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::pipeline::{Pipeline, PipelineEnd, Run, Turn, scope_of};
-use noetl_playbook::template::{Entropy, Identity, Scope};
+use noetl_playbook::pipeline::{Pipeline, PipelineEnd, PipelineRequest, PipelineRun, scope_of};
+use noetl_playbook::template::{Entropy, ExecutionIdentity, Scope};
 
-use crate::keychain::Keychain;
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
+use crate::keychain::CommandKeychain;
 use crate::secrets::CommandSecrets;
-use crate::values::Found;
+use crate::values::CommandValues;
 use crate::{call, split};
 
 /// Keychain of a command without entries.
 static NO_ENTRIES: LazyLock<Map> = LazyLock::new(Map::new);
 
 /// The tasks of a command, ready to run once per item of its loop.
-pub(crate) struct Sequence<'a> {
-    performer: &'a Performer,
-    pub(crate) command: &'a Command,
+pub(crate) struct CompiledPipeline<'a> {
+    performer: &'a CommandExecutor,
+    pub(crate) command: &'a CommandTask,
     pipeline: Arc<Pipeline>,
     /// Scope of the command's templates.
     pub(crate) scope: Scope,
-    found: Found<'a>,
+    found: CommandValues<'a>,
     secrets: CommandSecrets,
-    keychain: Keychain<'a>,
+    keychain: CommandKeychain<'a>,
     /// Results of earlier segments, for a segment of a split pipeline.
     segment: Option<(Vec<TaskResult>, bool)>,
 }
 
-impl<'a> Sequence<'a> {
+impl<'a> CompiledPipeline<'a> {
     /// Compiles the tasks of a command and builds their scope.
-    pub(crate) fn read(performer: &'a Performer, command: &'a Command) -> Result<Self, Failure> {
+    pub(crate) fn read(
+        performer: &'a CommandExecutor,
+        command: &'a CommandTask,
+    ) -> Result<Self, Failure> {
         let issued = &command.issued;
         let tasks = issued.config.get("tasks").cloned().unwrap_or_default();
         let source = Value::Object(Map::from_iter([("tasks".to_owned(), tasks)]));
@@ -44,19 +47,22 @@ impl<'a> Sequence<'a> {
             Some(carried) => scope_of(command.execution, CommandScope::clone(carried)),
             None => Scope {
                 keychain: Some(Arc::default()),
-                identity: Identity { execution: command.execution, ..Identity::default() },
+                identity: ExecutionIdentity {
+                    execution: command.execution,
+                    ..ExecutionIdentity::default()
+                },
                 ..Scope::default()
             },
         };
         let secrets = CommandSecrets::new(performer, command);
         let entries = issued.scope.as_ref().map_or(&*NO_ENTRIES, |scope| &scope.keychain);
-        let keychain = Keychain::new(performer, command, secrets.clone(), entries);
+        let keychain = CommandKeychain::new(performer, command, secrets.clone(), entries);
         Ok(Self {
             performer,
             command,
             pipeline: Arc::new(pipeline),
             scope,
-            found: Found::new(&*performer.values),
+            found: CommandValues::new(&*performer.values),
             secrets,
             keychain,
             segment: None,
@@ -78,7 +84,7 @@ impl<'a> Sequence<'a> {
         let seed = RandomState::new().build_hasher().finish();
         let scope = Scope { entropy: Entropy::new(seed), ..scope };
         let secrets = self.secrets.clone();
-        let mut run = Run::new(self.pipeline.clone(), scope)
+        let mut run = PipelineRun::new(self.pipeline.clone(), scope)
             .with_limit(self.performer.task_runs_max)
             .with_write_check(move |written| secrets.forbids(written));
         if let Some((earlier, partial)) = &self.segment {
@@ -88,7 +94,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Serves the requests of a run until it is done. Returns `None` if the command is cancelled.
-    async fn drive(&self, mut run: Run) -> Option<PipelineEnd> {
+    async fn drive(&self, mut run: PipelineRun) -> Option<PipelineEnd> {
         let cancel = &self.command.cancel;
         loop {
             if cancel.is_cancelled() {
@@ -96,7 +102,7 @@ impl<'a> Sequence<'a> {
             }
             run.set_now(self.performer.clock.now());
             match run.turn() {
-                Turn::Call(task) => {
+                PipelineRequest::Call(task) => {
                     let began = Instant::now();
                     let outcome =
                         call::task(self.performer, self.command, &self.secrets, *task).await;
@@ -111,17 +117,17 @@ impl<'a> Sequence<'a> {
                     // A tool that never awaits would starve other tasks.
                     tokio::task::yield_now().await;
                 }
-                Turn::Pause { seconds } => tokio::select! {
+                PipelineRequest::Pause { seconds } => tokio::select! {
                     () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => {}
                     () = cancel.cancelled() => return None,
                 },
-                Turn::Need(places) => {
+                PipelineRequest::Need(places) => {
                     for place in places {
                         let found = self.found.find(&place, cancel).await?;
                         run.supply(&place, found);
                     }
                 }
-                Turn::Secrets(names) => {
+                PipelineRequest::Secrets(names) => {
                     for name in names {
                         let found = self.keychain.find(&name, &self.scope, &self.found).await;
                         let is_missing = found.is_err();
@@ -131,7 +137,7 @@ impl<'a> Sequence<'a> {
                         }
                     }
                 }
-                Turn::Done(end) => return Some(*end),
+                PipelineRequest::Done(end) => return Some(*end),
             }
         }
     }

@@ -11,39 +11,39 @@
 mod announced;
 mod backoff;
 mod content;
-mod counters;
 mod heartbeat;
-mod held;
 mod lease;
-mod lines;
+mod leases;
 mod link;
+mod metrics;
 mod placeholders;
 mod reporter;
 mod services;
+mod step_logs;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::workers::{RegisterRequest, RuntimeNamed};
 use noetl_api::{Client, ClientError, work};
-use noetl_bus::CommandReader;
+use noetl_bus::CommandConsumer;
 use noetl_model::{Clock, DEFAULT_POOL, Map, Value};
 
-use noetl_tools::Registry;
+use noetl_tools::ToolRegistry;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub use self::counters::Counters;
+pub use self::metrics::WorkerMetrics;
 
-use self::announced::Announced;
+use self::announced::AnnouncedSource;
 use self::backoff::Backoff;
-use self::held::Held;
-use self::lease::HttpLease;
-use self::lines::Lines;
-use self::link::{Link, chain};
+use self::lease::LeasePoller;
+use self::leases::HeldLeases;
+use self::link::{ServerLink, chain};
 use self::reporter::Reporter;
 use self::services::RemoteValues;
-use crate::perform::Performer;
+use self::step_logs::LogShipper;
+use crate::executor::CommandExecutor;
 use crate::source;
 
 /// Timeout of the deregistration request.
@@ -72,7 +72,7 @@ pub struct RemoteOptions {
 
 /// Outcome of a worker's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// The worker reported every command it ran.
     Whole,
     /// The worker stopped some commands and released their leases.
@@ -83,10 +83,10 @@ pub enum Drained {
 pub struct RemoteWorker {
     client: Client,
     options: RemoteOptions,
-    tools: Registry,
+    tools: ToolRegistry,
     clock: Arc<dyn Clock>,
-    counters: Arc<Counters>,
-    bus: Option<Arc<dyn CommandReader>>,
+    counters: Arc<WorkerMetrics>,
+    bus: Option<Arc<dyn CommandConsumer>>,
 }
 
 impl RemoteWorker {
@@ -94,7 +94,7 @@ impl RemoteWorker {
     pub fn new(
         client: Client,
         options: RemoteOptions,
-        tools: Registry,
+        tools: ToolRegistry,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self { client, options, tools, clock, counters: Arc::default(), bus: None }
@@ -102,13 +102,13 @@ impl RemoteWorker {
 
     /// Adds a bus that announces commands. The worker also runs without it, with higher latency.
     #[must_use]
-    pub fn with_bus(mut self, bus: Arc<dyn CommandReader>) -> Self {
+    pub fn with_bus(mut self, bus: Arc<dyn CommandConsumer>) -> Self {
         self.counters.set_bus();
         self.bus = Some(bus);
         self
     }
 
-    pub fn counters(&self) -> Arc<Counters> {
+    pub fn counters(&self) -> Arc<WorkerMetrics> {
         self.counters.clone()
     }
 
@@ -121,21 +121,21 @@ impl RemoteWorker {
         self,
         draining: CancellationToken,
         registered: impl FnOnce(),
-    ) -> Result<Drained, ClientError> {
+    ) -> Result<DrainOutcome, ClientError> {
         let Self { client, options, tools, clock, counters, bus } = self;
-        let link = Arc::new(Link::new(client, options.name.clone(), counters));
+        let link = Arc::new(ServerLink::new(client, options.name.clone(), counters));
         let registration = Arc::new(registration(&options, &tools, &link));
         if !register(&link, &registration, &draining).await? {
-            return Ok(Drained::Whole);
+            return Ok(DrainOutcome::Whole);
         }
         registered();
-        let (held, stop) = (Held::default(), CancellationToken::new());
+        let (held, stop) = (HeldLeases::default(), CancellationToken::new());
         let beating = {
             let (link, held, stop) = (link.clone(), held.clone(), stop.clone());
             tokio::spawn(async move { heartbeat::run(&link, &held, stop).await })
         };
-        let lines = Lines::start(&link, clock.clone(), &stop);
-        let lease = HttpLease {
+        let lines = LogShipper::start(&link, clock.clone(), &stop);
+        let lease = LeasePoller {
             link: link.clone(),
             held,
             reporter: Reporter::start(&link, options.pool.as_ref(), &stop),
@@ -144,11 +144,11 @@ impl RemoteWorker {
             registration,
             draining,
         };
-        let performer = Performer::new(tools, Arc::new(RemoteValues(link.clone())), clock);
+        let performer = CommandExecutor::new(tools, Arc::new(RemoteValues(link.clone())), clock);
         let (slots, grace) = (options.slots, options.grace);
         let is_whole = match bus {
             Some(bus) => {
-                let source = Arc::new(Announced::new(lease, bus));
+                let source = Arc::new(AnnouncedSource::new(lease, bus));
                 source::run(&source, &performer, slots, grace).await
             }
             None => source::run(&Arc::new(lease), &performer, slots, grace).await,
@@ -158,21 +158,21 @@ impl RemoteWorker {
         // The heartbeat task stops at once, even in the middle of a wait.
         let _ = beating.await;
         say_goodbye(&link).await;
-        Ok(if is_whole { Drained::Whole } else { Drained::GaveBack })
+        Ok(if is_whole { DrainOutcome::Whole } else { DrainOutcome::GaveBack })
     }
 }
 
 /// Registers this worker, retrying transient errors. Returns `false` if `draining` is cancelled
 /// first.
 async fn register(
-    link: &Link,
+    link: &ServerLink,
     registration: &RegisterRequest,
     draining: &CancellationToken,
 ) -> Result<bool, ClientError> {
     let mut backoff = Backoff::default();
     loop {
         let asked = tokio::select! {
-            asked = link.ask(work::register(registration)) => asked,
+            asked = link.request(work::register(registration)) => asked,
             () = draining.cancelled() => return Ok(false),
         };
         match asked {
@@ -189,9 +189,9 @@ async fn register(
 
 /// Deregisters the worker and releases its remaining leases. If the request fails, the leases
 /// expire.
-async fn say_goodbye(link: &Link) {
+async fn say_goodbye(link: &ServerLink) {
     let named = RuntimeNamed { name: link.name.clone(), kind: KIND.to_owned(), release: true };
-    let said = tokio::time::timeout(GOODBYE_MAX, link.ask(work::deregister(&named))).await;
+    let said = tokio::time::timeout(GOODBYE_MAX, link.request(work::deregister(&named))).await;
     match said {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => warn!(error = chain(&error), "failed to deregister worker"),
@@ -199,7 +199,11 @@ async fn say_goodbye(link: &Link) {
     }
 }
 
-fn registration(options: &RemoteOptions, tools: &Registry, link: &Link) -> RegisterRequest {
+fn registration(
+    options: &RemoteOptions,
+    tools: &ToolRegistry,
+    link: &ServerLink,
+) -> RegisterRequest {
     let mut labels = options.labels.clone();
     let pool = options.pool.as_deref().unwrap_or(DEFAULT_POOL);
     labels.insert("pool_name".to_owned(), pool.into());

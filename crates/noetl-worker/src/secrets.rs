@@ -4,31 +4,31 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_control::reveal::{at, collect_map, replace_in};
-use noetl_control::{ResolvedPlaceholder, Secrets};
+use noetl_control::reveal::{collect_map, replace_in, value_at};
+use noetl_control::{ResolvedPlaceholder, SecretTable};
 use noetl_model::placeholder::remove_tags_in;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::document::SetScope;
-use noetl_playbook::pipeline::Written;
-use noetl_tools::{Call, Credential, CredentialSource};
+use noetl_playbook::pipeline::EvaluatedAssignment;
+use noetl_tools::{CredentialSource, ToolCall, ToolCredential};
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::services::Services;
-use crate::tokens::Tokens;
+use crate::tokens::TokenCache;
 
 /// The secrets of a command. Cheap to clone; clones share the same set.
 #[derive(Clone)]
 pub(crate) struct CommandSecrets {
     source: Option<Arc<dyn CredentialSource>>,
-    used: Arc<Mutex<Secrets>>,
-    tokens: Arc<Tokens>,
+    used: Arc<Mutex<SecretTable>>,
+    tokens: Arc<TokenCache>,
     services: Arc<dyn Services>,
-    command: Command,
+    command: CommandTask,
 }
 
 impl CommandSecrets {
-    pub(crate) fn new(performer: &Performer, command: &Command) -> Self {
-        let used: Arc<Mutex<Secrets>> = Arc::default();
+    pub(crate) fn new(performer: &CommandExecutor, command: &CommandTask) -> Self {
+        let used: Arc<Mutex<SecretTable>> = Arc::default();
         let source = performer.services.credentials(command);
         let source = source.map(|source| {
             let noting: Arc<dyn CredentialSource> = Arc::new(Noting { source, used: used.clone() });
@@ -51,7 +51,7 @@ impl CommandSecrets {
 
     /// Returns a failure if a value contains a secret and must not be written, because the event
     /// log records variables.
-    pub(crate) fn forbids(&self, written: &Written) -> Option<Failure> {
+    pub(crate) fn forbids(&self, written: &EvaluatedAssignment) -> Option<Failure> {
         let scope = match written.scope {
             SetScope::Ctx => "ctx",
             SetScope::Step => "step",
@@ -70,7 +70,7 @@ impl CommandSecrets {
 
     /// Replaces the placeholders in a call's settings and arguments by the values they stand for in
     /// this execution. All others stay text, without their tag.
-    pub(crate) async fn reveal(&self, call: &mut Call) -> Result<(), Failure> {
+    pub(crate) async fn reveal(&self, call: &mut ToolCall) -> Result<(), Failure> {
         remove_tags_in(&mut call.context);
         let mut texts = Vec::new();
         for map in [&call.config, &call.input] {
@@ -101,7 +101,7 @@ impl CommandSecrets {
             ResolvedPlaceholder::Value { alias, field, value } => (alias, field, Some(value)),
             ResolvedPlaceholder::Named { alias, field } => {
                 let token = self.tokens.used(self.command.execution, &alias);
-                let value = token.and_then(|token| at(&token, &field).cloned());
+                let value = token.and_then(|token| value_at(&token, &field).cloned());
                 (alias, field, value)
             }
         };
@@ -113,19 +113,19 @@ impl CommandSecrets {
     }
 }
 
-fn lock(used: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
+fn lock(used: &Mutex<SecretTable>) -> MutexGuard<'_, SecretTable> {
     used.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Registers every credential that is read through it as used.
 struct Noting {
     source: Arc<dyn CredentialSource>,
-    used: Arc<Mutex<Secrets>>,
+    used: Arc<Mutex<SecretTable>>,
 }
 
 #[async_trait]
 impl CredentialSource for Noting {
-    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let credential = self.source.get(alias).await?;
         let data = Value::Object(credential.data.clone());
         lock(&self.used).note(&credential.name, Some(&credential.kind), &data);

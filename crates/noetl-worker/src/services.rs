@@ -6,33 +6,37 @@ use async_trait::async_trait;
 use noetl_control::{CredentialError, LocalCommands, LogStream, ResolvedPlaceholder};
 use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
-use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink, Stream};
+use noetl_tools::{Artifacts, CredentialSource, LogSink, Stream, ToolCredential};
 
-use crate::perform::Command;
+use crate::executor::CommandTask;
 
 /// Provides each command with the services its tools may use.
 #[async_trait]
 pub trait Services: Send + Sync {
     /// Returns access to stored results, or `None` if this worker has none.
-    fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>>;
+    fn artifacts(&self, command: &CommandTask) -> Option<Arc<dyn Artifacts>>;
 
     /// Returns access to stored credentials, or `None` if this worker has none.
-    fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>>;
+    fn credentials(&self, command: &CommandTask) -> Option<Arc<dyn CredentialSource>>;
 
     /// Returns the sink for the command's step logs. Discards them by default.
-    fn logs(&self, _command: &Command) -> LogSink {
+    fn logs(&self, _command: &CommandTask) -> LogSink {
         LogSink::default()
     }
 
     /// Resolves a placeholder within the command's execution. Only the control plane can tell
     /// whether a text is a valid placeholder.
-    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure>;
+    async fn resolve(
+        &self,
+        command: &CommandTask,
+        text: &str,
+    ) -> Result<ResolvedPlaceholder, Failure>;
 
     /// Registers a secret that the command obtained itself, so that it is redacted in everything
     /// the worker reports.
     async fn note_secret(
         &self,
-        command: &Command,
+        command: &CommandTask,
         alias: &str,
         data: &Value,
     ) -> Result<(), Failure>;
@@ -44,19 +48,19 @@ pub struct NoServices;
 
 #[async_trait]
 impl Services for NoServices {
-    fn artifacts(&self, _command: &Command) -> Option<Arc<dyn Artifacts>> {
+    fn artifacts(&self, _command: &CommandTask) -> Option<Arc<dyn Artifacts>> {
         None
     }
 
-    fn credentials(&self, _command: &Command) -> Option<Arc<dyn CredentialSource>> {
+    fn credentials(&self, _command: &CommandTask) -> Option<Arc<dyn CredentialSource>> {
         None
     }
 
-    async fn resolve(&self, _: &Command, _: &str) -> Result<ResolvedPlaceholder, Failure> {
+    async fn resolve(&self, _: &CommandTask, _: &str) -> Result<ResolvedPlaceholder, Failure> {
         Ok(ResolvedPlaceholder::Text)
     }
 
-    async fn note_secret(&self, _: &Command, _: &str, _: &Value) -> Result<(), Failure> {
+    async fn note_secret(&self, _: &CommandTask, _: &str, _: &Value) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -66,18 +70,18 @@ pub(crate) struct LocalServices(pub(crate) LocalCommands);
 
 #[async_trait]
 impl Services for LocalServices {
-    fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>> {
+    fn artifacts(&self, command: &CommandTask) -> Option<Arc<dyn Artifacts>> {
         let (commands, execution) = (self.0.clone(), command.execution);
         let step = command.issued.step.clone();
         Some(Arc::new(LocalArtifacts { commands, execution, step }))
     }
 
-    fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
+    fn credentials(&self, command: &CommandTask) -> Option<Arc<dyn CredentialSource>> {
         let (commands, execution) = (self.0.clone(), command.execution);
         Some(Arc::new(LocalCredentials { commands, execution }))
     }
 
-    fn logs(&self, command: &Command) -> LogSink {
+    fn logs(&self, command: &CommandTask) -> LogSink {
         let print = self.0.printer(command.execution, command.id);
         LogSink::new(move |stream, text| {
             let stream = match stream {
@@ -88,14 +92,18 @@ impl Services for LocalServices {
         })
     }
 
-    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+    async fn resolve(
+        &self,
+        command: &CommandTask,
+        text: &str,
+    ) -> Result<ResolvedPlaceholder, Failure> {
         let resolved = self.0.resolve(command.execution, text).await;
         resolved.map_err(|error| not_to_be_had(&without_tags(text), &error))
     }
 
     async fn note_secret(
         &self,
-        command: &Command,
+        command: &CommandTask,
         alias: &str,
         data: &Value,
     ) -> Result<(), Failure> {
@@ -115,14 +123,14 @@ struct LocalCredentials {
 
 #[async_trait]
 impl CredentialSource for LocalCredentials {
-    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let found = self.commands.credential(self.execution, alias).await;
         let found = found.map_err(|error| not_to_be_had(alias, &error))?;
         let data = match found.data {
             Value::Object(data) => data,
             other => Map::from_iter([("value".to_owned(), other)]),
         };
-        Ok(Credential { name: found.name, kind: found.kind, data })
+        Ok(ToolCredential { name: found.name, kind: found.kind, data })
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::Ended;
+use noetl_control::CommandOutcome;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::services::Services;
 
 /// A channel to receive commands and report their completions: within a process, by leases over
@@ -22,7 +22,7 @@ pub trait CommandSource: Send + Sync + 'static {
     /// Claims up to `free` commands for this worker, waiting until there is at least one. Retries
     /// internally while the control plane is unavailable. Returns `None` once the worker must claim
     /// no more.
-    async fn take(&self, free: usize) -> Option<Vec<(Command, Self::Claim)>>;
+    async fn take(&self, free: usize) -> Option<Vec<(CommandTask, Self::Claim)>>;
 
     /// Waits until the worker must claim no more commands.
     async fn over(&self);
@@ -35,7 +35,11 @@ pub trait CommandSource: Send + Sync + 'static {
 
     /// Reports a command's completion. Retries until it is accepted or can no longer take effect.
     /// Returns the command handed off with the response, if any, to run in the same slot.
-    async fn report(&self, claim: Self::Claim, ended: Ended) -> Option<(Command, Self::Claim)>;
+    async fn report(
+        &self,
+        claim: Self::Claim,
+        ended: CommandOutcome,
+    ) -> Option<(CommandTask, Self::Claim)>;
 }
 
 /// Runs commands from a source, at most `slots` at a time, until the source closes. Then waits up
@@ -43,7 +47,7 @@ pub trait CommandSource: Send + Sync + 'static {
 /// command was reported.
 pub(crate) async fn run<S: CommandSource>(
     source: &Arc<S>,
-    performer: &Performer,
+    performer: &CommandExecutor,
     slots: usize,
     grace: Duration,
 ) -> bool {
@@ -89,14 +93,14 @@ pub(crate) async fn run<S: CommandSource>(
 /// Runs a command and those handed off to its slot.
 async fn carry_out<S: CommandSource>(
     source: &S,
-    performer: &Performer,
-    first: (Command, S::Claim),
+    performer: &CommandExecutor,
+    first: (CommandTask, S::Claim),
 ) {
     let mut next = Some(first);
     while let Some((command, claim)) = next {
         let performer = performer.clone().with_services(source.services(&claim));
         let ended = tokio::select! {
-            ended = performer.perform(&command) => Some(ended),
+            ended = performer.execute(&command) => Some(ended),
             // Dropping the future stops it: a tool terminates everything it started.
             () = source.lost(&claim) => None,
         };

@@ -3,22 +3,22 @@
 use noetl_model::scope::{SplitScope, TaskResult};
 use noetl_model::{Failure, FailureKind};
 use noetl_playbook::pipeline::{PipelineEnd, earlier_blob, earlier_key, earlier_tasks, merged};
-use noetl_playbook::template::{Place, exact_json};
+use noetl_playbook::template::{ValueRef, exact_json};
 
-use crate::perform::{Command, Performer};
+use crate::executor::{CommandExecutor, CommandTask};
 use crate::pipeline::cancelled;
-use crate::values::Found;
+use crate::values::CommandValues;
 
 /// Returns `true` if a command has no task left: it only merges the results of earlier segments.
-pub(crate) fn is_merge(command: &Command) -> bool {
+pub(crate) fn is_merge(command: &CommandTask) -> bool {
     let tasks = command.issued.config.get("tasks").and_then(|tasks| tasks.as_array());
     command.issued.split().is_some() && tasks.is_some_and(Vec::is_empty)
 }
 
 /// Merges the results of earlier segments.
-pub(crate) async fn merge(performer: &Performer, command: &Command) -> PipelineEnd {
+pub(crate) async fn merge(performer: &CommandExecutor, command: &CommandTask) -> PipelineEnd {
     let Some(split) = command.issued.split() else { return cancelled() };
-    let found = Found::new(&*performer.values);
+    let found = CommandValues::new(&*performer.values);
     match earlier(command, split, &found).await {
         None => cancelled(),
         Some(tasks) => PipelineEnd { outcome: tasks.map(merged), ..cancelled() },
@@ -27,9 +27,9 @@ pub(crate) async fn merge(performer: &Performer, command: &Command) -> PipelineE
 
 /// Reads the results of earlier segments. Returns `None` if the command is cancelled meanwhile.
 pub(crate) async fn earlier(
-    command: &Command,
+    command: &CommandTask,
     split: &SplitScope,
-    found: &Found<'_>,
+    found: &CommandValues<'_>,
 ) -> Option<Result<Vec<TaskResult>, Failure>> {
     let carried = command.issued.scope.as_deref()?;
     let mut answers = Vec::with_capacity(split.tasks.len());
@@ -39,7 +39,7 @@ pub(crate) async fn earlier(
             answers.push(answer.cloned().unwrap_or_default());
             continue;
         };
-        match found.find(&Place::Blob(reference.clone()), &command.cancel).await? {
+        match found.find(&ValueRef::Blob(reference.clone()), &command.cancel).await? {
             Ok(data) => answers.push(exact_json(&data)),
             Err(why) => {
                 let message = format!("a result of an earlier task can't be read: {why}");

@@ -19,8 +19,8 @@ const USED_MAX: usize = 4096;
 /// Tokens by the request that obtains them. Callers that can send the same request have the same
 /// secrets, so they may share a token.
 #[derive(Default)]
-pub(crate) struct Tokens {
-    slots: Mutex<HashMap<String, Arc<Slot>>>,
+pub(crate) struct TokenCache {
+    slots: Mutex<HashMap<String, Arc<TokenSlot>>>,
     used: Mutex<Used>,
 }
 
@@ -35,17 +35,17 @@ struct Used {
 
 /// Cache entry of a token, locked while the token is requested, so that concurrent callers send one
 /// request.
-type Slot = tokio::sync::Mutex<Option<Token>>;
+type TokenSlot = tokio::sync::Mutex<Option<CachedToken>>;
 
 /// A token with the other fields of its response.
 #[derive(Clone)]
-pub(crate) struct Token {
+pub(crate) struct CachedToken {
     pub(crate) fields: Map,
     /// Time until which the token is used; `None` if the lifetime is unknown, so it is not cached.
     until: Option<Timestamp>,
 }
 
-impl Token {
+impl CachedToken {
     /// Creates a token that expires `good_for` after `now`, if its lifetime is known.
     pub(crate) fn new(fields: Map, now: Timestamp, good_for: Option<Duration>) -> Self {
         // The margin is at most half the lifetime; otherwise a token valid for less than the margin
@@ -60,16 +60,16 @@ impl Token {
     }
 }
 
-impl Tokens {
+impl TokenCache {
     /// Returns the token of a request from the cache, or obtains it with `ask`.
     pub(crate) async fn get<F>(
         &self,
         request: String,
         now: Timestamp,
         ask: F,
-    ) -> Result<Token, Failure>
+    ) -> Result<CachedToken, Failure>
     where
-        F: Future<Output = Result<Token, Failure>>,
+        F: Future<Output = Result<CachedToken, Failure>>,
     {
         let slot = self.slot(request, now);
         let mut held = slot.lock().await;
@@ -107,7 +107,7 @@ impl Tokens {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
     }
 
-    fn slot(&self, request: String, now: Timestamp) -> Arc<Slot> {
+    fn slot(&self, request: String, now: Timestamp) -> Arc<TokenSlot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= TOKENS_MAX && !slots.contains_key(&request) {
             slots.retain(|_, slot| {

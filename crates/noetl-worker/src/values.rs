@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::event::BlobRef;
-use noetl_playbook::template::{Data, Place, from_json_owned};
+use noetl_playbook::template::{Data, ValueRef, from_json_owned};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -17,7 +17,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Source of values stored as blobs outside the event log.
 #[async_trait]
-pub trait Values: Send + Sync {
+pub trait ValueFetcher: Send + Sync {
     /// Loads the bytes of a blob and verifies them against their digest.
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError>;
 }
@@ -31,7 +31,7 @@ pub struct LoadError {
 }
 
 #[async_trait]
-impl Values for noetl_control::LocalCommands {
+impl ValueFetcher for noetl_control::LocalCommands {
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         Self::load(self, reference)
             .await
@@ -40,13 +40,13 @@ impl Values for noetl_control::LocalCommands {
 }
 
 /// Values that one command has loaded, shared by all of its iterations.
-pub(crate) struct Found<'a> {
-    values: &'a dyn Values,
+pub(crate) struct CommandValues<'a> {
+    values: &'a dyn ValueFetcher,
     known: Mutex<HashMap<Arc<str>, Data>>,
 }
 
-impl<'a> Found<'a> {
-    pub(crate) fn new(values: &'a dyn Values) -> Self {
+impl<'a> CommandValues<'a> {
+    pub(crate) fn new(values: &'a dyn ValueFetcher) -> Self {
         Self { values, known: Mutex::default() }
     }
 
@@ -54,10 +54,10 @@ impl<'a> Found<'a> {
     /// is unavailable. Returns `None` if the command is cancelled meanwhile.
     pub(crate) async fn find(
         &self,
-        place: &Place,
+        place: &ValueRef,
         cancel: &CancellationToken,
     ) -> Option<Result<Data, String>> {
-        let Place::Blob(reference) = place else {
+        let ValueRef::Blob(reference) = place else {
             return Some(Err("only the control plane reads the log".to_owned()));
         };
         // The lock covers the load, so that concurrent iterations load a value only once.

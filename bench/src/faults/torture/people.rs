@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use noetl_api::execute::{Dedup, ExecuteRequest};
+use noetl_api::execute::{ExecuteRequest, StartDedup};
 use noetl_api::executions::AnswerRequest;
 use noetl_api::{Client, ClientError};
 use noetl_model::{CommandId, ExecutionId, Map};
@@ -201,7 +201,7 @@ impl Case {
     async fn start(&self) -> ExecutionId {
         loop {
             let client = self.client().await;
-            let dedup = Some(Dedup { key: self.key.clone(), window_secs: 24 * 3600 });
+            let dedup = Some(StartDedup { key: self.key.clone(), window_secs: 24 * 3600 });
             let request = ExecuteRequest { dedup, ..ExecuteRequest::path(PATH, Map::new()) };
             let reply = self
                 .call(Call::Start, client.execute(&request), |said| said.ok().map(|_| Call::Start))

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::ClientError;
 
 /// An API call whose response body decodes as `T`.
-pub struct Call<T> {
+pub struct ApiCall<T> {
     method: Method,
     segments: Vec<String>,
     query: Vec<(&'static str, String)>,
@@ -23,14 +23,14 @@ pub struct Call<T> {
     reads: PhantomData<fn() -> T>,
 }
 
-impl<T> fmt::Debug for Call<T> {
+impl<T> fmt::Debug for ApiCall<T> {
     // Omits the body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} /{}", self.method, self.segments.join("/"))
     }
 }
 
-impl<T> Call<T> {
+impl<T> ApiCall<T> {
     pub(super) fn get<const N: usize>(segments: [&str; N]) -> Self {
         Self::new(Method::GET, segments)
     }
@@ -107,7 +107,7 @@ impl<T> Call<T> {
 
 /// Decoded response of the control plane.
 #[derive(Debug, Clone)]
-pub struct Answer<T> {
+pub struct Response<T> {
     /// Response body decoded as `T`.
     pub value: T,
     /// Response body as JSON, including fields that `T` doesn't have.
@@ -116,7 +116,7 @@ pub struct Answer<T> {
     pub date: Option<String>,
 }
 
-impl<T: DeserializeOwned> Answer<T> {
+impl<T: DeserializeOwned> Response<T> {
     pub(super) fn read(body: Value, date: Option<String>) -> Result<Self, ClientError> {
         let value = T::deserialize(&body).map_err(|error| ClientError::Shape(error.into()))?;
         Ok(Self { value, body, date })
@@ -128,7 +128,7 @@ mod tests {
     use super::super::Client;
     use super::*;
 
-    fn url(base: &str, call: &Call<()>) -> String {
+    fn url(base: &str, call: &ApiCall<()>) -> String {
         let client = Client::new(base).expect("an address");
         let request = call.request(&client.http, &client.base).expect("a request");
         request.build().expect("a request").url().to_string()
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn paths_are_added_to_a_base_with_a_path_of_its_own() {
-        let call = Call::get(["api", "health"]);
+        let call = ApiCall::get(["api", "health"]);
         for base in ["http://127.0.0.1:8082/noetl/", "http://127.0.0.1:8082/noetl"] {
             assert_eq!(url(base, &call), "http://127.0.0.1:8082/noetl/api/health");
         }
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn names_and_values_of_others_stay_in_their_place() {
-        let call = Call::get(["api", "credentials", "a/b?c=d#e f"]).with("q", Some("x&y=z"));
+        let call = ApiCall::get(["api", "credentials", "a/b?c=d#e f"]).with("q", Some("x&y=z"));
         let expected = "http://host/api/credentials/a%2Fb%3Fc=d%23e%20f?q=x%26y%3Dz";
         assert_eq!(url("http://host", &call), expected);
-        let call = Call::get(["api", "executions"]).with("status", None::<&str>);
+        let call = ApiCall::get(["api", "executions"]).with("status", None::<&str>);
         assert_eq!(url("http://host", &call), "http://host/api/executions");
     }
 }

@@ -7,8 +7,8 @@ use noetl_model::Value;
 use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 
-use super::messages::{Message, Messages};
-use super::{Call, Client, ClientError, decode, refused};
+use super::messages::{Messages, SseMessage};
+use super::{ApiCall, Client, ClientError, decode, refused};
 use crate::stream::StreamEnd;
 
 /// Delay before a reconnect if the stream didn't set one.
@@ -19,35 +19,35 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// control plane that moves to another machine, without waiting forever for one that is gone.
 const TRIES_MAX: u32 = 150;
 
-/// Item returned by [`Follow::next`].
+/// Item returned by [`EventFollower::next`].
 #[derive(Debug)]
-pub enum Heard {
+pub enum StreamItem {
     /// Next item: its ID in the stream, and its body.
     Item(u64, Value),
     /// The execution ended and all items were sent. The stream has no further items.
     End(StreamEnd),
-    /// The connection was lost. The next call of [`Follow::next`] reconnects and continues after
+    /// The connection was lost. The next call of [`EventFollower::next`] reconnects and continues after
     /// the last item.
     Lost(ClientError),
 }
 
 /// Reader of one event stream.
 #[derive(Debug)]
-pub struct Follow {
+pub struct EventFollower {
     client: Client,
-    call: Call<()>,
+    call: ApiCall<()>,
     after: u64,
     connection: Option<Response>,
     messages: Messages,
-    ready: VecDeque<Message>,
+    ready: VecDeque<SseMessage>,
     /// Whether a connection was ever established. Until then, errors are returned instead of
     /// retried.
     was_there: bool,
     tries: u32,
 }
 
-impl Follow {
-    pub(super) fn new(client: Client, call: Call<()>, after: u64) -> Self {
+impl EventFollower {
+    pub(super) fn new(client: Client, call: ApiCall<()>, after: u64) -> Self {
         Self {
             client,
             call,
@@ -74,7 +74,7 @@ impl Follow {
     ///
     /// Returns an error if the first connection fails, if the server responds with a permanent
     /// error, if reconnecting failed too often, or if the response is not a valid event stream.
-    pub async fn next(&mut self) -> Result<Heard, ClientError> {
+    pub async fn next(&mut self) -> Result<StreamItem, ClientError> {
         loop {
             while let Some(message) = self.ready.pop_front() {
                 if let Some(heard) = self.hear(&message)? {
@@ -96,16 +96,16 @@ impl Follow {
                 Ok(None) => self.connection = None,
                 Err(error) => {
                     self.connection = None;
-                    return Ok(Heard::Lost(ClientError::transport(error)));
+                    return Ok(StreamItem::Lost(ClientError::transport(error)));
                 }
             }
         }
     }
 
-    fn hear(&mut self, message: &Message) -> Result<Option<Heard>, ClientError> {
+    fn hear(&mut self, message: &SseMessage) -> Result<Option<StreamItem>, ClientError> {
         self.tries = 0;
         if message.event == "end" {
-            return decode(message.data.as_bytes()).map(|end| Some(Heard::End(end)));
+            return decode(message.data.as_bytes()).map(|end| Some(StreamItem::End(end)));
         }
         let Some(place) = message.id.as_deref().and_then(|id| id.parse().ok()) else {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Follow {
         }
         let item = decode(message.data.as_bytes())?;
         self.after = place;
-        Ok(Some(Heard::Item(place, item)))
+        Ok(Some(StreamItem::Item(place, item)))
     }
 
     /// Connects, after a delay if this is not the first attempt. Returns `Ok` without a connection
@@ -196,13 +196,13 @@ mod tests {
         format!("HTTP/1.1 {status}\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{body}")
     }
 
-    async fn items(follow: &mut Follow) -> (Vec<u64>, Result<StreamEnd, ClientError>) {
+    async fn items(follow: &mut EventFollower) -> (Vec<u64>, Result<StreamEnd, ClientError>) {
         let mut places = Vec::new();
         loop {
             match follow.next().await {
-                Ok(Heard::Item(place, _)) => places.push(place),
-                Ok(Heard::End(end)) => return (places, Ok(end)),
-                Ok(Heard::Lost(_)) => {}
+                Ok(StreamItem::Item(place, _)) => places.push(place),
+                Ok(StreamItem::End(end)) => return (places, Ok(end)),
+                Ok(StreamItem::Lost(_)) => {}
                 Err(error) => return (places, Err(error)),
             }
         }

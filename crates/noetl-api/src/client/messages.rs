@@ -5,7 +5,7 @@ const MESSAGE_MAX: usize = 64 << 20;
 
 /// A parsed server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct SseMessage {
     /// Value of `event`. Empty for the default type, `message`.
     pub(super) event: String,
     /// Values of `data`, joined by line feeds.
@@ -26,7 +26,7 @@ pub(super) struct Messages {
     /// Whether the last byte was a carriage return. A line feed after it belongs to the same line
     /// end.
     after_return: bool,
-    next: Message,
+    next: SseMessage,
     has_data: bool,
     /// Reconnect delay in milliseconds, if the stream set one.
     pub(super) retry_ms: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Parses bytes and returns the messages that they complete. Input may be split anywhere.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Message>, TooLong> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseMessage>, TooLong> {
         let mut whole = Vec::new();
         for &byte in bytes {
             let is_second = std::mem::replace(&mut self.after_return, byte == b'\r');
@@ -55,7 +55,7 @@ impl Messages {
         *self = Self { retry_ms: self.retry_ms, ..Self::default() };
     }
 
-    fn end_line(&mut self) -> Option<Message> {
+    fn end_line(&mut self) -> Option<SseMessage> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let message = std::mem::take(&mut self.next);
@@ -85,8 +85,8 @@ impl Messages {
 mod tests {
     use super::*;
 
-    fn message(event: &str, data: &str, id: Option<&str>) -> Message {
-        Message { event: event.into(), data: data.into(), id: id.map(str::to_owned) }
+    fn message(event: &str, data: &str, id: Option<&str>) -> SseMessage {
+        SseMessage { event: event.into(), data: data.into(), id: id.map(str::to_owned) }
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         for size in 1..text.len() {
             let mut messages = Messages::default();
             let cut = text.as_bytes().chunks(size);
-            let read: Vec<Message> =
+            let read: Vec<SseMessage> =
                 cut.flat_map(|bytes| messages.push(bytes).expect("short")).collect();
             assert_eq!(read, expected, "{size}");
             assert_eq!(messages.retry_ms, Some(2000));

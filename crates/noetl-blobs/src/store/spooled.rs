@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use noetl_store::{BlobError, BlobRef, Spooled};
+use noetl_store::{BlobError, BlobRef, SpooledFile};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStoreExt, WriteMultipart};
 
 use super::{ObjectBlobs, WRITES_MAX, failed, is_not_found};
-use crate::generation::Generation;
+use crate::object_key::ObjectKey;
 
 /// Maximum parts in flight per upload. Each part uses a few mebibytes of memory.
 const PARTS_MAX: usize = 1;
@@ -16,7 +16,7 @@ impl ObjectBlobs {
     pub(super) async fn write_spooled(
         &self,
         path: &Path,
-        content: &Arc<Spooled>,
+        content: &Arc<SpooledFile>,
     ) -> Result<(), BlobError> {
         let mut tries = 1;
         loop {
@@ -33,7 +33,7 @@ impl ObjectBlobs {
     async fn upload(
         &self,
         path: &Path,
-        content: &Arc<Spooled>,
+        content: &Arc<SpooledFile>,
     ) -> Result<Result<(), object_store::Error>, BlobError> {
         let upload = match self.store.put_multipart(path).await {
             Ok(upload) => upload,
@@ -61,7 +61,7 @@ impl ObjectBlobs {
     /// replaced since it was listed.
     pub(super) async fn fetch_part(
         &self,
-        generation: &Generation,
+        generation: &ObjectKey,
         blob: &BlobRef,
         from: u64,
         most: usize,

@@ -109,7 +109,7 @@ async fn newest(objects: &Arc<InMemory>) -> Timestamp {
 }
 
 async fn happen(other: ObjectBlobs, what: What) {
-    let digest = Digest::of(b"content");
+    let digest = Digest::of_bytes(b"content");
     match what {
         What::Put => {
             other.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");

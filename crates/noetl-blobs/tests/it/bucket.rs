@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use noetl_blobs::{ObjectBlobs, Place, open};
+use noetl_blobs::{BlobLocation, ObjectBlobs, open};
 use noetl_store::{BlobError, BlobRef, Blobs, SystemClock, blobs_suite};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -21,7 +21,7 @@ async fn a_bucket_that_does_not_answer_is_an_error_and_no_missing_content() {
     let address = closed.local_addr().expect("an address");
     drop(closed);
     let blobs = bucket(&format!("http://{address}"), "");
-    let blob = BlobRef::to(b"content", "text/plain");
+    let blob = BlobRef::from_bytes(b"content", "text/plain");
     let error = blobs.blob(&blob).await.expect_err("no answer");
     assert!(matches!(error, BlobError::Place(_)), "{error:?}");
 }
@@ -63,7 +63,7 @@ impl Service {
 }
 
 fn bucket(url: &str, prefix: &str) -> ObjectBlobs {
-    let place = Place::Bucket { name: BUCKET.into(), prefix: prefix.into() };
+    let place = BlobLocation::Bucket { name: BUCKET.into(), prefix: prefix.into() };
     let variables = [
         ("AWS_ENDPOINT_URL", url),
         ("AWS_REGION", "eu-central-1"),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_blobs::{ObjectBlobs, OpenError, Place, open};
-use noetl_store::{BlobError, Blobs, MemoryStore, SystemClock, blobs_suite, collect};
+use noetl_blobs::{BlobLocation, ObjectBlobs, OpenError, open};
+use noetl_store::{BlobError, Blobs, MemoryStore, SystemClock, blobs_suite, collect_garbage};
 use tempfile::TempDir;
 
 blobs_suite!(directory, async || {
@@ -56,7 +56,7 @@ async fn a_copy_left_by_a_crash_is_no_second_content() {
     blobs.touch_blob(blob.digest).await.expect("an answer");
     assert_eq!(files(directory.path()).len(), 1);
     leave_copy();
-    let report = collect(&blobs, &MemoryStore::new(), Duration::ZERO, false).await;
+    let report = collect_garbage(&blobs, &MemoryStore::new(), Duration::ZERO, false).await;
     assert_eq!(report.expect("a report").removed, [blob.digest]);
     assert!(files(directory.path()).is_empty());
 }
@@ -87,7 +87,7 @@ async fn nothing_of_removed_content_stays() {
     for number in 0..10_u8 {
         blobs.put_blob(vec![number], "text/plain").await.expect("kept");
     }
-    collect(&blobs, &MemoryStore::new(), Duration::ZERO, false).await.expect("a report");
+    collect_garbage(&blobs, &MemoryStore::new(), Duration::ZERO, false).await.expect("a report");
     assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
 }
 
@@ -96,7 +96,7 @@ fn a_directory_that_cannot_be_made_is_named() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("file");
     fs::write(&path, "in the way").expect("a file");
-    let error = open(&Place::Directory(path.join("x")), [], Arc::new(SystemClock));
+    let error = open(&BlobLocation::Directory(path.join("x")), [], Arc::new(SystemClock));
     let error = error.expect_err("a file is in the way");
     assert!(matches!(&error, OpenError::Directory { .. }), "{error:?}");
     assert!(error.to_string().ends_with("file/x"), "{error}");
@@ -104,12 +104,12 @@ fn a_directory_that_cannot_be_made_is_named() {
 
 #[test]
 fn the_database_is_no_place_of_its_own() {
-    let opened = open(&Place::Database, [], Arc::new(SystemClock)).expect("nothing to open");
+    let opened = open(&BlobLocation::Database, [], Arc::new(SystemClock)).expect("nothing to open");
     assert!(opened.is_none());
 }
 
 fn place(path: &Path) -> ObjectBlobs {
-    let opened = open(&Place::Directory(path.to_owned()), [], Arc::new(SystemClock));
+    let opened = open(&BlobLocation::Directory(path.to_owned()), [], Arc::new(SystemClock));
     opened.expect("a place").expect("a directory is a place of its own")
 }
 

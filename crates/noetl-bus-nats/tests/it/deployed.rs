@@ -2,7 +2,7 @@
 
 use futures::{FutureExt as _, StreamExt as _};
 use noetl_bus::conformance::settings;
-use noetl_bus::{CommandBus as _, CommandReader as _, EventStream as _, StreamSettings};
+use noetl_bus::{CommandBus as _, CommandConsumer as _, EventStream as _, StreamSettings};
 use noetl_test_services::nats::TestNats;
 use tempfile::TempDir;
 

@@ -1,14 +1,14 @@
 //! Servers that are absent, killed and paused.
 
 use noetl_bus::conformance::settings;
-use noetl_bus::{EventStream, Message, PublishError, Stored};
+use noetl_bus::{EventStream, PublishAck, PublishError, StreamMessage};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_test_services::nats::TestNats;
 
 use crate::{LONG, connect};
 
-fn numbered(numbers: std::ops::Range<u32>) -> Vec<Message> {
-    let message = |number: u32| Message {
+fn numbered(numbers: std::ops::Range<u32>) -> Vec<StreamMessage> {
+    let message = |number: u32| StreamMessage {
         subject: "cases.x".to_owned(),
         id: number.to_string(),
         payload: vec![b'x'; 500],
@@ -27,7 +27,7 @@ async fn gone(stream: &NatsStream) {
 
 /// Publishes until all are kept, as whoever keeps the order does: again from the first that has no
 /// answer.
-async fn publish_all(stream: &NatsStream, all: &[Message], batch: usize) {
+async fn publish_all(stream: &NatsStream, all: &[StreamMessage], batch: usize) {
     let mut done = 0;
     while done < all.len() {
         tokio::time::timeout(LONG, stream.connected()).await.expect("a connection");
@@ -48,7 +48,7 @@ async fn a_server_that_comes_later_is_found() {
     nats.restart();
     tokio::time::timeout(LONG, stream.connected()).await.expect("a connection");
     stream.ensure(&settings()).await.expect("a stream");
-    assert_eq!(stream.publish(numbered(0..2)).await, [Ok(Stored::New), Ok(Stored::New)]);
+    assert_eq!(stream.publish(numbered(0..2)).await, [Ok(PublishAck::New), Ok(PublishAck::New)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_trait::async_trait;
 use futures::StreamExt;
 use noetl_bus::conformance::{Answer, Inspect, settings};
-use noetl_bus::{EventStream, Kept};
+use noetl_bus::{EventStream, StoredMessage};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_test_services::nats::{StreamMessage, TestNats};
 
@@ -30,10 +30,10 @@ struct Server(TestNats);
 
 #[async_trait]
 impl Inspect for Server {
-    async fn kept(&self) -> Vec<Kept> {
+    async fn kept(&self) -> Vec<StoredMessage> {
         let messages = self.0.messages(&settings().name).await.into_iter();
         messages
-            .map(|StreamMessage { subject, id, payload }| Kept { subject, id, payload })
+            .map(|StreamMessage { subject, id, payload }| StoredMessage { subject, id, payload })
             .collect()
     }
 
@@ -41,7 +41,7 @@ impl Inspect for Server {
         self.0.delete_stream(&settings().name).await;
     }
 
-    async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept> {
+    async fn give(&self, consumer: &str, answer: Answer) -> Option<StoredMessage> {
         let stream = self.0.context().await.get_stream(settings().name).await.expect("a stream");
         let consumer: PullConsumer = stream.get_consumer(consumer).await.expect("a consumer");
         let mut batch = consumer.fetch().max_messages(1).messages().await.expect("messages");
@@ -56,7 +56,7 @@ impl Inspect for Server {
             Answer::None => {}
         }
         let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id"));
-        Some(Kept {
+        Some(StoredMessage {
             subject: message.subject.to_string(),
             id: id.expect("an id").to_string(),
             payload: message.payload.to_vec(),

@@ -1,16 +1,16 @@
 //! Cases that change an existing stream: consumer filters and deleted messages.
 
 use super::{Answer, Subject, consumer, ids, messages, settings, states, until_waiting};
-use crate::{Consumer, Stored, StreamSettings};
+use crate::{Consumer, PublishAck, StreamSettings};
 
 pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let mut batch = messages(["a", "b", "c"]);
     batch[1].subject = "cases.y".to_owned();
-    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 3]);
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(PublishAck::New); 3]);
     let name = settings().name;
     let before = subject.stream.state(&name).await.expect("an answer").expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["d"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["d"])).await, [Ok(PublishAck::New)]);
     subject.stream.discard(&name, "cases.x", before.last).await.expect("an answer");
     assert_eq!(ids(subject).await, ["b", "d"]);
     until_waiting(subject, (2, 0)).await;
@@ -25,7 +25,7 @@ pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
     let name = &settings().name;
     subject.stream.redirect(name, &consumer("cases.>")).await.expect("another filter");
     assert!(states(subject).await[0].reads("cases.z.1"));
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let given = subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
     assert_eq!(given.as_deref(), Some("a"));
     let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };

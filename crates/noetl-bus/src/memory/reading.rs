@@ -6,11 +6,16 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{AWAY, MemoryStream};
-use crate::{CommandReader, EventStream, Given, ReadError};
+use crate::{CommandConsumer, Delivery, EventStream, ReadError};
 
 impl MemoryStream {
     /// Returns the messages available to these consumers now, at most `max`.
-    fn given(&self, stream: &str, readers: &[String], max: usize) -> Result<Vec<Given>, ReadError> {
+    fn given(
+        &self,
+        stream: &str,
+        readers: &[String],
+        max: usize,
+    ) -> Result<Vec<Delivery>, ReadError> {
         let mut state = self.state();
         let known = state.streams.iter_mut().find(|known| known.settings.name == stream);
         let known = known.ok_or(ReadError::NoReader)?;
@@ -22,7 +27,7 @@ impl MemoryStream {
             while given.len() < max {
                 let Some((place, kept)) = known.give(reader) else { break };
                 let receipt = format!("{place} {reader}");
-                given.push(Given { subject: kept.subject, payload: kept.payload, receipt });
+                given.push(Delivery { subject: kept.subject, payload: kept.payload, receipt });
             }
         }
         Ok(given)
@@ -38,14 +43,14 @@ impl MemoryStream {
 }
 
 #[async_trait]
-impl CommandReader for MemoryStream {
+impl CommandConsumer for MemoryStream {
     async fn next(
         &self,
         stream: &str,
         readers: &[String],
         max: usize,
         wait: Duration,
-    ) -> Result<Vec<Given>, ReadError> {
+    ) -> Result<Vec<Delivery>, ReadError> {
         let until = Instant::now() + wait;
         let (mut published, mut back) = (self.published.subscribe(), self.given_back.subscribe());
         let mut connected = self.connected.subscribe();
@@ -71,7 +76,7 @@ impl CommandReader for MemoryStream {
         self.answer_all(receipts, true);
     }
 
-    async fn again(&self, receipts: &[String]) {
+    async fn nack(&self, receipts: &[String]) {
         self.answer_all(receipts, false);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum RegisterCommand {
 
 #[derive(Debug, Args)]
 #[group(id = "source", required = true, multiple = false)]
-pub(crate) struct Source {
+pub(crate) struct DocumentSource {
     /// File to register; `-` reads stdin.
     #[arg(long, short, value_name = "FILE", group = "source")]
     pub(crate) file: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct Source {
 #[derive(Debug, Args)]
 pub(crate) struct SourceArguments {
     #[command(flatten)]
-    pub(crate) source: Source,
+    pub(crate) source: DocumentSource,
     /// Register a document even if it has errors.
     #[arg(long)]
     pub(crate) force: bool,

@@ -56,7 +56,7 @@ pub(crate) struct NamedArguments {
 pub(crate) struct ContextOutput {
     /// Output format [default: table].
     #[arg(long, value_enum)]
-    output: Option<super::Form>,
+    output: Option<super::OutputFormat>,
     /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output")]
     json: bool,
@@ -64,7 +64,7 @@ pub(crate) struct ContextOutput {
 
 impl ContextOutput {
     /// Returns the output format: `--output` or `--json`, else a table.
-    pub(crate) fn form(&self) -> super::Form {
+    pub(crate) fn form(&self) -> super::OutputFormat {
         let like = RemoteArguments { output: self.output, json: self.json, ..Default::default() };
         like.form()
     }

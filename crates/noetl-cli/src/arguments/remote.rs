@@ -27,7 +27,7 @@ pub(crate) struct RemoteArguments {
     pub(crate) token: Option<String>,
     /// Output format [default: table].
     #[arg(long, value_enum, help_heading = "Output")]
-    pub(crate) output: Option<Form>,
+    pub(crate) output: Option<OutputFormat>,
     /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output", help_heading = "Output")]
     pub(crate) json: bool,
@@ -35,9 +35,9 @@ pub(crate) struct RemoteArguments {
 
 impl RemoteArguments {
     /// Returns the output format: JSON with `--json`, else `--output`, else a table.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> OutputFormat {
         match (self.json, self.output) {
-            (true, _) => Form::Json,
+            (true, _) => OutputFormat::Json,
             (false, form) => form.unwrap_or_default(),
         }
     }
@@ -45,7 +45,7 @@ impl RemoteArguments {
 
 /// Output format of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     /// Human-readable text or table.
     #[default]
     Table,

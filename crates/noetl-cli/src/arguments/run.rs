@@ -40,8 +40,8 @@ pub(crate) struct RunArguments {
     #[arg(short, long, conflicts_with = "output")]
     pub(crate) json: bool,
     /// Runtime for the playbook.
-    #[arg(long, short, value_enum, default_value_t = Where::Auto, help_heading = "Server")]
-    pub(crate) runtime: Where,
+    #[arg(long, short, value_enum, default_value_t = RunTarget::Auto, help_heading = "Server")]
+    pub(crate) runtime: RunTarget,
     /// Version to start [default: latest].
     #[arg(long, short = 'V', value_name = "N", help_heading = "Server")]
     pub(crate) version: Option<u32>,
@@ -65,7 +65,7 @@ impl RunArguments {
 
 /// Runtime of a playbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Where {
+pub(crate) enum RunTarget {
     /// Currently the same as local.
     Auto,
     /// In this process, to completion.

@@ -14,18 +14,18 @@ use noetl_store::SystemClock;
 use serde_json::json;
 
 use super::credential::reseal;
-use super::shown::time;
+use super::format::time;
 use crate::arguments::{AuditArguments, AuditCommand, Output, VerifyAuditArguments};
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table, Tone};
+use crate::output::table::{Table, TableCell, Tone};
 use crate::output::{self, style};
 use crate::remote;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) fn main(command: AuditCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: AuditCommand) -> Result<ExitCode, CliError> {
     match command {
         AuditCommand::List(arguments) => list(&arguments),
         AuditCommand::Export(arguments) => export::main(&arguments),
@@ -33,7 +33,7 @@ pub(crate) fn main(command: AuditCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn list(arguments: &AuditArguments) -> Result<ExitCode, Failure> {
+fn list(arguments: &AuditArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let execution = arguments.execution.map(ExecutionId::new);
         let call = calls::audit(arguments.credential.as_deref(), execution, arguments.limit);
@@ -50,20 +50,20 @@ fn table(rows: &[SecretAuditRow]) -> Table<6> {
     for row in rows {
         let tone = if row.outcome == "ok" { Tone::Good } else { Tone::Bad };
         table.row([
-            Cell::new(time(row.occurred_at)),
-            Cell::new(&row.credential),
-            Cell::new(&row.operation),
-            Cell::new(&row.outcome).toned(tone),
-            Cell::maybe(row.worker_id.as_ref()),
-            Cell::maybe(row.execution_id.as_ref()),
+            TableCell::new(time(row.occurred_at)),
+            TableCell::new(&row.credential),
+            TableCell::new(&row.operation),
+            TableCell::new(&row.outcome).toned(tone),
+            TableCell::maybe(row.worker_id.as_ref()),
+            TableCell::maybe(row.execution_id.as_ref()),
         ]);
     }
     table
 }
 
-fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, Failure> {
+fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         let db = &arguments.db;
         let database = Database::of_directory(db.database_url.as_deref(), &db.data)?;
@@ -75,8 +75,10 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, Failure> {
         let sealed = verify_sealed(&store, key.as_ref()).await;
         drop(store);
         open.close().await;
-        let mut check = check.map_err(|error| Failure::from_error(Kind::Config, &error))?;
-        check.problems.extend(sealed.map_err(|error| Failure::from_error(Kind::Config, &error))?);
+        let mut check = check.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
+        check
+            .problems
+            .extend(sealed.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?);
         report(&name, &check, db.output)?;
         Ok(if check.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
@@ -91,7 +93,7 @@ fn purged_before(arguments: &VerifyAuditArguments) -> Timestamp {
     }
 }
 
-fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), Failure> {
+fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), CliError> {
     let AuditCheck { head, uses, purged, outside, problems, more } = check;
     if output == Output::Json {
         return output::json(&json!({

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::document;
 use crate::arguments::{CheckArguments, Output};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, diagnostics, style};
 
-pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, CliError> {
     let (mut has_errors, mut differs) = (false, false);
     let mut reports = Vec::new();
     for file in &arguments.files {
@@ -55,7 +55,7 @@ struct Checked {
     differs: bool,
 }
 
-fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
+fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, CliError> {
     let document = document::read(file)?;
     let (text, fixed) = match arguments.fix {
         true => {

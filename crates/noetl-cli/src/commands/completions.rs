@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, CompletionsArguments};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
-pub(crate) fn main(arguments: &CompletionsArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &CompletionsArguments) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "noetl", &mut script);
     output::data(&script)?;

@@ -7,39 +7,39 @@ use noetl_api::Client;
 use serde_json::{Value, json};
 
 use crate::arguments::{ContextCommand, ContextFields, SetContextArguments};
-use crate::contexts::{self, Changing, Context, Contexts};
-use crate::failure::{Failure, Kind};
+use crate::contexts::{self, Context, Contexts, ContextsLock};
+use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table, Tone, fields};
+use crate::output::table::{Table, TableCell, Tone, fields};
 use crate::output::{self};
 
 /// Maximum size of a token read from stdin, in bytes.
 const TOKEN_MAX: u64 = 64 * 1024;
 
-pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, CliError> {
     let file = contexts::file()?;
     match command {
         ContextCommand::Add(arguments) => {
-            let mut changing = Changing::begin(file)?;
+            let mut changing = ContextsLock::begin(file)?;
             let (context, what) = add(&mut changing, arguments)?;
             changing.write()?;
             note(&context, what);
         }
         ContextCommand::Update(arguments) => {
-            let mut changing = Changing::begin(file)?;
+            let mut changing = ContextsLock::begin(file)?;
             let context = update(&mut changing, arguments)?;
             changing.write()?;
             note(&context, "is changed");
         }
         ContextCommand::Use(arguments) => {
-            let mut changing = Changing::begin(file)?;
+            let mut changing = ContextsLock::begin(file)?;
             let context = changing.contexts.named(&arguments.name)?;
             changing.set_current(&arguments.name);
             changing.write()?;
             note(&context, "is used from now on");
         }
         ContextCommand::Delete(arguments) => {
-            let mut changing = Changing::begin(file)?;
+            let mut changing = ContextsLock::begin(file)?;
             let context = changing.contexts.named(&arguments.name)?;
             changing.remove(&arguments.name);
             changing.write()?;
@@ -57,16 +57,16 @@ pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
         ContextCommand::Current(arguments) => {
             let contexts = Contexts::read(file)?;
             let name = contexts.current().ok_or_else(|| {
-                Failure::new(Kind::User, "no context is current")
+                CliError::new(ErrorKind::User, "no context is current")
                     .hint("choose one with `noetl context use NAME`")
             })?;
             let context = contexts.named(name)?;
             show(arguments.form(), &view(&context, Some(name)), |style| {
-                let server = Cell::maybe(context.server_url.as_ref());
+                let server = TableCell::maybe(context.server_url.as_ref());
                 let shown = [
-                    ("context", Cell::new(&context.name)),
+                    ("context", TableCell::new(&context.name)),
                     ("server", server),
-                    ("token", Cell::new(has_token(&context))),
+                    ("token", TableCell::new(has_token(&context))),
                 ];
                 fields(&shown, style)
             })?;
@@ -77,19 +77,19 @@ pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
 
 /// Adds a context. Returns it with a phrase for the confirmation message.
 fn add(
-    changing: &mut Changing,
+    changing: &mut ContextsLock,
     arguments: SetContextArguments,
-) -> Result<(Context, &'static str), Failure> {
+) -> Result<(Context, &'static str), CliError> {
     let SetContextArguments { name, fields, set_current } = arguments;
     if name.trim().is_empty() {
-        return Err(Failure::new(Kind::User, "a context needs a name"));
+        return Err(CliError::new(ErrorKind::User, "a context needs a name"));
     }
     if changing.contexts.get(&name).is_some() {
-        return Err(Failure::new(Kind::User, format!("there is a context '{name}' already"))
+        return Err(CliError::new(ErrorKind::User, format!("there is a context '{name}' already"))
             .hint(format!("change it with `noetl context update {name}`")));
     }
     if fields.server_url.is_none() {
-        return Err(Failure::new(Kind::User, "a context needs a server")
+        return Err(CliError::new(ErrorKind::User, "a context needs a server")
             .hint(format!("`noetl context add {name} --server-url https://noetl.example`")));
     }
     let is_first = changing.contexts.current().is_none();
@@ -107,12 +107,15 @@ fn add(
     Ok((context, if is_current { "is kept and used from now on" } else { "is kept" }))
 }
 
-fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<Context, Failure> {
+fn update(
+    changing: &mut ContextsLock,
+    arguments: SetContextArguments,
+) -> Result<Context, CliError> {
     let SetContextArguments { name, fields, set_current } = arguments;
     changing.contexts.named(&name)?;
     let given = given(fields)?;
     if given.is_empty() && !set_current {
-        return Err(Failure::new(Kind::User, "nothing to change was given")
+        return Err(CliError::new(ErrorKind::User, "nothing to change was given")
             .hint("give --server-url, --token, --runtime or --set-current"));
     }
     changing.set(&name, &given);
@@ -123,11 +126,11 @@ fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<Con
 }
 
 /// Returns the given fields as key-value pairs, after validation of the server URL.
-fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, Failure> {
+fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, CliError> {
     let mut given = Vec::new();
     if let Some(url) = fields.server_url {
         Client::new(&url).map_err(|error| {
-            Failure::from_error(Kind::User, &error).hint("write it as https://noetl.example")
+            CliError::from_error(ErrorKind::User, &error).hint("write it as https://noetl.example")
         })?;
         given.push(("server_url", url));
     }
@@ -138,14 +141,14 @@ fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, Failure> 
     Ok(given)
 }
 
-fn token_from_stdin() -> Result<String, Failure> {
+fn token_from_stdin() -> Result<String, CliError> {
     let mut text = String::new();
     let read = std::io::stdin().take(TOKEN_MAX).read_to_string(&mut text);
     read.map_err(|error| {
-        Failure::from_error(Kind::User, &error).about("could not read a token from stdin")
+        CliError::from_error(ErrorKind::User, &error).about("could not read a token from stdin")
     })?;
     match text.trim() {
-        "" => Err(Failure::new(Kind::User, "there was no token on stdin")),
+        "" => Err(CliError::new(ErrorKind::User, "there was no token on stdin")),
         token => Ok(token.to_owned()),
     }
 }
@@ -170,10 +173,10 @@ fn table(all: &[Context], current: Option<&str>) -> Table<4> {
     for context in all {
         let is_current = current == Some(context.name.as_str());
         table.row([
-            Cell::new(if is_current { "*" } else { " " }).toned(Tone::Good),
-            Cell::new(&context.name),
-            Cell::maybe(context.server_url.as_ref()),
-            Cell::new(has_token(context)),
+            TableCell::new(if is_current { "*" } else { " " }).toned(Tone::Good),
+            TableCell::new(&context.name),
+            TableCell::maybe(context.server_url.as_ref()),
+            TableCell::new(has_token(context)),
         ]);
     }
     table

@@ -9,19 +9,19 @@ use noetl_api::calls;
 use noetl_api::credentials::{CredentialView, PutCredential};
 use serde_json::{Map, Value};
 
-use super::shown::time;
+use super::format::time;
 use super::{document, payload};
 use crate::arguments::{
     CredentialCommand, GetCredentialArguments, RemoteArguments, SetCredentialArguments,
 };
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::output::answers::show;
-use crate::output::style::{Style, one_line};
-use crate::output::table::{Cell, Table, fields};
+use crate::output::style::{TextStyle, one_line};
+use crate::output::table::{Table, TableCell, fields};
 use crate::remote;
 
-pub(crate) fn main(command: &CredentialCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: &CredentialCommand) -> Result<ExitCode, CliError> {
     match command {
         CredentialCommand::Set(arguments) => set(arguments),
         CredentialCommand::List(arguments) => {
@@ -33,11 +33,11 @@ pub(crate) fn main(command: &CredentialCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn set(arguments: &SetCredentialArguments) -> Result<ExitCode, Failure> {
+fn set(arguments: &SetCredentialArguments) -> Result<ExitCode, CliError> {
     let data = arguments.data.as_deref().map(secrets).transpose()?.unwrap_or_default();
     let data = payload::laid(data, &arguments.set)?;
     if data.is_empty() {
-        return Err(Failure::new(Kind::User, "nothing secret was given")
+        return Err(CliError::new(ErrorKind::User, "nothing secret was given")
             .hint("give --data FILE, --data - to read stdin, or --set KEY=VALUE"));
     }
     let request = PutCredential {
@@ -64,11 +64,11 @@ fn set(arguments: &SetCredentialArguments) -> Result<ExitCode, Failure> {
 
 /// Reads an object from a file. An error names the position but omits the line, which may contain a
 /// secret.
-fn secrets(file: &Path) -> Result<Map<String, Value>, Failure> {
+fn secrets(file: &Path) -> Result<Map<String, Value>, CliError> {
     let document = document::read(file)?;
     let name = &document.name;
     let hint = "write an object as {\"host\": \"…\", \"password\": \"…\"}, in JSON or YAML";
-    let wrong = |what: String| Failure::new(Kind::User, what).hint(hint);
+    let wrong = |what: String| CliError::new(ErrorKind::User, what).hint(hint);
     match noetl_playbook::read_data(&document.text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(wrong(format!("{name} is not an object"))),
@@ -85,7 +85,7 @@ pub(super) fn listed(
     kind: Option<&str>,
     find: Option<&str>,
     arguments: &RemoteArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::credentials(kind, find)).await?;
         show(remote.form, &answer.body, |style| {
@@ -99,18 +99,18 @@ fn table(items: &[CredentialView]) -> Table<5> {
     let mut table = Table::new(["NAME", "TYPE", "CHANGED", "ID", "DESCRIPTION"]);
     for view in items {
         table.row([
-            Cell::new(&view.name),
-            Cell::new(&view.kind),
-            Cell::new(time(view.updated_at)),
-            Cell::new(view.id),
-            Cell::new(view.description.as_deref().unwrap_or_default()),
+            TableCell::new(&view.name),
+            TableCell::new(&view.kind),
+            TableCell::new(time(view.updated_at)),
+            TableCell::new(view.id),
+            TableCell::new(view.description.as_deref().unwrap_or_default()),
         ]);
     }
     table
 }
 
 /// Prints a credential; secret data only with `--include-data`.
-pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.of.remote, async |remote| {
         let call = calls::credential(&arguments.of.name, arguments.include_data);
         let answer = remote.ask(call).await?;
@@ -119,22 +119,22 @@ pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, Failur
     })
 }
 
-fn one(view: &CredentialView, style: Style) -> String {
+fn one(view: &CredentialView, style: TextStyle) -> String {
     let mut shown = vec![
-        ("name", Cell::new(&view.name)),
-        ("type", Cell::new(&view.kind)),
-        ("id", Cell::new(view.id)),
-        ("made", Cell::new(time(view.created_at))),
-        ("changed", Cell::new(time(view.updated_at))),
+        ("name", TableCell::new(&view.name)),
+        ("type", TableCell::new(&view.kind)),
+        ("id", TableCell::new(view.id)),
+        ("made", TableCell::new(time(view.created_at))),
+        ("changed", TableCell::new(time(view.updated_at))),
     ];
     let tags = view.tags.as_ref().filter(|tags| !tags.is_empty());
-    shown.extend(tags.map(|tags| ("tags", Cell::new(tags.join(", ")))));
-    shown.extend(view.description.as_ref().map(|text| ("for", Cell::new(text))));
-    shown.extend(view.data.as_ref().map(|data| ("data", Cell::new(data))));
+    shown.extend(tags.map(|tags| ("tags", TableCell::new(tags.join(", ")))));
+    shown.extend(view.description.as_ref().map(|text| ("for", TableCell::new(text))));
+    shown.extend(view.data.as_ref().map(|data| ("data", TableCell::new(data))));
     fields(&shown, style)
 }
 
-fn delete(name: &str, arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+fn delete(name: &str, arguments: &RemoteArguments) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::delete_credential(name)).await?;
         show(remote.form, &answer.body, |_| format!("{}\n", one_line(&answer.value.message)))?;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use noetl_control::{Control, CredentialRequest, Credentials, EncryptionKey};
+use noetl_control::{ControlPlane, CredentialRequest, Credentials, EncryptionKey};
 use noetl_model::{Map, Tenant, Value};
 
-use super::document::{self, Document};
+use super::document::{self, NamedDocument};
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::keys;
 use crate::output;
 
@@ -16,7 +16,7 @@ const FORM: &str = "write `name: my-db`, `type: postgres` and `data: {host: …,
                     list of such entries";
 
 /// Returns the credentials of these files, in order.
-pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure> {
+pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, CliError> {
     let mut found = Vec::new();
     for file in files {
         found.extend(of_document(&document::read(file)?)?);
@@ -25,10 +25,10 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure>
 }
 
 /// Returns the credentials of one document.
-pub(super) fn of_document(document: &Document) -> Result<Vec<CredentialRequest>, Failure> {
+pub(super) fn of_document(document: &NamedDocument) -> Result<Vec<CredentialRequest>, CliError> {
     let read = entries(document)?.into_iter().map(|(place, entry)| {
         let wrong = |what: String| {
-            Failure::new(Kind::User, format!("{}: {place} {what}", document.name)).hint(FORM)
+            CliError::new(ErrorKind::User, format!("{}: {place} {what}", document.name)).hint(FORM)
         };
         request(entry).map_err(wrong)
     });
@@ -39,7 +39,7 @@ pub(super) fn of_document(document: &Document) -> Result<Vec<CredentialRequest>,
 ///
 /// Credentials in a database must be readable after the run. For SQLite, the key is therefore
 /// stored in the directory of the database, and for Postgres it must be configured.
-pub(super) fn key(database: &Database, brings: bool) -> Result<Option<EncryptionKey>, Failure> {
+pub(super) fn key(database: &Database, brings: bool) -> Result<Option<EncryptionKey>, CliError> {
     if let Some(key) = keys::from_settings()? {
         return Ok(Some(key));
     }
@@ -53,8 +53,8 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
                 false => Ok(None),
             }
         }
-        Database::Postgres(_) if brings => Err(Failure::new(
-            Kind::Config,
+        Database::Postgres(_) if brings => Err(CliError::new(
+            ErrorKind::Config,
             format!("there is no {} to encrypt credentials with", noetl_control::KEY_VARIABLE),
         )
         .hint("set it to the key of whoever else uses this database, or leave --database-url out")),
@@ -64,10 +64,10 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
 
 /// Stores credentials, replacing any with the same names.
 pub(super) async fn keep(
-    control: &Control,
+    control: &ControlPlane,
     tenant: &Tenant,
     requests: Vec<CredentialRequest>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     for request in requests {
         let name = request.name.clone();
         for warning in Credentials::warnings(&request.kind, &request.data) {
@@ -75,21 +75,21 @@ pub(super) async fn keep(
         }
         let kept = control.credentials.put(tenant, request).await;
         kept.map_err(|error| {
-            Failure::from_error(Kind::Config, &error).about(&format!("credential '{name}'"))
+            CliError::from_error(ErrorKind::Config, &error).about(&format!("credential '{name}'"))
         })?;
     }
     Ok(())
 }
 
 /// Returns the entries of a document, each with a description of its position for messages.
-fn entries(document: &Document) -> Result<Vec<(String, Value)>, Failure> {
+fn entries(document: &NamedDocument) -> Result<Vec<(String, Value)>, CliError> {
     // The message omits the line, which may contain a secret.
     let data = noetl_playbook::read_data(&document.text).map_err(|found| {
         let first = found.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
         let why = first.map_or("it is empty", |it| it.message.as_str());
         let message = format!("{}{place}: not readable as YAML or JSON: {why}", document.name);
-        Failure::new(Kind::User, message).hint(FORM)
+        CliError::new(ErrorKind::User, message).hint(FORM)
     })?;
     match data {
         Value::Array(items) => {

@@ -12,12 +12,12 @@ use serde_json::json;
 
 use crate::arguments::{DbArguments, DbCommand, Output};
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 
-pub(crate) fn main(command: DbCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: DbCommand) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         match command {
             DbCommand::Migrate(arguments) => migrate(&arguments).await,
@@ -29,15 +29,15 @@ pub(crate) fn main(command: DbCommand) -> Result<ExitCode, Failure> {
     })
 }
 
-fn database(arguments: &DbArguments) -> Result<Database, Failure> {
+fn database(arguments: &DbArguments) -> Result<Database, CliError> {
     Database::of_directory(arguments.database_url.as_deref(), &arguments.data)
 }
 
-fn unanswered(error: &StoreError) -> Failure {
-    Failure::from_error(Kind::Config, error)
+fn unanswered(error: &StoreError) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
 }
 
-async fn migrate(arguments: &DbArguments) -> Result<ExitCode, Failure> {
+async fn migrate(arguments: &DbArguments) -> Result<ExitCode, CliError> {
     let database = database(arguments)?;
     let name = database.name();
     let (before, known) = database.schema().await?;

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use super::serve::Serve;
 use crate::arguments::DevArguments;
 use crate::database::Database;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::style;
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 
 /// Address of the server that client commands use by default.
 const USUAL: &str = "127.0.0.1:8082";
 
-pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, CliError> {
     let url = arguments.database_url.as_deref();
-    let place = Place::chosen(url, Database::in_directory(&arguments.data))?;
+    let place = StoreLocation::chosen(url, Database::in_directory(&arguments.data))?;
     let serve = Serve {
         host: arguments.host,
         port: arguments.port,

@@ -5,15 +5,15 @@ mod local;
 use std::process::ExitCode;
 
 use noetl_api::health::Health;
-use noetl_api::{Answer, calls};
+use noetl_api::{Response, calls};
 use noetl_model::{Clock as _, Timestamp};
 use noetl_store::SystemClock;
 use serde_json::{Value, json};
 
 use crate::arguments::DoctorArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::style::{Style, one_line};
+use crate::output::style::{TextStyle, one_line};
 use crate::output::table::Tone;
 use crate::remote::{self, Remote};
 
@@ -27,7 +27,7 @@ const WRONG: u8 = 3;
 
 /// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckState {
     Ok,
     /// Works, but needs attention.
     Warning,
@@ -36,7 +36,7 @@ enum State {
     Skipped,
 }
 
-impl State {
+impl CheckState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -51,18 +51,18 @@ impl State {
 #[derive(Debug)]
 struct Check {
     name: &'static str,
-    state: State,
+    state: CheckState,
     message: String,
     hint: Option<String>,
 }
 
 impl Check {
-    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+    fn new(name: &'static str, state: CheckState, message: impl Into<String>) -> Self {
         Self { name, state, message: message.into(), hint: None }
     }
 
-    fn failed(name: &'static str, failure: &Failure) -> Self {
-        let check = Self::new(name, State::Bad, failure.text());
+    fn failed(name: &'static str, failure: &CliError) -> Self {
+        let check = Self::new(name, CheckState::Bad, failure.text());
         Self { hint: failure.hint_text().map(str::to_owned), ..check }
     }
 
@@ -71,11 +71,11 @@ impl Check {
     }
 }
 
-pub(crate) fn main(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let mut checks = of_server(&remote).await;
         checks.extend(local::checks(&arguments.data).await);
-        let is_well = checks.iter().all(|check| check.state != State::Bad);
+        let is_well = checks.iter().all(|check| check.state != CheckState::Bad);
         show(remote.form, &body(&checks, is_well), |style| text(&checks, style))?;
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(WRONG) })
     })
@@ -87,7 +87,7 @@ async fn of_server(remote: &Remote) -> Vec<Check> {
         Err(failure) => {
             let mut checks = vec![Check::failed("server", &failure)];
             for name in ["store", "bus", "token", "clock"] {
-                checks.push(Check::new(name, State::Skipped, "the server was not reached"));
+                checks.push(Check::new(name, CheckState::Skipped, "the server was not reached"));
             }
             return checks;
         }
@@ -105,25 +105,25 @@ fn server(remote: &Remote, health: &Health) -> Check {
     let message = format!("{base} ({origin}) is version {version}, up for {up} s");
     let own = env!("CARGO_PKG_VERSION");
     if version == own {
-        return Check::new("server", State::Ok, message);
+        return Check::new("server", CheckState::Ok, message);
     }
     let hint = format!("this program is version {own}; what one of them lacks will not work");
-    Check::new("server", State::Warning, message).hint(hint)
+    Check::new("server", CheckState::Warning, message).hint(hint)
 }
 
 fn store(health: &Health) -> Check {
     match health.database.as_str() {
-        "connected" => Check::new("store", State::Ok, "connected"),
-        other => Check::new("store", State::Bad, other)
+        "connected" => Check::new("store", CheckState::Ok, "connected"),
+        other => Check::new("store", CheckState::Bad, other)
             .hint("the server goes on by itself when its database is back"),
     }
 }
 
 fn bus(health: &Health) -> Check {
     match health.nats.as_str() {
-        "connected" => Check::new("bus", State::Ok, "connected"),
-        "not_configured" => Check::new("bus", State::Ok, "none is named, and none is needed"),
-        other => Check::new("bus", State::Warning, other)
+        "connected" => Check::new("bus", CheckState::Ok, "connected"),
+        "not_configured" => Check::new("bus", CheckState::Ok, "none is named, and none is needed"),
+        other => Check::new("bus", CheckState::Warning, other)
             .hint("executions go on; events are published when NATS is back"),
     }
 }
@@ -136,25 +136,25 @@ async fn token(remote: &Remote) -> Check {
             let roles = who.roles.join(", ");
             let message =
                 format!("{shown}known as {}, tenant {}, roles: {roles}", who.name, who.tenant);
-            Check::new("token", State::Ok, message)
+            Check::new("token", CheckState::Ok, message)
         }
         Err(failure) => Check::failed("token", &failure),
     }
 }
 
-fn clock(health: &Answer<Health>) -> Check {
+fn clock(health: &Response<Health>) -> Check {
     let date = health.date.as_deref().and_then(http_date);
     let Some(date) = date else {
-        return Check::new("clock", State::Skipped, "the server did not tell its time");
+        return Check::new("clock", CheckState::Skipped, "the server did not tell its time");
     };
     let now = SystemClock.now();
     let apart = now.since(date).max(date.since(now)).as_secs();
     if apart <= APART_MAX {
-        return Check::new("clock", State::Ok, "as the server's");
+        return Check::new("clock", CheckState::Ok, "as the server's");
     }
     let which = if now > date { "ahead of" } else { "behind" };
     let message = format!("this machine's clock is {apart} s {which} the server's");
-    Check::new("clock", State::Warning, message).hint("let both follow a time server")
+    Check::new("clock", CheckState::Warning, message).hint("let both follow a time server")
 }
 
 /// Parses an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -174,12 +174,14 @@ fn body(checks: &[Check], is_well: bool) -> Value {
     json!({"ok": is_well, "checks": shown.collect::<Vec<_>>()})
 }
 
-fn text(checks: &[Check], style: Style) -> String {
+fn text(checks: &[Check], style: TextStyle) -> String {
     let mut text = String::new();
     for Check { name, state, message, hint } in checks {
         let tone = match state {
-            State::Skipped => Tone::Faint,
-            State::Ok | State::Warning | State::Bad => Tone::of_status(state.as_str()),
+            CheckState::Skipped => Tone::Faint,
+            CheckState::Ok | CheckState::Warning | CheckState::Bad => {
+                Tone::of_status(state.as_str())
+            }
         };
         let state = tone.paint(style, &format!("{:<8}", state.as_str()));
         text.push_str(&format!("{state} {name:<7} {}\n", one_line(message)));
@@ -215,15 +217,18 @@ mod tests {
             message: String::new(),
             timestamp: None,
         };
-        let answer = |date: Option<&str>| Answer {
+        let answer = |date: Option<&str>| Response {
             value: health.clone(),
             body: Value::Null,
             date: date.map(str::to_owned),
         };
         let old = clock(&answer(Some("Sun, 06 Nov 1994 08:49:37 GMT")));
-        assert_eq!(old.state, State::Warning);
+        assert_eq!(old.state, CheckState::Warning);
         assert!(old.message.contains("ahead of"), "{}", old.message);
-        assert_eq!(clock(&answer(None)).state, State::Skipped);
-        assert_eq!((store(&health).state, bus(&health).state), (State::Ok, State::Warning));
+        assert_eq!(clock(&answer(None)).state, CheckState::Skipped);
+        assert_eq!(
+            (store(&health).state, bus(&health).state),
+            (CheckState::Ok, CheckState::Warning)
+        );
     }
 }

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// Text of a document, with the name to show in messages.
-pub(super) struct Document {
+pub(super) struct NamedDocument {
     pub(super) name: String,
     pub(super) text: String,
 }
@@ -22,7 +22,7 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Reads a file, or stdin for `-`. Fails if the text is not UTF-8.
-pub(super) fn read(path: &Path) -> Result<Document, Failure> {
+pub(super) fn read(path: &Path) -> Result<NamedDocument, CliError> {
     let name = name(path);
     let bytes = if is_stdin(path) {
         let mut bytes = Vec::new();
@@ -31,15 +31,15 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
         std::fs::read(path)
     };
     let bytes = bytes.map_err(|error| {
-        Failure::new(Kind::User, format!("could not read {name}: {error}"))
+        CliError::new(ErrorKind::User, format!("could not read {name}: {error}"))
             .hint("examples/hello.yaml is a playbook to begin with")
     })?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Document { name, text }),
+        Ok(text) => Ok(NamedDocument { name, text }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let message = format!("{name} is not UTF-8 text: byte {at} begins no character");
-            Err(Failure::new(Kind::User, message))
+            Err(CliError::new(ErrorKind::User, message))
         }
     }
 }

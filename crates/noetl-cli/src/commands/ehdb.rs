@@ -6,16 +6,16 @@ use noetl_api::calls;
 use noetl_api::ehdb::{EhdbEvent, EhdbExecution};
 use noetl_model::ExecutionId;
 
-use super::shown::time;
+use super::format::time;
 use crate::arguments::EhdbQuery;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::output::answers::show;
-use crate::output::style::Style;
-use crate::output::table::{Cell, Table, fields};
+use crate::output::style::TextStyle;
+use crate::output::table::{Table, TableCell, fields};
 use crate::remote;
 
-pub(crate) fn main(query: &EhdbQuery) -> Result<ExitCode, Failure> {
+pub(crate) fn main(query: &EhdbQuery) -> Result<ExitCode, CliError> {
     match query {
         EhdbQuery::Executions(arguments) => remote::run(&arguments.remote, async |remote| {
             let status = arguments.status.as_deref();
@@ -49,37 +49,37 @@ pub(crate) fn main(query: &EhdbQuery) -> Result<ExitCode, Failure> {
     }
 }
 
-fn unknown(id: ExecutionId) -> Failure {
-    Failure::new(Kind::User, format!("Execution not found: {id}"))
+fn unknown(id: ExecutionId) -> CliError {
+    CliError::new(ErrorKind::User, format!("Execution not found: {id}"))
 }
 
 fn executions(rows: &[EhdbExecution]) -> Table<5> {
     let mut table = Table::new(["ID", "STATUS", "PATH", "EVENTS", "STARTED"]);
     for row in rows {
         table.row([
-            Cell::new(row.execution_id),
-            Cell::status(&row.status),
-            Cell::new(&row.path),
-            Cell::new(row.event_count),
-            Cell::new(time(row.started_at)),
+            TableCell::new(row.execution_id),
+            TableCell::status(&row.status),
+            TableCell::new(&row.path),
+            TableCell::new(row.event_count),
+            TableCell::new(time(row.started_at)),
         ]);
     }
     table
 }
 
-fn one(state: &EhdbExecution, style: Style) -> String {
+fn one(state: &EhdbExecution, style: TextStyle) -> String {
     let mut shown = vec![
-        ("execution", Cell::new(state.execution_id)),
-        ("status", Cell::status(&state.status)),
-        ("terminal", Cell::new(state.terminal)),
-        ("path", Cell::new(&state.path)),
-        ("catalog", Cell::new(state.catalog_id)),
-        ("events", Cell::new(state.event_count)),
-        ("started", Cell::new(time(state.started_at))),
+        ("execution", TableCell::new(state.execution_id)),
+        ("status", TableCell::status(&state.status)),
+        ("terminal", TableCell::new(state.terminal)),
+        ("path", TableCell::new(&state.path)),
+        ("catalog", TableCell::new(state.catalog_id)),
+        ("events", TableCell::new(state.event_count)),
+        ("started", TableCell::new(time(state.started_at))),
     ];
-    shown.extend(state.completed_at.map(|at| ("completed", Cell::new(time(at)))));
-    shown.extend(state.current_node.as_ref().map(|node| ("current", Cell::new(node))));
-    shown.extend(state.parent_execution_id.map(|id| ("parent", Cell::new(id))));
+    shown.extend(state.completed_at.map(|at| ("completed", TableCell::new(time(at)))));
+    shown.extend(state.current_node.as_ref().map(|node| ("current", TableCell::new(node))));
+    shown.extend(state.parent_execution_id.map(|id| ("parent", TableCell::new(id))));
     fields(&shown, style)
 }
 
@@ -87,11 +87,11 @@ fn events(rows: &[EhdbEvent]) -> Table<5> {
     let mut table = Table::new(["ID", "TYPE", "NODE", "STATUS", "AT"]);
     for row in rows {
         table.row([
-            Cell::new(row.event_id),
-            Cell::maybe(row.event_type.as_ref()),
-            Cell::maybe(row.node_name.as_ref()),
-            Cell::maybe(row.status.as_ref()),
-            Cell::new(time(row.created_at)),
+            TableCell::new(row.event_id),
+            TableCell::maybe(row.event_type.as_ref()),
+            TableCell::maybe(row.node_name.as_ref()),
+            TableCell::maybe(row.status.as_ref()),
+            TableCell::new(time(row.created_at)),
         ]);
     }
     table

@@ -2,21 +2,21 @@
 
 use std::process::ExitCode;
 
-use noetl_api::calls::{self, Which};
+use noetl_api::calls::{self, ExecutionQuery};
 use noetl_api::executions::ExecutionView;
 
-use super::shown::{cut, time};
+use super::format::{cut, time};
 use crate::arguments::ExecutionsArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table};
+use crate::output::table::{Table, TableCell};
 use crate::remote;
 
 /// Maximum length of an error in the list, in characters.
 const ERROR_MAX: usize = 80;
 
-pub(crate) fn main(arguments: &ExecutionsArguments) -> Result<ExitCode, Failure> {
-    let which = Which {
+pub(crate) fn main(arguments: &ExecutionsArguments) -> Result<ExitCode, CliError> {
+    let which = ExecutionQuery {
         status: arguments.status.clone(),
         path: arguments.path.clone(),
         parent: arguments.parent,
@@ -37,13 +37,13 @@ fn table(executions: &[ExecutionView]) -> Table<7> {
     let mut table = Table::new(head);
     for view in executions {
         table.row([
-            Cell::new(view.execution_id),
-            Cell::status(&view.status),
-            Cell::maybe(view.path.as_ref()),
-            Cell::new(view.version),
-            Cell::new(time(view.started_at)),
-            Cell::maybe(view.duration_human.as_ref()),
-            Cell::new(view.error.as_deref().map_or(String::new(), |why| cut(why, ERROR_MAX))),
+            TableCell::new(view.execution_id),
+            TableCell::status(&view.status),
+            TableCell::maybe(view.path.as_ref()),
+            TableCell::new(view.version),
+            TableCell::new(time(view.started_at)),
+            TableCell::maybe(view.duration_human.as_ref()),
+            TableCell::new(view.error.as_deref().map_or(String::new(), |why| cut(why, ERROR_MAX))),
         ]);
     }
     table

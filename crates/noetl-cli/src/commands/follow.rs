@@ -2,13 +2,13 @@
 
 use noetl_api::events::EventView;
 use noetl_api::stream::StreamEnd;
-use noetl_api::{Call, ClientError, Heard, calls};
+use noetl_api::{ApiCall, ClientError, StreamItem, calls};
 use noetl_model::ExecutionId;
 use serde_json::Value;
 
-use super::shown::{clock, cut};
-use crate::failure::{Failure, Kind};
-use crate::output::style::Style;
+use super::format::{clock, cut};
+use crate::error::{CliError, ErrorKind};
+use crate::output::style::TextStyle;
 use crate::output::table::Tone;
 use crate::output::{self, style};
 use crate::remote::Remote;
@@ -18,7 +18,7 @@ use crate::signals::StopRequests;
 const ERROR_MAX: usize = 200;
 
 /// Reason why following ended.
-pub(super) enum Ended {
+pub(super) enum FollowEnd {
     /// The server closed the stream because the execution ended.
     Over(StreamEnd),
     /// The user pressed Ctrl-C. The execution continues.
@@ -30,28 +30,28 @@ pub(super) enum Ended {
 /// Reconnects after a lost connection.
 pub(super) async fn to_end(
     remote: &Remote,
-    call: Call<()>,
+    call: ApiCall<()>,
     after: u64,
-    mut each: impl FnMut(Value) -> Result<(), Failure>,
-) -> Result<Ended, Failure> {
+    mut each: impl FnMut(Value) -> Result<(), CliError>,
+) -> Result<FollowEnd, CliError> {
     let stop = StopRequests::listen();
-    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     let mut follow = remote.follow(call, after);
     loop {
         let heard = tokio::select! {
             heard = follow.next() => heard,
-            () = stop.next() => return Ok(Ended::Interrupted),
+            () = stop.next() => return Ok(FollowEnd::Interrupted),
         };
         match heard.map_err(|error| remote.failure(&error))? {
-            Heard::Item(_, item) => each(item)?,
-            Heard::End(end) => return Ok(Ended::Over(end)),
-            Heard::Lost(_) => output::note("the connection was lost; trying again"),
+            StreamItem::Item(_, item) => each(item)?,
+            StreamItem::End(end) => return Ok(FollowEnd::Over(end)),
+            StreamItem::Lost(_) => output::note("the connection was lost; trying again"),
         }
     }
 }
 
 /// Prints the events of an execution on stderr until it ends.
-pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<Ended, Failure> {
+pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<FollowEnd, CliError> {
     let style = style::of_stderr();
     to_end(remote, calls::stream(id), 0, |item| {
         output::note(line(&event(remote, &item)?, style).trim_end());
@@ -61,13 +61,13 @@ pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<Ended
 }
 
 /// Parses an event of a stream.
-pub(super) fn event(remote: &Remote, item: &Value) -> Result<EventView, Failure> {
+pub(super) fn event(remote: &Remote, item: &Value) -> Result<EventView, CliError> {
     use serde::Deserialize as _;
     EventView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
 }
 
 /// Formats an event as one line with aligned columns.
-pub(super) fn line(event: &EventView, style: Style) -> String {
+pub(super) fn line(event: &EventView, style: TextStyle) -> String {
     let kind = event.event_type.as_deref().unwrap_or("-");
     let status = event.status.as_deref().unwrap_or("-");
     let step = event.node_name.as_deref().or(event.node_id.as_deref()).unwrap_or("-");

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use noetl_api::calls;
 use noetl_api::grants::{GrantView, NewGrantView};
 
-use super::shown::time;
+use super::format::time;
 use crate::arguments::{CreateGrantArguments, GrantCommand, GrantsArguments, RemoveGrantArguments};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table};
+use crate::output::table::{Table, TableCell};
 use crate::remote;
 
-pub(crate) fn main(command: GrantCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: GrantCommand) -> Result<ExitCode, CliError> {
     match command {
         GrantCommand::Create(arguments) => create(arguments),
         GrantCommand::List(arguments) => list(&arguments),
@@ -21,7 +21,7 @@ pub(crate) fn main(command: GrantCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn create(arguments: CreateGrantArguments) -> Result<ExitCode, Failure> {
+fn create(arguments: CreateGrantArguments) -> Result<ExitCode, CliError> {
     let CreateGrantArguments { role, subject, credential, prefix, remote } = arguments;
     let request = NewGrantView { role, subject, credential, prefix };
     remote::run(&remote, async |remote| {
@@ -31,7 +31,7 @@ fn create(arguments: CreateGrantArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn list(arguments: &GrantsArguments) -> Result<ExitCode, Failure> {
+fn list(arguments: &GrantsArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let answer = remote.ask(calls::grants()).await?;
         let table = table(&answer.value.grants);
@@ -54,17 +54,17 @@ fn table(grants: &[GrantView]) -> Table<5> {
         };
         let prefix = if grant.prefix.is_empty() { "/" } else { &grant.prefix };
         table.row([
-            Cell::new(id),
-            Cell::new(what),
-            Cell::new(prefix),
-            Cell::new(to),
-            Cell::new(time(*created_at)),
+            TableCell::new(id),
+            TableCell::new(what),
+            TableCell::new(prefix),
+            TableCell::new(to),
+            TableCell::new(time(*created_at)),
         ]);
     }
     table
 }
 
-fn remove(arguments: &RemoveGrantArguments) -> Result<ExitCode, Failure> {
+fn remove(arguments: &RemoveGrantArguments) -> Result<ExitCode, CliError> {
     let RemoveGrantArguments { id, remote } = arguments;
     remote::run(remote, async |remote| {
         let answer = remote.ask(calls::remove_grant(id)).await?;

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use noetl_api::calls;
-use noetl_api::catalog::{BatchReply, BatchRequest, BatchResult, RegisterRequest};
+use noetl_api::catalog::{BatchResult, RegisterBatchReply, RegisterBatchRequest, RegisterRequest};
 use serde_json::json;
 
-use super::document::{self, Document};
+use super::document::{self, NamedDocument};
+use super::format::{count, diagnostics};
 use super::register::files;
-use super::shown::{count, diagnostics};
-use crate::arguments::{Form, LoadArguments};
-use crate::failure::{Failure, Kind};
+use crate::arguments::{LoadArguments, OutputFormat};
+use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
 use crate::output::style::one_line;
 use crate::output::{self, style};
@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// Exit code if a document could not be registered.
 const WRONG: u8 = 2;
 
-pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, CliError> {
     let documents = read(arguments)?;
     if arguments.dry_run {
         let names: String = documents.iter().map(|one| format!("{}\n", one.name)).collect();
@@ -33,7 +33,7 @@ pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     remote::run(&arguments.remote, async |remote| {
-        let mut whole = BatchReply { registered: 0, failed: 0, results: Vec::new() };
+        let mut whole = RegisterBatchReply { registered: 0, failed: 0, results: Vec::new() };
         for batch in batches(&documents, usize::from(arguments.batch_size)) {
             let reply = send(&remote, batch, arguments.force).await?;
             whole.registered += reply.registered;
@@ -52,11 +52,11 @@ pub(crate) fn main(arguments: &LoadArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Reads the given files, and all YAML files below the given directories.
-fn read(arguments: &LoadArguments) -> Result<Vec<Document>, Failure> {
+fn read(arguments: &LoadArguments) -> Result<Vec<NamedDocument>, CliError> {
     let mut documents = Vec::new();
     for path in &arguments.paths {
         if path.is_dir() {
-            for file in files::below(path, &["yaml", "yml"])? {
+            for file in files::files_below(path, &["yaml", "yml"])? {
                 documents.push(document::read(&file)?);
             }
         } else {
@@ -68,7 +68,7 @@ fn read(arguments: &LoadArguments) -> Result<Vec<Document>, Failure> {
 
 /// Splits the documents into batches of at most `most` documents and `BYTES_MAX` bytes, in order. A
 /// larger document gets a batch of its own.
-fn batches(documents: &[Document], most: usize) -> Vec<&[Document]> {
+fn batches(documents: &[NamedDocument], most: usize) -> Vec<&[NamedDocument]> {
     let mut batches = Vec::new();
     let (mut first, mut bytes) = (0, 0);
     for (index, document) in documents.iter().enumerate() {
@@ -87,18 +87,26 @@ fn batches(documents: &[Document], most: usize) -> Vec<&[Document]> {
 
 /// Sends a batch. If the server rejects the whole batch, for example because it is too large, sends
 /// each document separately, so that each is registered or has its own error.
-async fn send(remote: &Remote, batch: &[Document], force: bool) -> Result<BatchReply, Failure> {
+async fn send(
+    remote: &Remote,
+    batch: &[NamedDocument],
+    force: bool,
+) -> Result<RegisterBatchReply, CliError> {
     let whole = match ask(remote, batch, force).await {
-        Err(failure) if failure.kind() == Kind::User => failure,
+        Err(failure) if failure.kind() == ErrorKind::User => failure,
         answer => return answer,
     };
     if let [_] = batch {
-        return Ok(BatchReply { registered: 0, failed: 1, results: vec![refused(0, &whole)] });
+        return Ok(RegisterBatchReply {
+            registered: 0,
+            failed: 1,
+            results: vec![refused(0, &whole)],
+        });
     }
-    let mut reply = BatchReply { registered: 0, failed: 0, results: Vec::new() };
+    let mut reply = RegisterBatchReply { registered: 0, failed: 0, results: Vec::new() };
     for (index, document) in batch.iter().enumerate() {
         match ask(remote, std::slice::from_ref(document), force).await {
-            Err(failure) if failure.kind() == Kind::User => {
+            Err(failure) if failure.kind() == ErrorKind::User => {
                 reply.failed += 1;
                 reply.results.push(refused(index, &failure));
             }
@@ -115,13 +123,17 @@ async fn send(remote: &Remote, batch: &[Document], force: bool) -> Result<BatchR
     Ok(reply)
 }
 
-async fn ask(remote: &Remote, batch: &[Document], force: bool) -> Result<BatchReply, Failure> {
+async fn ask(
+    remote: &Remote,
+    batch: &[NamedDocument],
+    force: bool,
+) -> Result<RegisterBatchReply, CliError> {
     let items = batch.iter().map(|one| RegisterRequest::playbook(one.text.clone())).collect();
-    let call = calls::register_batch(&BatchRequest { items }, force);
+    let call = calls::register_batch(&RegisterBatchRequest { items }, force);
     Ok(remote.ask(call).await?.value)
 }
 
-fn refused(index: usize, failure: &Failure) -> BatchResult {
+fn refused(index: usize, failure: &CliError) -> BatchResult {
     BatchResult {
         index,
         status: "failed".to_owned(),
@@ -133,7 +145,11 @@ fn refused(index: usize, failure: &Failure) -> BatchResult {
     }
 }
 
-fn print(remote: &Remote, documents: &[Document], whole: &BatchReply) -> Result<(), Failure> {
+fn print(
+    remote: &Remote,
+    documents: &[NamedDocument],
+    whole: &RegisterBatchReply,
+) -> Result<(), CliError> {
     let style = style::of_stderr();
     let mut sentences = String::new();
     for result in &whole.results {
@@ -155,7 +171,7 @@ fn print(remote: &Remote, documents: &[Document], whole: &BatchReply) -> Result<
     }
     let body = serde_json::to_value(whole).unwrap_or_default();
     show(remote.form, &body, |_| sentences)?;
-    if remote.form == Form::Table {
+    if remote.form == OutputFormat::Table {
         output::note(&format!("{} registered, {} failed", whole.registered, whole.failed));
     }
     Ok(())
@@ -166,9 +182,10 @@ mod tests {
     use super::*;
 
     fn sizes(documents: &[usize], most: usize) -> Vec<usize> {
-        let document = |size: &usize| Document { name: String::new(), text: "x".repeat(*size) };
-        let documents: Vec<Document> = documents.iter().map(document).collect();
-        batches(&documents, most).into_iter().map(<[Document]>::len).collect()
+        let document =
+            |size: &usize| NamedDocument { name: String::new(), text: "x".repeat(*size) };
+        let documents: Vec<NamedDocument> = documents.iter().map(document).collect();
+        batches(&documents, most).into_iter().map(<[NamedDocument]>::len).collect()
     }
 
     #[test]

@@ -8,11 +8,11 @@ use noetl_api::{ClientError, calls};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::follow::{self, Ended};
-use super::shown::count;
+use super::follow::{self, FollowEnd};
+use super::format::count;
 use super::status::{exit_code, interrupted};
-use crate::arguments::{Form, LogsArguments};
-use crate::failure::Failure;
+use crate::arguments::{LogsArguments, OutputFormat};
+use crate::error::CliError;
 use crate::output;
 use crate::output::answers::{show, show_item};
 use crate::output::escape::escaped;
@@ -21,7 +21,7 @@ use crate::remote::{self, Remote};
 /// Lines per page: the maximum that a server returns.
 const PAGE: u64 = 5000;
 
-pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.of.remote, async |remote| match arguments.follow {
         true => follow(&remote, arguments).await,
         false => read(&remote, arguments).await,
@@ -29,7 +29,7 @@ pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Prints lines. The table format reads all pages; JSON and YAML print one response of the server.
-async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, CliError> {
     let (id, limit) = (arguments.of.id, arguments.limit);
     let mut after = arguments.after;
     let mut left = limit.unwrap_or(u64::MAX);
@@ -37,7 +37,7 @@ async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Fa
         let call = calls::logs(id, arguments.command.as_deref(), after, Some(left.min(PAGE)));
         let answer = remote.ask(call).await?;
         let reply = &answer.value;
-        if remote.form != Form::Table {
+        if remote.form != OutputFormat::Table {
             show(remote.form, &answer.body, |_| String::new())?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -60,28 +60,28 @@ async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Fa
     }
 }
 
-async fn follow(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+async fn follow(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, CliError> {
     let stream = calls::log_stream(arguments.of.id, arguments.command.as_deref());
     let ended = follow::to_end(remote, stream, arguments.after, |item| {
         let line = line(remote, &item)?;
         match remote.form {
-            Form::Table => print(&line),
+            OutputFormat::Table => print(&line),
             form => show_item(form, &item, |_| String::new()),
         }
     });
     match ended.await? {
-        Ended::Over(end) => Ok(exit_code(&end.status)),
-        Ended::Interrupted => Ok(interrupted()),
+        FollowEnd::Over(end) => Ok(exit_code(&end.status)),
+        FollowEnd::Interrupted => Ok(interrupted()),
     }
 }
 
-fn line(remote: &Remote, item: &Value) -> Result<LineView, Failure> {
+fn line(remote: &Remote, item: &Value) -> Result<LineView, CliError> {
     LineView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
 }
 
 /// Prints a line to the stream the step printed it to. On a terminal, control characters are
 /// escaped.
-fn print(line: &LineView) -> Result<(), Failure> {
+fn print(line: &LineView) -> Result<(), CliError> {
     if line.stream != "stderr" {
         return output::shown(&format!("{}\n", line.text));
     }

@@ -7,7 +7,7 @@ use noetl_model::{Map, Value};
 
 use super::document;
 use crate::arguments::WorkloadArguments;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// Maximum nesting depth of a payload, equal to that of a step's result. A deeper value could be
 /// written to the event log, but not be read back.
@@ -15,11 +15,11 @@ const DEPTH_MAX: usize = 100;
 
 /// Returns the merged workload values, in increasing precedence: `--input`, `--payload`, each
 /// `--set`.
-pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
+pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, CliError> {
     let WorkloadArguments { set, payload, input } = arguments;
     if is_stdin(input.as_deref()) && is_stdin(payload.as_deref()) {
         let message = "stdin holds --input or --payload, not both";
-        return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
+        return Err(CliError::new(ErrorKind::User, message).hint("name a file for one of them"));
     }
     let mut below = given("--input", input.as_deref())?;
     merge(&mut below, &given("--payload", payload.as_deref())?);
@@ -37,7 +37,7 @@ fn is_stdin(given: Option<&str>) -> bool {
 }
 
 /// Parses an inline JSON object, or reads one from a file.
-fn given(name: &str, text: Option<&str>) -> Result<Map, Failure> {
+fn given(name: &str, text: Option<&str>) -> Result<Map, CliError> {
     match text {
         None => Ok(Map::new()),
         Some(text) if text.trim_start().starts_with('{') => parsed(&format!("in {name}"), text),
@@ -55,15 +55,15 @@ fn without_prefix(assignment: &str) -> &str {
 }
 
 /// Returns an object with each `--set` assignment applied to it.
-pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, Failure> {
+pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, CliError> {
     for assignment in set {
         let Some((key, value)) = assignment.split_once('=') else {
             let message = format!("--set takes KEY=VALUE, got '{assignment}'");
-            return Err(Failure::new(Kind::User, message));
+            return Err(CliError::new(ErrorKind::User, message));
         };
         if key.is_empty() || key.split('.').any(str::is_empty) {
             let message = format!("--set takes a key such as 'who' or 'limits.max', got '{key}'");
-            return Err(Failure::new(Kind::User, message));
+            return Err(CliError::new(ErrorKind::User, message));
         }
         let value = typed(value);
         if key.split('.').count() + depth(&value) > DEPTH_MAX {
@@ -74,14 +74,14 @@ pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, Failure> {
     Ok(payload)
 }
 
-fn object(path: &Path) -> Result<Map, Failure> {
+fn object(path: &Path) -> Result<Map, CliError> {
     let document = document::read(path)?;
     parsed(&document.name, &document.text)
 }
 
-fn parsed(name: &str, text: &str) -> Result<Map, Failure> {
+fn parsed(name: &str, text: &str) -> Result<Map, CliError> {
     let wrong = |what: String| {
-        Failure::new(Kind::User, format!("the payload {name} {what}"))
+        CliError::new(ErrorKind::User, format!("the payload {name} {what}"))
             .hint("a payload is a JSON object such as {\"who\": \"Ada\"}")
     };
     match serde_json::from_str(text) {
@@ -94,8 +94,8 @@ fn parsed(name: &str, text: &str) -> Result<Map, Failure> {
     }
 }
 
-fn too_deep(what: String) -> Failure {
-    Failure::new(Kind::User, format!("{what} nests more than {DEPTH_MAX} levels deep"))
+fn too_deep(what: String) -> CliError {
+    CliError::new(ErrorKind::User, format!("{what} nests more than {DEPTH_MAX} levels deep"))
 }
 
 /// Returns the nesting depth of lists and maps. The JSON parser limits the depth, so the recursion

@@ -8,12 +8,12 @@ use noetl_model::Map;
 use serde_json::Value;
 
 use crate::arguments::QueryArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::table::{Cell, grid};
+use crate::output::table::{TableCell, grid};
 use crate::remote;
 
-pub(crate) fn main(arguments: &QueryArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &QueryArguments) -> Result<ExitCode, CliError> {
     let request = SqlRequest {
         query: Some(arguments.sql.clone()),
         schema: Some(arguments.schema.clone()),
@@ -30,7 +30,7 @@ pub(crate) fn main(arguments: &QueryArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the column names of all rows in order of first appearance, and the cells.
-fn columns(rows: &[Map]) -> (Vec<String>, Vec<Vec<Cell>>) {
+fn columns(rows: &[Map]) -> (Vec<String>, Vec<Vec<TableCell>>) {
     let mut head: Vec<String> = Vec::new();
     for name in rows.iter().flat_map(Map::keys) {
         if !head.contains(name) {
@@ -42,10 +42,10 @@ fn columns(rows: &[Map]) -> (Vec<String>, Vec<Vec<Cell>>) {
     (head, cells)
 }
 
-fn cell(value: Option<&Value>) -> Cell {
+fn cell(value: Option<&Value>) -> TableCell {
     match value {
-        None | Some(Value::Null) => Cell::new(""),
-        Some(Value::String(text)) => Cell::new(text),
-        Some(other) => Cell::new(other),
+        None | Some(Value::Null) => TableCell::new(""),
+        Some(Value::String(text)) => TableCell::new(text),
+        Some(other) => TableCell::new(other),
     }
 }

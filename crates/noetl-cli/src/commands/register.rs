@@ -11,16 +11,16 @@ use noetl_control::CredentialRequest;
 use serde_json::Value;
 
 use super::credentials;
-use super::document::{self, Document};
-use super::shown::{count, diagnostics};
+use super::document::{self, NamedDocument};
+use super::format::{count, diagnostics};
 use crate::arguments::{DocumentsArguments, RegisterCommand, RemoteArguments, SourceArguments};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
 use crate::output::style::one_line;
 use crate::output::{self, style};
 use crate::remote::{self, Remote};
 
-pub(crate) fn main(command: &RegisterCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: &RegisterCommand) -> Result<ExitCode, CliError> {
     match command {
         RegisterCommand::Playbook(arguments) => of_source(arguments, What::Playbooks),
         RegisterCommand::Credential(arguments) => of_source(arguments, What::Credentials),
@@ -28,7 +28,7 @@ pub(crate) fn main(command: &RegisterCommand) -> Result<ExitCode, Failure> {
 }
 
 /// Registers documents of any kind.
-pub(crate) fn documents(arguments: &DocumentsArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn documents(arguments: &DocumentsArguments) -> Result<ExitCode, CliError> {
     let files = arguments.files.iter().map(|file| document::read(file));
     let is_many = arguments.files.len() > 1;
     send_all(files, What::Anything, is_many, arguments.force, &arguments.remote)
@@ -43,7 +43,7 @@ enum What {
     Anything,
 }
 
-fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, Failure> {
+fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, CliError> {
     let SourceArguments { source, force, remote } = arguments;
     match (&source.file, &source.directory) {
         (Some(file), _) => send_all([document::read(file)], what, false, *force, remote),
@@ -52,23 +52,23 @@ fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, Failur
                 What::Credentials => &["yaml", "yml", "json"],
                 What::Playbooks | What::Anything => &["yaml", "yml"],
             };
-            let found = files::below(directory, extensions)?;
+            let found = files::files_below(directory, extensions)?;
             let documents = found.iter().map(|file: &std::path::PathBuf| document::read(file));
             send_all(documents, what, true, *force, remote)
         }
-        (None, None) => Err(Failure::new(Kind::User, "no file was named")),
+        (None, None) => Err(CliError::new(ErrorKind::User, "no file was named")),
     }
 }
 
 /// Sends every document. A rejected document does not stop the others, but the exit code then
 /// reports the failure. Stops if the server is unavailable.
 fn send_all(
-    documents: impl IntoIterator<Item = Result<Document, Failure>>,
+    documents: impl IntoIterator<Item = Result<NamedDocument, CliError>>,
     what: What,
     is_many: bool,
     force: bool,
     arguments: &RemoteArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let mut kept = Vec::new();
         let mut failed = None;
@@ -80,7 +80,7 @@ fn send_all(
             match (document, sent) {
                 (Ok(_), Ok(replies)) => kept.extend(replies),
                 // The remaining requests would fail, too.
-                (Ok(_), Err(failure)) if failure.kind() == Kind::Config => {
+                (Ok(_), Err(failure)) if failure.kind() == ErrorKind::Config => {
                     print(&remote, kept, is_many)?;
                     return Err(failure);
                 }
@@ -99,12 +99,12 @@ fn send_all(
 }
 
 /// Outcome of a document: a sentence for people, and the server's response.
-struct Kept {
+struct RegisterOutcome {
     sentence: String,
     body: Value,
 }
 
-fn print(remote: &Remote, kept: Vec<Kept>, is_many: bool) -> Result<(), Failure> {
+fn print(remote: &Remote, kept: Vec<RegisterOutcome>, is_many: bool) -> Result<(), CliError> {
     let text: String = kept.iter().map(|kept| format!("{}\n", kept.sentence)).collect();
     let mut bodies: Vec<Value> = kept.into_iter().map(|kept| kept.body).collect();
     let body = match (is_many, bodies.len()) {
@@ -116,10 +116,10 @@ fn print(remote: &Remote, kept: Vec<Kept>, is_many: bool) -> Result<(), Failure>
 
 async fn send(
     remote: &Remote,
-    document: &Document,
+    document: &NamedDocument,
     what: What,
     force: bool,
-) -> Result<Vec<Kept>, Failure> {
+) -> Result<Vec<RegisterOutcome>, CliError> {
     let kind = kind_of(document);
     let is_credential = what == What::Credentials
         || what == What::Anything && kind.as_deref() == Some("credential");
@@ -139,7 +139,11 @@ async fn send(
     register(remote, document, force).await.map(|kept| vec![kept])
 }
 
-async fn register(remote: &Remote, document: &Document, force: bool) -> Result<Kept, Failure> {
+async fn register(
+    remote: &Remote,
+    document: &NamedDocument,
+    force: bool,
+) -> Result<RegisterOutcome, CliError> {
     let request = RegisterRequest::playbook(document.text.clone());
     let answer = match remote.client.ask(calls::register(&request, force)).await {
         Ok(answer) => answer,
@@ -158,11 +162,11 @@ async fn register(remote: &Remote, document: &Document, force: bool) -> Result<K
         reply.version,
         reply.catalog_id,
     );
-    Ok(Kept { sentence, body: answer.body })
+    Ok(RegisterOutcome { sentence, body: answer.body })
 }
 
 /// Prints the diagnostics of a rejected document, and returns a failure that counts the errors.
-pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failure {
+pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> CliError {
     let failure = remote.failure(error);
     let ClientError::Refused { body, .. } = error else { return failure };
     let found = diagnostics(name, &body.diagnostics, style::of_stderr());
@@ -171,11 +175,11 @@ pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failu
     }
     output::note(found.trim_end());
     let errors = body.diagnostics.iter().filter(|it| it.severity == "error").count();
-    Failure::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
+    CliError::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
 }
 
 /// Stores a credential on the server.
-async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failure> {
+async fn keep(remote: &Remote, request: CredentialRequest) -> Result<RegisterOutcome, CliError> {
     let request = PutCredential {
         name: request.name,
         kind: request.kind,
@@ -193,12 +197,12 @@ async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failu
     }
     let (kind, name) = (one_line(&view.kind), one_line(&view.name));
     let sentence = format!("kept {kind} credential {name} ({})", view.id);
-    Ok(Kept { sentence, body: answer.body })
+    Ok(RegisterOutcome { sentence, body: answer.body })
 }
 
 /// Returns the kind that a document declares, in lower case. Returns `None` for an unreadable
 /// document, whose errors the server reports.
-fn kind_of(document: &Document) -> Option<String> {
+fn kind_of(document: &NamedDocument) -> Option<String> {
     let data = noetl_playbook::read_data(&document.text).ok()?;
     data.get("kind").and_then(Value::as_str).map(str::to_ascii_lowercase)
 }

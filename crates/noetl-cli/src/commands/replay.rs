@@ -7,13 +7,13 @@ use noetl_api::replay::ReplayQuery;
 use serde_json::Value;
 
 use crate::arguments::ReplayArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::style::Style;
-use crate::output::table::{Cell, Tone, fields};
+use crate::output::style::TextStyle;
+use crate::output::table::{TableCell, Tone, fields};
 use crate::remote;
 
-pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, CliError> {
     let query = ReplayQuery {
         execution_id: Some(arguments.of.id.to_string()),
         as_of_event_id: arguments.at_event.clone(),
@@ -30,16 +30,16 @@ pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
 
 /// Formats a state in a few lines: the fields of the execution, and the number of its other
 /// objects.
-fn summary(state: &Value, style: Style) -> String {
+fn summary(state: &Value, style: TextStyle) -> String {
     let text = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => Cell::new("-"),
-        Some(Value::String(text)) => Cell::new(text),
-        Some(other) => Cell::new(other),
+        None | Some(Value::Null) => TableCell::new("-"),
+        Some(Value::String(text)) => TableCell::new(text),
+        Some(other) => TableCell::new(other),
     };
     let execution = &state["execution"];
     let status = text(execution.get("status"));
     let tone = Tone::of_status(execution["status"].as_str().unwrap_or_default());
-    let size = |name: &str| Cell::new(state[name].as_object().map_or(0, serde_json::Map::len));
+    let size = |name: &str| TableCell::new(state[name].as_object().map_or(0, serde_json::Map::len));
     let shown = [
         ("execution", text(state.get("execution_id"))),
         ("status", status.toned(tone)),
@@ -60,7 +60,7 @@ fn summary(state: &Value, style: Style) -> String {
     out
 }
 
-fn checksum(value: &Value) -> Cell {
+fn checksum(value: &Value) -> TableCell {
     let text = value.as_str().or_else(|| value.get("value").and_then(Value::as_str));
-    Cell::maybe(text)
+    TableCell::maybe(text)
 }

@@ -1,12 +1,12 @@
 //! `noetl run`: runs a playbook locally to completion.
 
-mod elsewhere;
+mod distributed;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, RegisterError, StartError, StartRequest, SubmitError};
+use noetl_control::{ControlPlane, RegisterError, StartError, StartRequest, SubmitError};
 use noetl_model::{Event, ExecutionId, Fact, Map, Seq, Tenant, Value};
 use noetl_playbook::{Diagnostic, Severity};
 use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
@@ -14,17 +14,17 @@ use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::{credentials, document, neighbours, payload};
+use super::{called_playbooks, credentials, document, payload};
 use crate::approvals::Approvals;
-use crate::arguments::{RunArguments, Where};
+use crate::arguments::{RunArguments, RunTarget};
 use crate::bus::BusSetup;
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::progress::{self, Progress};
 use crate::output::{self, diagnostics, style};
-use crate::runtime::{Runtime, Setup};
+use crate::runtime::{LocalRuntime, Setup};
 use crate::signals::StopRequests;
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 
 /// Time for running steps to finish after the execution ended. They have been cancelled by then.
 const GRACE: Duration = Duration::from_secs(2);
@@ -36,14 +36,14 @@ const PAGE: usize = 1000;
 /// execution and decide the next events, which the live feed of this process does not contain.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
-    if arguments.runtime == Where::Distributed {
-        return elsewhere::start(arguments);
+pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, CliError> {
+    if arguments.runtime == RunTarget::Distributed {
+        return distributed::start(arguments);
     }
-    elsewhere::not_meant(&arguments)?;
+    distributed::not_meant(&arguments)?;
     if document::is_stdin(&arguments.file) && payload::reads_stdin(&arguments.workload) {
         let message = "stdin holds the playbook or the payload, not both";
-        return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
+        return Err(CliError::new(ErrorKind::User, message).hint("name a file for one of them"));
     }
     let document = document::read(&arguments.file)?;
     let checked = noetl_playbook::check(&document.text);
@@ -51,7 +51,7 @@ pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
     let Some(playbook) = checked.playbook else {
         return Ok(ExitCode::from(2));
     };
-    let mut texts = neighbours::called_by(&arguments.file, &playbook);
+    let mut texts = called_playbooks::called_by(&arguments.file, &playbook);
     let payload = payload::workload(&arguments.workload)?;
     if arguments.dry_run {
         output::note(&format!("{}: ok, and nothing was run", document.name));
@@ -59,7 +59,7 @@ pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
     }
     texts.push(document.text);
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(run(arguments, texts, payload))
 }
 
@@ -79,7 +79,7 @@ async fn run(
     arguments: RunArguments,
     texts: Vec<String>,
     payload: Map,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let is_json = arguments.is_json();
     let database = match (&arguments.database_url, arguments.db) {
         (Some(url), _) => Database::from_url(url)?,
@@ -90,7 +90,7 @@ async fn run(
     let encryption_key = credentials::key(&database, !brought.is_empty())?;
     let is_shared = matches!(database, Database::Postgres(_));
     let setup = Setup {
-        place: Place::One(database),
+        place: StoreLocation::One(database),
         slots: arguments.slots,
         // Leave executions of other processes alone; `noetl dev` resumes them.
         resume: false,
@@ -104,8 +104,8 @@ async fn run(
     // Handle signals before the first step starts, so that its processes are stopped before this
     // process exits.
     let stop = StopRequests::listen();
-    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
-    let runtime = Runtime::open(setup).await?;
+    let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
+    let runtime = LocalRuntime::open(setup).await?;
     let approvals = Approvals::new(arguments.approve);
     let (control, tenant) = (&runtime.control, Tenant::default());
     let outcome = match credentials::keep(control, &tenant, brought).await {
@@ -155,7 +155,7 @@ fn say_end(row: &ExecutionRow) {
 /// Waits for claimed steps of other executions that must not run twice, or until Ctrl-C.
 ///
 /// All other claimed commands are released when the process closes, and other processes run them.
-async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopRequests) {
+async fn finish_for_others(control: &ControlPlane, own: ExecutionId, stop: &mut StopRequests) {
     let say = |count| {
         let steps = if count == 1 { "step" } else { "steps" };
         output::note(&format!(
@@ -163,7 +163,7 @@ async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopR
         ));
     };
     tokio::select! {
-        () = control.finish_once(own, say) => {}
+        () = control.drain_non_idempotent(own, say) => {}
         () = stop.next() => {}
     }
 }
@@ -172,13 +172,13 @@ async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopR
 ///
 /// The first stop request cancels the execution; the second one stops waiting for it.
 async fn execute(
-    control: &Arc<Control>,
+    control: &Arc<ControlPlane>,
     texts: Vec<String>,
     payload: Map,
     approvals: Approvals,
     is_shared: bool,
     stop: &mut StopRequests,
-) -> Result<(ExecutionRow, Value), Failure> {
+) -> Result<(ExecutionRow, Value), CliError> {
     let tenant = Tenant::default();
     let mut catalog = None;
     for text in texts {
@@ -194,7 +194,7 @@ async fn execute(
     let mut follower = Follower::new(execution, approvals);
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut trouble = control.watch.trouble();
+    let mut trouble = control.watch.last_commit_error();
     let mut interrupted = false;
     while !follower.ended {
         tokio::select! {
@@ -228,7 +228,8 @@ async fn execute(
     follower.progress.clear();
     let row = control.executions.get(&tenant, execution).await;
     let row = row.map_err(|error| store_failed(&error))?;
-    let row = row.ok_or_else(|| Failure::new(Kind::Internal, "the execution's row is missing"))?;
+    let row =
+        row.ok_or_else(|| CliError::new(ErrorKind::Internal, "the execution's row is missing"))?;
     Ok((row, follower.result))
 }
 
@@ -249,7 +250,7 @@ impl Follower {
         Self { execution, seen, ended: false, result, progress: Progress::new(), approvals }
     }
 
-    fn see(&mut self, control: &Arc<Control>, event: &Event) {
+    fn see(&mut self, control: &Arc<ControlPlane>, event: &Event) {
         if event.seq <= self.seen {
             return;
         }
@@ -266,7 +267,7 @@ impl Follower {
         }
     }
 
-    async fn catch_up(&mut self, control: &Arc<Control>) -> Result<(), Failure> {
+    async fn catch_up(&mut self, control: &Arc<ControlPlane>) -> Result<(), CliError> {
         loop {
             let events = control.executions.events(self.execution, self.seen, PAGE).await;
             let events = events.map_err(|error| store_failed(&error))?;
@@ -280,28 +281,28 @@ impl Follower {
     }
 }
 
-fn unregistered(error: &RegisterError) -> Failure {
+fn unregistered(error: &RegisterError) -> CliError {
     match error {
-        RegisterError::Invalid(_) => Failure::new(Kind::User, "the playbook has errors"),
-        RegisterError::Quota(over) => Failure::from_error(Kind::User, over),
+        RegisterError::Invalid(_) => CliError::new(ErrorKind::User, "the playbook has errors"),
+        RegisterError::Quota(over) => CliError::from_error(ErrorKind::User, over),
         RegisterError::Store(error) => store_failed(error),
     }
 }
 
-fn unstarted(error: &StartError) -> Failure {
+fn unstarted(error: &StartError) -> CliError {
     match error {
         StartError::Submit(SubmitError::Refused(refusal)) => {
-            Failure::new(Kind::User, refusal.to_string())
+            CliError::new(ErrorKind::User, refusal.to_string())
         }
         StartError::Submit(SubmitError::Store(error)) => store_failed(error),
         StartError::Store(error) => store_failed(error),
-        StartError::Quota(over) => Failure::from_error(Kind::User, over),
-        other => Failure::from_error(Kind::Internal, other),
+        StartError::Quota(over) => CliError::from_error(ErrorKind::User, over),
+        other => CliError::from_error(ErrorKind::Internal, other),
     }
 }
 
-fn store_failed(error: &StoreError) -> Failure {
-    let failure = Failure::from_error(Kind::Config, error);
+fn store_failed(error: &StoreError) -> CliError {
+    let failure = CliError::from_error(ErrorKind::Config, error);
     match error.failure() {
         StoreError::Full(_) => failure
             .hint("make room on the disk; what was committed is kept, `noetl dev` goes on with it"),

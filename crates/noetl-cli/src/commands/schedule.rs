@@ -3,20 +3,20 @@
 use std::process::ExitCode;
 
 use noetl_api::schedules::{ScheduleRequest, ScheduleView};
-use noetl_api::{Call, calls};
+use noetl_api::{ApiCall, calls};
 use noetl_model::{Map, Value};
 
 use super::payload;
 use crate::arguments::{
     CreateScheduleArguments, RemoteArguments, ScheduleCommand, WorkloadArguments,
 };
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
 use crate::output::style::one_line;
-use crate::output::table::{Cell, Table, fields};
+use crate::output::table::{Table, TableCell, fields};
 use crate::remote;
 
-pub(crate) fn main(command: &ScheduleCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: &ScheduleCommand) -> Result<ExitCode, CliError> {
     use ScheduleCommand::{Create, Delete, Get, List, Pause, Resume, Run};
     match command {
         List(of) => list(&of.remote),
@@ -29,7 +29,7 @@ pub(crate) fn main(command: &ScheduleCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn wanted(arguments: &CreateScheduleArguments) -> Result<ScheduleRequest, Failure> {
+fn wanted(arguments: &CreateScheduleArguments) -> Result<ScheduleRequest, CliError> {
     let (set, payload) = (arguments.set.clone(), arguments.payload.clone());
     let payload = payload::workload(&WorkloadArguments { set, payload, input: None })?;
     let text = |said: &Option<String>| said.clone().map(Value::from);
@@ -71,24 +71,24 @@ fn state(view: &ScheduleView) -> &'static str {
     }
 }
 
-fn one(arguments: &RemoteArguments, call: Call<ScheduleView>) -> Result<ExitCode, Failure> {
+fn one(arguments: &RemoteArguments, call: ApiCall<ScheduleView>) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(call).await?;
         let view = &answer.value;
         show(remote.form, &answer.body, |style| {
             let shown = [
-                ("schedule", Cell::new(view.schedule_id)),
-                ("name", Cell::maybe(view.name.as_ref())),
-                ("document", Cell::maybe(view.document.as_ref())),
-                ("playbook", Cell::new(&view.playbook)),
-                ("runs", Cell::new(when(view))),
-                ("missed", Cell::new(&view.missed)),
-                ("overlap", Cell::new(&view.overlap)),
-                ("state", Cell::status(state(view))),
-                ("next run", Cell::maybe(view.next_run_at.as_ref())),
-                ("last run", Cell::maybe(view.last_run_at.as_ref())),
-                ("last status", Cell::maybe(view.last_status.as_ref())),
-                ("last execution", Cell::maybe(view.last_execution_id.as_ref())),
+                ("schedule", TableCell::new(view.schedule_id)),
+                ("name", TableCell::maybe(view.name.as_ref())),
+                ("document", TableCell::maybe(view.document.as_ref())),
+                ("playbook", TableCell::new(&view.playbook)),
+                ("runs", TableCell::new(when(view))),
+                ("missed", TableCell::new(&view.missed)),
+                ("overlap", TableCell::new(&view.overlap)),
+                ("state", TableCell::status(state(view))),
+                ("next run", TableCell::maybe(view.next_run_at.as_ref())),
+                ("last run", TableCell::maybe(view.last_run_at.as_ref())),
+                ("last status", TableCell::maybe(view.last_status.as_ref())),
+                ("last execution", TableCell::maybe(view.last_execution_id.as_ref())),
             ];
             fields(&shown, style)
         })?;
@@ -96,19 +96,19 @@ fn one(arguments: &RemoteArguments, call: Call<ScheduleView>) -> Result<ExitCode
     })
 }
 
-fn list(arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+fn list(arguments: &RemoteArguments) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::schedules()).await?;
         show(remote.form, &answer.body, |style| {
             let mut table = Table::new(["ID", "STATE", "NAME", "PLAYBOOK", "RUNS", "NEXT RUN"]);
             for view in &answer.value.schedules {
                 table.row([
-                    Cell::new(view.schedule_id),
-                    Cell::status(state(view)),
-                    Cell::maybe(view.name.as_ref()),
-                    Cell::new(&view.playbook),
-                    Cell::new(when(view)),
-                    Cell::maybe(view.next_run_at.as_ref()),
+                    TableCell::new(view.schedule_id),
+                    TableCell::status(state(view)),
+                    TableCell::maybe(view.name.as_ref()),
+                    TableCell::new(&view.playbook),
+                    TableCell::new(when(view)),
+                    TableCell::maybe(view.next_run_at.as_ref()),
                 ]);
             }
             table.render(style, "no schedules")
@@ -117,7 +117,7 @@ fn list(arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn run(id: i64, arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+fn run(id: i64, arguments: &RemoteArguments) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::run_schedule(id)).await?;
         show(remote.form, &answer.body, |_| {
@@ -127,7 +127,7 @@ fn run(id: i64, arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn delete(id: i64, arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+fn delete(id: i64, arguments: &RemoteArguments) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::delete_schedule(id)).await?;
         show(remote.form, &answer.body, |_| {

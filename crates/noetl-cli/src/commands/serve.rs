@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 use crate::arguments::{AuthMode, BusArguments, PolicyArguments};
 use crate::data_directory;
 use crate::dev_token;
-use crate::edge;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
+use crate::http_options;
 use crate::keys;
 use crate::output::{self, style};
-use crate::runtime::{Runtime, Setup};
+use crate::runtime::{LocalRuntime, Setup};
 use crate::signals::StopRequests;
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 use crate::subscriptions;
 
 /// Time for running steps to finish after a stop request. Unfinished steps resume at the next
@@ -42,7 +42,7 @@ pub(super) struct Serve {
     /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
     /// Location of the databases.
-    pub(super) place: Place,
+    pub(super) place: StoreLocation,
     /// Directory in which a key for credentials is created if no setting provides one. Without it,
     /// only the setting counts.
     pub(super) key_directory: Option<PathBuf>,
@@ -62,28 +62,28 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until a stop request.
-    pub(super) fn main(self) -> Result<ExitCode, Failure> {
+    pub(super) fn main(self) -> Result<ExitCode, CliError> {
         start_logging();
         let runtime = tokio::runtime::Runtime::new();
-        let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
         runtime.block_on(self.serve())
     }
 
-    async fn serve(self) -> Result<ExitCode, Failure> {
+    async fn serve(self) -> Result<ExitCode, CliError> {
         let retention = self.policy.policy_if_any()?;
         let bus = self.bus.setup()?;
-        let (options, tls) = (edge::options(self.auth)?, edge::tls()?);
+        let (options, tls) = (http_options::options(self.auth)?, http_options::tls()?);
         let is_open = matches!(options.auth, Auth::Open);
         if is_open && !self.host.is_loopback() {
             let message = format!("{} is not a loopback address", self.host);
-            return Err(Failure::new(Kind::Config, message).hint(
+            return Err(CliError::new(ErrorKind::Config, message).hint(
                 "callers are not asked for a token, so only this machine may call: use 127.0.0.1 \
                  or ::1, or set NOETL_AUTH to token or oidc",
             ));
         }
         let address = SocketAddr::new(self.host, self.port);
         let listener = TcpListener::bind(address).await.map_err(|error| {
-            Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
+            CliError::new(ErrorKind::Config, format!("could not listen on {address}: {error}"))
                 .hint("stop what listens there, or choose another with --port")
         })?;
         let address = listener.local_addr().unwrap_or(address);
@@ -120,8 +120,8 @@ impl Serve {
             own,
         };
         let stop = StopRequests::listen();
-        let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
-        let runtime = Runtime::open(setup).await?;
+        let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
+        let runtime = LocalRuntime::open(setup).await?;
         let subscriptions = match self.subscriptions {
             true => {
                 let options = subscriptions::options(&runtime.control)?;
@@ -168,7 +168,7 @@ impl Serve {
             subscriptions.close().await;
         }
         runtime.close().await;
-        served.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        served.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -187,9 +187,9 @@ pub(super) fn start_logging() {
 }
 
 /// Creates an admin token if no token exists, and prints it once.
-async fn show_first_token(runtime: &Runtime) -> Result<(), Failure> {
+async fn show_first_token(runtime: &LocalRuntime) -> Result<(), CliError> {
     let made = runtime.control.administration().create_first_token().await;
-    if let Some(token) = made.map_err(|error| Failure::from_error(Kind::Config, &error))? {
+    if let Some(token) = made.map_err(|error| CliError::from_error(ErrorKind::Config, &error))? {
         output::note("  admin     this token is shown once; keep it, or make others with it:");
         output::note(&format!("            {token}"));
     }

@@ -6,22 +6,22 @@ use noetl_control::KEY_VARIABLE;
 
 use super::serve::Serve;
 use crate::arguments::ServerArguments;
-use crate::edge;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
+use crate::http_options;
 use crate::keys;
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 
-pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
-    let named = Place::named(arguments.database_url.as_deref())?;
+pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, CliError> {
+    let named = StoreLocation::named(arguments.database_url.as_deref())?;
     let place = named.ok_or_else(|| {
-        Failure::new(Kind::Config, "no database is named").hint(
+        CliError::new(ErrorKind::Config, "no database is named").hint(
             "give --database-url postgres://user:password@host:port/database, or set \
              NOETL_DATABASE_URL, POSTGRES_HOST and its like, or NOETL_SHARDS",
         )
     })?;
     if keys::from_settings()?.is_none() {
         let message = format!("{KEY_VARIABLE} is not set");
-        return Err(Failure::new(Kind::Config, message).hint(
+        return Err(CliError::new(ErrorKind::Config, message).hint(
             "credentials are encrypted with it, by every server alike: set it to the output of \
              `openssl rand -base64 32` and keep that safe",
         ));
@@ -29,7 +29,7 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
     let serve = Serve {
         host: arguments.host,
         port: arguments.port,
-        auth: edge::auth()?,
+        auth: http_options::auth()?,
         place,
         key_directory: None,
         slots: 0,

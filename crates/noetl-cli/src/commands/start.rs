@@ -4,19 +4,19 @@ use std::process::ExitCode;
 
 use noetl_api::execute::{ExecuteReply, ExecuteRequest};
 use noetl_api::executions::{ForkReply, ForkRequest, RerunRequest, RetryRequest};
-use noetl_api::{Answer, Call, Id, Version, calls};
+use noetl_api::{ApiCall, Id, Response, Version, calls};
 
 use super::{payload, status};
 use crate::arguments::{
-    ExecuteArguments, ExecuteCommand, ForkArguments, Form, RemoteArguments, RerunArguments,
+    ExecuteArguments, ExecuteCommand, ForkArguments, OutputFormat, RemoteArguments, RerunArguments,
     RetryArguments, StartArguments,
 };
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 use crate::output::answers::show;
 use crate::remote::{self, Remote};
 
-pub(crate) fn main(arguments: &ExecuteArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &ExecuteArguments) -> Result<ExitCode, CliError> {
     match &arguments.command {
         Some(ExecuteCommand::Playbook(arguments)) => execute(arguments),
         Some(ExecuteCommand::Status(arguments)) => status::main(arguments),
@@ -25,7 +25,7 @@ pub(crate) fn main(arguments: &ExecuteArguments) -> Result<ExitCode, Failure> {
     }
 }
 
-pub(crate) fn execute(arguments: &StartArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn execute(arguments: &StartArguments) -> Result<ExitCode, CliError> {
     let request = ExecuteRequest {
         path: arguments.path.clone(),
         version: arguments.version.map(Version::Number),
@@ -45,7 +45,7 @@ pub(crate) fn execute(arguments: &StartArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, CliError> {
     let request = RerunRequest { workload: payload::workload(&arguments.workload)? };
     remote::run(&arguments.of.remote, async |remote| {
         let answer = remote.ask(calls::rerun(arguments.of.id, &request)).await?;
@@ -54,7 +54,7 @@ pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, CliError> {
     let request = RetryRequest {
         from: arguments.from.clone(),
         workload: payload::workload(&arguments.workload)?,
@@ -63,7 +63,7 @@ pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
     forked(&arguments.of.remote, || calls::retry(arguments.of.id, &request))
 }
 
-pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
     let request = ForkRequest {
         at: arguments.at.map(Id::text),
         workload: payload::workload(&arguments.workload)?,
@@ -75,8 +75,8 @@ pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
 /// Starts an execution that copies events of another, and prints it.
 fn forked(
     arguments: &RemoteArguments,
-    call: impl FnOnce() -> Call<ForkReply>,
-) -> Result<ExitCode, Failure> {
+    call: impl FnOnce() -> ApiCall<ForkReply>,
+) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(call()).await?;
         let ForkReply { execution_id, status, forked_from, .. } = &answer.value;
@@ -93,7 +93,7 @@ fn forked(
     })
 }
 
-fn print_started(remote: &Remote, answer: &Answer<ExecuteReply>) -> Result<(), Failure> {
+fn print_started(remote: &Remote, answer: &Response<ExecuteReply>) -> Result<(), CliError> {
     let ExecuteReply { execution_id, status, .. } = &answer.value;
     show(remote.form, &answer.body, |_| format!("execution {execution_id} {status}\n"))?;
     hint(remote, *execution_id);
@@ -102,7 +102,7 @@ fn print_started(remote: &Remote, answer: &Answer<ExecuteReply>) -> Result<(), F
 
 /// Prints the next command to try, in the table format only.
 fn hint(remote: &Remote, id: Id) {
-    if remote.form == Form::Table {
+    if remote.form == OutputFormat::Table {
         output::note(&format!("see `noetl status {id} --follow`"));
     }
 }

@@ -4,19 +4,19 @@ use std::process::ExitCode;
 
 use noetl_api::events::EventView;
 use noetl_api::subscriptions::SubscriptionStatus;
-use noetl_api::{Call, calls};
+use noetl_api::{ApiCall, calls};
 use noetl_model::Value;
 
 use super::follow;
 use crate::arguments::{RemoteArguments, SubscriptionCommand, SubscriptionEventsArguments};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 use crate::output::answers::show;
-use crate::output::style::{self, Style};
-use crate::output::table::{Cell, Table, fields};
+use crate::output::style::{self, TextStyle};
+use crate::output::table::{Table, TableCell, fields};
 use crate::remote;
 
-pub(crate) fn main(command: &SubscriptionCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: &SubscriptionCommand) -> Result<ExitCode, CliError> {
     use SubscriptionCommand::{
         Activate, Deactivate, Drain, Events, Get, List, Pause, Register, Resume,
     };
@@ -34,17 +34,20 @@ pub(crate) fn main(command: &SubscriptionCommand) -> Result<ExitCode, Failure> {
     one(&of.remote, calls::move_subscription(of.id, action))
 }
 
-fn one(arguments: &RemoteArguments, call: Call<SubscriptionStatus>) -> Result<ExitCode, Failure> {
+fn one(
+    arguments: &RemoteArguments,
+    call: ApiCall<SubscriptionStatus>,
+) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(call).await?;
         let status = &answer.value;
         show(remote.form, &answer.body, |style| {
             let shown = [
-                ("subscription", Cell::new(status.subscription_id)),
-                ("path", Cell::new(&status.path)),
-                ("state", Cell::status(&status.state)),
-                ("last event", Cell::new(&status.last_event_type)),
-                ("changed", Cell::maybe(status.updated_at.as_ref())),
+                ("subscription", TableCell::new(status.subscription_id)),
+                ("path", TableCell::new(&status.path)),
+                ("state", TableCell::status(&status.state)),
+                ("last event", TableCell::new(&status.last_event_type)),
+                ("changed", TableCell::maybe(status.updated_at.as_ref())),
             ];
             fields(&shown, style)
         })?;
@@ -52,7 +55,7 @@ fn one(arguments: &RemoteArguments, call: Call<SubscriptionStatus>) -> Result<Ex
     })
 }
 
-fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> {
+fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, CliError> {
     let SubscriptionEventsArguments { after, limit, of } = arguments;
     remote::run(&of.remote, async |remote| {
         let answer = remote.ask(calls::subscription_events(of.id, *after, *limit)).await?;
@@ -68,7 +71,7 @@ fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> 
 }
 
 /// Formats an event, followed by its reason on a second line if it has one.
-fn event_lines(event: &EventView, style: Style) -> String {
+fn event_lines(event: &EventView, style: TextStyle) -> String {
     let line = follow::line(event, style);
     let said = event.result.as_ref().map(|result| serde_json::from_str::<Value>(result.get()));
     let said = said.and_then(Result::ok).unwrap_or_default();
@@ -78,17 +81,17 @@ fn event_lines(event: &EventView, style: Style) -> String {
     }
 }
 
-fn list(arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+fn list(arguments: &RemoteArguments) -> Result<ExitCode, CliError> {
     remote::run(arguments, async |remote| {
         let answer = remote.ask(calls::subscriptions()).await?;
         show(remote.form, &answer.body, |style| {
             let mut table = Table::new(["ID", "STATE", "PATH", "CHANGED"]);
             for status in &answer.value.subscriptions {
                 table.row([
-                    Cell::new(status.subscription_id),
-                    Cell::status(&status.state),
-                    Cell::new(&status.path),
-                    Cell::maybe(status.updated_at.as_ref()),
+                    TableCell::new(status.subscription_id),
+                    TableCell::status(&status.state),
+                    TableCell::new(&status.path),
+                    TableCell::maybe(status.updated_at.as_ref()),
                 ]);
             }
             table.render(style, "no subscriptions")

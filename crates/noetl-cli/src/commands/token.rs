@@ -12,18 +12,18 @@ use noetl_model::Timestamp;
 use serde_json::Value;
 
 use self::file::NewFile;
-use super::shown::time;
+use super::format::time;
 use crate::arguments::{
-    CreateTokenArguments, Form, RevokeTokenArguments, ShownTokenArguments, TokenCommand,
+    CreateTokenArguments, OutputFormat, RevokeTokenArguments, ShownTokenArguments, TokenCommand,
     TokensArguments,
 };
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table, Tone};
+use crate::output::table::{Table, TableCell, Tone};
 use crate::remote;
 
-pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, CliError> {
     match command {
         TokenCommand::Create(arguments) => create(arguments),
         TokenCommand::List(arguments) => list(&arguments),
@@ -33,13 +33,13 @@ pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn header(arguments: &ShownTokenArguments) -> Result<ExitCode, Failure> {
+fn header(arguments: &ShownTokenArguments) -> Result<ExitCode, CliError> {
     let token = remote::token(&arguments.remote)?;
     output::data(format!("Authorization: Bearer {token}\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn link(arguments: &ShownTokenArguments) -> Result<ExitCode, Failure> {
+fn link(arguments: &ShownTokenArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let answer = remote.ask(calls::create_code()).await?;
         let server = remote.client.base().as_str().trim_end_matches('/').to_owned();
@@ -49,7 +49,7 @@ fn link(arguments: &ShownTokenArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn create(arguments: CreateTokenArguments) -> Result<ExitCode, Failure> {
+fn create(arguments: CreateTokenArguments) -> Result<ExitCode, CliError> {
     let CreateTokenArguments { name, role, expires, pool, file, direct, remote } = arguments;
     let request = NewToken { name, role, expires_in: expires, pool };
     let mut target = match &file {
@@ -77,16 +77,16 @@ fn create(arguments: CreateTokenArguments) -> Result<ExitCode, Failure> {
 
 /// Prints only the token to stdout, so that a script can capture it, or writes it to a file.
 fn print_made(
-    form: Form,
+    form: OutputFormat,
     body: &Value,
     made: &MadeToken,
     target: Option<NewFile>,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     match target {
         Some(target) => target.write(&made.token)?,
         None => show(form, body, |_| format!("{}\n", made.token))?,
     }
-    if form == Form::Table {
+    if form == OutputFormat::Table {
         let TokenView { id, role, tenant, expires_at, .. } = &made.view;
         let until = expires_at.map_or("for ever".to_owned(), |at| format!("until {}", time(at)));
         let pool = made.view.pool.as_deref().map(|pool| format!(" for pool {pool}"));
@@ -98,7 +98,7 @@ fn print_made(
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(arguments: &TokensArguments) -> Result<ExitCode, Failure> {
+fn list(arguments: &TokensArguments) -> Result<ExitCode, CliError> {
     let TokensArguments { direct, remote } = arguments;
     if let Some(url) = &direct.database_url {
         let form = remote.form();
@@ -114,11 +114,11 @@ fn list(arguments: &TokensArguments) -> Result<ExitCode, Failure> {
 }
 
 fn print_list(
-    form: Form,
+    form: OutputFormat,
     body: &Value,
     tokens: &[TokenView],
     now: Timestamp,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     show(form, body, |style| table(tokens, now).render(style, "no tokens"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -127,27 +127,27 @@ fn table(tokens: &[TokenView], now: Timestamp) -> Table<6> {
     let mut table = Table::new(["ID", "ROLE", "TENANT", "STATE", "MADE", "NAME"]);
     for token in tokens {
         let state = match (token.revoked_at, token.expires_at) {
-            (Some(_), _) => Cell::new("revoked").toned(Tone::Bad),
-            (None, Some(at)) if at <= now => Cell::new("expired").toned(Tone::Bad),
-            (None, Some(at)) => Cell::new(format!("until {}", time(at))).toned(Tone::Good),
-            (None, None) => Cell::new("counts").toned(Tone::Good),
+            (Some(_), _) => TableCell::new("revoked").toned(Tone::Bad),
+            (None, Some(at)) if at <= now => TableCell::new("expired").toned(Tone::Bad),
+            (None, Some(at)) => TableCell::new(format!("until {}", time(at))).toned(Tone::Good),
+            (None, None) => TableCell::new("counts").toned(Tone::Good),
         };
         table.row([
-            Cell::new(&token.id),
-            Cell::new(match &token.pool {
+            TableCell::new(&token.id),
+            TableCell::new(match &token.pool {
                 Some(pool) => format!("{} ({pool})", token.role),
                 None => token.role.clone(),
             }),
-            Cell::new(&token.tenant),
+            TableCell::new(&token.tenant),
             state,
-            Cell::new(time(token.created_at)),
-            Cell::new(&token.name),
+            TableCell::new(time(token.created_at)),
+            TableCell::new(&token.name),
         ]);
     }
     table
 }
 
-fn revoke(arguments: &RevokeTokenArguments) -> Result<ExitCode, Failure> {
+fn revoke(arguments: &RevokeTokenArguments) -> Result<ExitCode, CliError> {
     let RevokeTokenArguments { id, direct, remote } = arguments;
     // If the user pastes a whole token, extract its ID. The secret must not appear in a URL.
     let id = id.strip_prefix("noetl_").and_then(|rest| rest.split('_').next()).unwrap_or(id);

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use noetl_api::calls;
 use noetl_api::why::{WaitView, WhyReply};
 
-use super::shown::time;
+use super::format::time;
 use crate::arguments::ExecutionArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::style::{Style, one_line};
+use crate::output::style::{TextStyle, one_line};
 use crate::output::table::Tone;
 use crate::remote;
 
-pub(crate) fn main(arguments: &ExecutionArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &ExecutionArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let answer = remote.ask(calls::why(arguments.id)).await?;
         show(remote.form, &answer.body, |style| text(&answer.value, style))?;
@@ -21,7 +21,7 @@ pub(crate) fn main(arguments: &ExecutionArguments) -> Result<ExitCode, Failure> 
     })
 }
 
-fn text(reply: &WhyReply, style: Style) -> String {
+fn text(reply: &WhyReply, style: TextStyle) -> String {
     let status = Tone::of_status(&reply.status).paint(style, &reply.status);
     let mut text = format!("{status}: {}\n", one_line(&reply.summary));
     for wait in &reply.waits {
@@ -49,7 +49,7 @@ fn text(reply: &WhyReply, style: Style) -> String {
     text
 }
 
-fn waiting(wait: &WaitView, style: Style) -> String {
+fn waiting(wait: &WaitView, style: TextStyle) -> String {
     let mut text = format!("  {}  {}\n", style.warn(&wait.step), one_line(&wait.what));
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {

@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_model::Map;
-use noetl_sources::Tally;
+use noetl_sources::MessageCounters;
 use noetl_store::SystemClock;
-use noetl_tools::Registry;
-use noetl_worker::{Drained, RemoteOptions, RemoteWorker};
+use noetl_tools::ToolRegistry;
+use noetl_worker::{DrainOutcome, RemoteOptions, RemoteWorker};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::mode::{Mode, act_on_all, act_on_one};
+use self::mode::{WorkerMode, act_on_all, act_on_one};
 use super::serve::start_logging;
 use crate::arguments::{IsolationArguments, WorkerArguments};
 use crate::bus::{self, NATS_URL};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::remote::Remote;
 use crate::settings::{number, setting};
@@ -49,7 +49,7 @@ const RESULT_DEFAULT: usize = 64 << 20;
 /// Default time for running steps to finish after a stop request.
 const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
-pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, CliError> {
     secrecy::leave_environment(arguments)?;
     start_logging();
     let settings = Settings::read(arguments, setting)?;
@@ -59,17 +59,19 @@ pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
     }
     let remote = Remote::open(&server)?;
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     match settings.mode.clone() {
-        Mode::Subscription(path) => runtime.block_on(subscribe(remote, settings, path)),
-        Mode::Steps { subscriptions } => runtime.block_on(work(remote, settings, subscriptions)),
+        WorkerMode::Subscription(path) => runtime.block_on(subscribe(remote, settings, path)),
+        WorkerMode::Steps { subscriptions } => {
+            runtime.block_on(work(remote, settings, subscriptions))
+        }
     }
 }
 
 /// Runs one subscription until it ends or until a stop request.
-async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<ExitCode, Failure> {
+async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<ExitCode, CliError> {
     let stop = StopRequests::listen();
-    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     let listener = match settings.listen {
         Some(address) => Some(listen(address).await?),
         None => None,
@@ -80,7 +82,7 @@ async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<E
         lines.push(format!("  health    http://{address}/health"));
     }
     lines.push("  stop      Ctrl-C".to_owned());
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(MessageCounters::default());
     let serving =
         listener.map(|listener| tokio::spawn(health::serve_subscription(listener, tally.clone())));
     let mut runtime = act_on_one(&remote, settings.name, path, tally)?;
@@ -106,10 +108,10 @@ async fn work(
     remote: Remote,
     settings: Settings,
     subscriptions: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     signals::survive_file_size_limit();
     let stop = StopRequests::listen();
-    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     let listener = match settings.listen {
         Some(address) => Some(listen(address).await?),
         None => None,
@@ -121,7 +123,7 @@ async fn work(
         tools.own.add(file);
     }
     isolation::settle(&mut tools, &settings.isolation).await?;
-    let tools = Registry::standard(tools);
+    let tools = ToolRegistry::standard(tools);
     let options = RemoteOptions {
         name: settings.name,
         pool: settings.pool,
@@ -165,16 +167,16 @@ async fn work(
         serving.abort();
     }
     match ended.map_err(|error| remote.failure(&error))? {
-        Drained::Whole => {}
-        Drained::GaveBack => output::note("steps that took too long to end were given back"),
+        DrainOutcome::Whole => {}
+        DrainOutcome::GaveBack => output::note("steps that took too long to end were given back"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the tool options of this process, with results of at most `result_max` bytes.
-fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
+fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Options, CliError> {
     let tools = runtime::tools(said)?;
-    let limits = noetl_tools::Limits {
+    let limits = noetl_tools::OutputLimits {
         python_result: result_max,
         http_response: result_max,
         sql_result: result_max,
@@ -184,9 +186,9 @@ fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Op
     Ok(noetl_tools::Options { limits, ..tools })
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|error| {
-        Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
+        CliError::new(ErrorKind::Config, format!("could not listen on {address}: {error}"))
             .hint(format!("stop what listens there, or choose another with --listen or {LISTEN}"))
     })
 }
@@ -207,7 +209,7 @@ fn greeting(remote: &Remote, options: &RemoteOptions, bus: Option<&Address>) -> 
 /// Settings of a worker, from flags and the environment.
 #[derive(Debug, PartialEq)]
 struct Settings {
-    mode: Mode,
+    mode: WorkerMode,
     name: String,
     pool: Option<String>,
     bus: Option<Address>,
@@ -224,7 +226,7 @@ impl Settings {
     fn read(
         arguments: &WorkerArguments,
         setting: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let slots = match arguments.slots {
             Some(slots) => slots,
             None => number(SLOTS, WorkerArguments::SLOTS)?
@@ -258,7 +260,7 @@ impl Settings {
             (Some(address), _) => Some(address),
             (None, Some(text)) => Some(text.trim().parse().map_err(|_| {
                 let message = format!("{LISTEN} is an address with a port, not '{text}'");
-                Failure::new(Kind::Config, message).hint("write it as 127.0.0.1:9090")
+                CliError::new(ErrorKind::Config, message).hint("write it as 127.0.0.1:9090")
             })?),
             (None, None) => None,
         };
@@ -270,7 +272,7 @@ impl Settings {
         let pool = pool.map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty());
         let url = arguments.nats_url.clone().or_else(|| setting(NATS_URL));
         let bus = bus::address(url.as_deref())?;
-        let mode = Mode::read(arguments, &setting)?;
+        let mode = WorkerMode::read(arguments, &setting)?;
         let isolation = arguments.isolation.clone();
         let token_file = secrecy::file(arguments);
         Ok(Self {
@@ -289,11 +291,11 @@ impl Settings {
     }
 }
 
-fn parted(label: &str, origin: &str) -> Result<(String, String), Failure> {
+fn parted(label: &str, origin: &str) -> Result<(String, String), CliError> {
     let parts = label.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
     let (key, value) = parts.filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-        let kind = if origin == LABELS { Kind::Config } else { Kind::User };
-        Failure::new(kind, format!("{origin}: '{label}' is no label"))
+        let kind = if origin == LABELS { ErrorKind::Config } else { ErrorKind::User };
+        CliError::new(kind, format!("{origin}: '{label}' is no label"))
             .hint("write it as region=west")
     })?;
     Ok((key.to_owned(), value.to_owned()))

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use noetl_api::calls;
 use noetl_api::workers::RuntimeView;
 
-use super::shown::time;
+use super::format::time;
 use crate::arguments::WorkersArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::answers::show;
-use crate::output::table::{Cell, Table};
+use crate::output::table::{Table, TableCell};
 use crate::remote;
 
-pub(crate) fn main(arguments: &WorkersArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &WorkersArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let call = calls::workers(arguments.status.as_deref(), arguments.name.as_deref());
         let answer = remote.ask(call).await?;
@@ -27,12 +27,12 @@ fn table(workers: &[RuntimeView]) -> Table<6> {
     let mut table = Table::new(["NAME", "STATUS", "CAPACITY", "ISOLATION", "HEARTBEAT", "ADDRESS"]);
     for worker in workers {
         table.row([
-            Cell::new(&worker.name),
-            Cell::status(&worker.status),
-            Cell::maybe(worker.capacity),
-            Cell::maybe(isolation(worker)),
-            Cell::new(time(worker.heartbeat)),
-            Cell::maybe(worker.uri.as_ref()),
+            TableCell::new(&worker.name),
+            TableCell::status(&worker.status),
+            TableCell::maybe(worker.capacity),
+            TableCell::maybe(isolation(worker)),
+            TableCell::new(time(worker.heartbeat)),
+            TableCell::maybe(worker.uri.as_ref()),
         ]);
     }
     table

@@ -2,33 +2,33 @@
 
 use serde_json::Value;
 
-use super::style::{self, Style};
+use super::style::{self, TextStyle};
 use super::{data, json, shown, yaml};
-use crate::arguments::Form;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::error::CliError;
 
 /// Prints a response, formatted by `table` for people, or in full as JSON or YAML.
 pub(crate) fn show(
-    form: Form,
+    form: OutputFormat,
     body: &Value,
-    table: impl FnOnce(Style) -> String,
-) -> Result<(), Failure> {
+    table: impl FnOnce(TextStyle) -> String,
+) -> Result<(), CliError> {
     match form {
-        Form::Table => data(table(style::of_stdout()).as_bytes()),
-        Form::Json => json(body),
-        Form::Yaml => shown(&yaml::document(body)),
+        OutputFormat::Table => data(table(style::of_stdout()).as_bytes()),
+        OutputFormat::Json => json(body),
+        OutputFormat::Yaml => shown(&yaml::document(body)),
     }
 }
 
 /// Prints one of many items: JSON on a single line, YAML as a separate document.
 pub(crate) fn show_item(
-    form: Form,
+    form: OutputFormat,
     body: &Value,
-    line: impl FnOnce(Style) -> String,
-) -> Result<(), Failure> {
+    line: impl FnOnce(TextStyle) -> String,
+) -> Result<(), CliError> {
     match form {
-        Form::Table => data(line(style::of_stdout()).as_bytes()),
-        Form::Json => shown(&format!("{body}\n")),
-        Form::Yaml => shown(&format!("---\n{}", yaml::document(body))),
+        OutputFormat::Table => data(line(style::of_stdout()).as_bytes()),
+        OutputFormat::Json => shown(&format!("{body}\n")),
+        OutputFormat::Yaml => shown(&format!("---\n{}", yaml::document(body))),
     }
 }

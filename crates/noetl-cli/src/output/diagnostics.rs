@@ -2,13 +2,13 @@
 
 use noetl_playbook::{Diagnostic, Severity};
 
-use super::style::{Style, one_line};
+use super::style::{TextStyle, one_line};
 
 /// Maximum number of characters of a source line to show around a diagnostic.
 const WIDTH: usize = 100;
 
 /// Formats the diagnostics of one document, in the given order.
-pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Style) -> String {
+pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: TextStyle) -> String {
     let lines: Vec<&str> = source.lines().collect();
     let mut text = String::new();
     for diagnostic in found {
@@ -48,7 +48,7 @@ pub(crate) fn count(found: &[Diagnostic]) -> String {
     }
 }
 
-fn excerpt(line: usize, column: usize, shown: &str, style: Style) -> String {
+fn excerpt(line: usize, column: usize, shown: &str, style: TextStyle) -> String {
     let start = column.saturating_sub(1).saturating_sub(WIDTH / 2);
     let part: String = shown.chars().skip(start).take(WIDTH).collect();
     let part = one_line(&part);
@@ -74,7 +74,7 @@ mod tests {
             message: "unknown tool kind 'pyhton'".into(),
             help: Some("did you mean 'python'?".into()),
         }];
-        let text = render("a.yaml", "tool:\n  kind: pyhton\n", &found, Style::PLAIN);
+        let text = render("a.yaml", "tool:\n  kind: pyhton\n", &found, TextStyle::PLAIN);
         assert_eq!(
             text,
             "a.yaml:2:9: error[E011]: unknown tool kind 'pyhton'\n  \
@@ -94,7 +94,7 @@ mod tests {
             message: "workflow is missing".into(),
             help: None,
         }];
-        let text = render("a.yaml", "x: 1\n", &found, Style::PLAIN);
+        let text = render("a.yaml", "x: 1\n", &found, TextStyle::PLAIN);
         assert_eq!(text, "a.yaml:9:1: error[E004]: workflow is missing\n");
         assert_eq!(count(&found), "1 error");
     }

@@ -9,23 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use noetl_model::event::{LoopEvent, Parked};
+use noetl_model::event::{LoopEvent, ParkReason};
 use noetl_model::placeholder::without_tags;
-use noetl_model::{Event, Fact, Outcome, Timestamp};
+use noetl_model::{Event, Fact, StepOutcome, Timestamp};
 
-use super::style::{self, Style, one_line};
+use super::style::{self, TextStyle, one_line};
 
 /// Maximum number of running steps shown at a time; more would scroll other lines off the screen.
 const SHOWN_MAX: usize = 10;
 
 /// Prints events of an execution to stderr as they occur.
 pub(crate) struct Progress {
-    style: Style,
+    style: TextStyle,
     live: Option<MultiProgress>,
-    running: HashMap<(Arc<str>, u32), Running>,
+    running: HashMap<(Arc<str>, u32), RunningStep>,
 }
 
-struct Running {
+struct RunningStep {
     since: Timestamp,
     line: Option<ProgressBar>,
     /// For a loop, the number of ended items, and the total number if known.
@@ -47,7 +47,7 @@ impl Progress {
             Fact::StepEntered { step, generation, .. } => {
                 let line = self.line(step, *generation);
                 let visit = (step.clone(), *generation);
-                self.running.insert(visit, Running { since: event.at, line, items: None });
+                self.running.insert(visit, RunningStep { since: event.at, line, items: None });
             }
             Fact::StepExited { step, generation, outcome, .. } => {
                 self.ended(event, step, *generation, outcome);
@@ -65,7 +65,7 @@ impl Progress {
             | Fact::CommandFailed { step, item: Some(item), .. } => {
                 self.count(step, item.generation, |(ended, total)| (ended + 1, total));
             }
-            Fact::CommandParked { step, on: Parked::Callback(callback), .. } => {
+            Fact::CommandParked { step, on: ParkReason::Callback(callback), .. } => {
                 let waits = self.style.warn("waits ");
                 let until = callback.until;
                 self.print(&format!("  {waits}  {}  for an answer until {until}", one_line(step)));
@@ -134,7 +134,7 @@ impl Progress {
         Some(line)
     }
 
-    fn ended(&mut self, event: &Event, step: &Arc<str>, generation: u32, outcome: &Outcome) {
+    fn ended(&mut self, event: &Event, step: &Arc<str>, generation: u32, outcome: &StepOutcome) {
         let running = self.running.remove(&(step.clone(), generation));
         let items = running.as_ref().and_then(|running| running.items);
         let items = items.map(|(ended, total)| format!("  {}", counted(ended, total)));
@@ -143,13 +143,13 @@ impl Progress {
             line.finish_and_clear();
         }
         let (state, why) = match outcome {
-            Outcome::Done => (self.style.good("done  "), String::new()),
-            Outcome::Skipped => (self.style.faint("passed"), String::new()),
-            Outcome::Failed { failure, handled: true, .. } => (
+            StepOutcome::Done => (self.style.good("done  "), String::new()),
+            StepOutcome::Skipped => (self.style.faint("passed"), String::new()),
+            StepOutcome::Failed { failure, handled: true, .. } => (
                 self.style.warn("failed"),
                 format!("  {} (handled)", one_line(&failure.to_string())),
             ),
-            Outcome::Failed { failure, handled: false, .. } => {
+            StepOutcome::Failed { failure, handled: false, .. } => {
                 (self.style.bad("failed"), format!("  {}", one_line(&failure.to_string())))
             }
         };

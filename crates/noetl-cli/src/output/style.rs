@@ -11,18 +11,18 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// Whether output is colored, with functions that apply colors.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Style {
+pub(crate) struct TextStyle {
     coloured: bool,
 }
 
 /// Returns the style for stderr: color on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
-pub(crate) fn of_stderr() -> Style {
-    Style { coloured: std::io::stderr().is_terminal() && is_wanted() }
+pub(crate) fn of_stderr() -> TextStyle {
+    TextStyle { coloured: std::io::stderr().is_terminal() && is_wanted() }
 }
 
 /// Returns the style for stdout: color on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
-pub(crate) fn of_stdout() -> Style {
-    Style { coloured: std::io::stdout().is_terminal() && is_wanted() }
+pub(crate) fn of_stdout() -> TextStyle {
+    TextStyle { coloured: std::io::stdout().is_terminal() && is_wanted() }
 }
 
 fn is_wanted() -> bool {
@@ -31,7 +31,7 @@ fn is_wanted() -> bool {
     !unwanted
 }
 
-impl Style {
+impl TextStyle {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { coloured: false };
 

@@ -1,6 +1,6 @@
 //! Formats tables with aligned columns and complete IDs.
 
-use super::style::{Style, one_line};
+use super::style::{TextStyle, one_line};
 
 /// Semantic color of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Tone {
     }
 
     /// Returns the text with the color of this tone.
-    pub(crate) fn paint(self, style: Style, text: &str) -> String {
+    pub(crate) fn paint(self, style: TextStyle, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
             Self::Good => style.good(text),
@@ -37,12 +37,12 @@ impl Tone {
 
 /// Text of a table cell with its tone.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
     tone: Tone,
 }
 
-impl Cell {
+impl TableCell {
     pub(crate) fn new(text: impl ToString) -> Self {
         Self { text: one_line(&text.to_string()), tone: Tone::Plain }
     }
@@ -65,7 +65,7 @@ impl Cell {
 /// A table with a header and `N` columns.
 pub(crate) struct Table<const N: usize> {
     head: [&'static str; N],
-    rows: Vec<[Cell; N]>,
+    rows: Vec<[TableCell; N]>,
 }
 
 impl<const N: usize> Table<N> {
@@ -73,12 +73,12 @@ impl<const N: usize> Table<N> {
         Self { head, rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row(&mut self, cells: [TableCell; N]) {
         self.rows.push(cells);
     }
 
     /// Formats the table, or returns the text `empty` if it has no rows.
-    pub(crate) fn render(&self, style: Style, empty: &str) -> String {
+    pub(crate) fn render(&self, style: TextStyle, empty: &str) -> String {
         grid(&self.head, &self.rows, style, empty)
     }
 }
@@ -86,15 +86,15 @@ impl<const N: usize> Table<N> {
 /// Formats rows below a header, or returns the text `empty` if there are no rows.
 pub(crate) fn grid(
     head: &[impl ToString],
-    rows: &[impl AsRef<[Cell]>],
-    style: Style,
+    rows: &[impl AsRef<[TableCell]>],
+    style: TextStyle,
     empty: &str,
 ) -> String {
     if rows.is_empty() {
         return format!("{empty}\n");
     }
-    let head: Vec<Cell> =
-        head.iter().map(|name| Cell::new(name.to_string()).toned(Tone::Faint)).collect();
+    let head: Vec<TableCell> =
+        head.iter().map(|name| TableCell::new(name.to_string()).toned(Tone::Faint)).collect();
     let lines = || std::iter::once(head.as_slice()).chain(rows.iter().map(AsRef::as_ref));
     let width = |column: usize| {
         let cells = lines().filter_map(|row| row.get(column));
@@ -104,7 +104,7 @@ pub(crate) fn grid(
     lines().map(|row| line(row, &widths, style)).collect()
 }
 
-fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
+fn line(cells: &[TableCell], widths: &[usize], style: TextStyle) -> String {
     let mut text = String::new();
     let mut blanks = 0;
     for (cell, width) in cells.iter().zip(widths) {
@@ -120,7 +120,7 @@ fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
 }
 
 /// Formats names and values on one line each, with aligned values.
-pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
+pub(crate) fn fields(fields: &[(&str, TableCell)], style: TextStyle) -> String {
     let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, cell) in fields {
@@ -132,8 +132,8 @@ pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
 }
 
 /// Formats each name and value as a `Name: value` line.
-pub(crate) fn named(fields: &[(&str, Cell)], style: Style) -> String {
-    let line = |(name, cell): &(&str, Cell)| {
+pub(crate) fn named(fields: &[(&str, TableCell)], style: TextStyle) -> String {
+    let line = |(name, cell): &(&str, TableCell)| {
         format!("{}: {}\n", style.faint(name), cell.tone.paint(style, &cell.text))
     };
     fields.iter().map(line).collect()
@@ -146,10 +146,18 @@ mod tests {
     #[test]
     fn columns_are_in_line_and_ids_whole() {
         let mut table = Table::new(["ID", "STATUS", "PATH"]);
-        table.row([Cell::new(380_499_266_977_660_928_i64), Cell::status("FAILED"), Cell::new("é")]);
-        table.row([Cell::new(7), Cell::status("RUNNING"), Cell::maybe(None::<&str>)]);
+        table.row([
+            TableCell::new(380_499_266_977_660_928_i64),
+            TableCell::status("FAILED"),
+            TableCell::new("é"),
+        ]);
+        table.row([
+            TableCell::new(7),
+            TableCell::status("RUNNING"),
+            TableCell::maybe(None::<&str>),
+        ]);
         assert_eq!(
-            table.render(Style::PLAIN, "nothing"),
+            table.render(TextStyle::PLAIN, "nothing"),
             "ID                  STATUS   PATH\n\
              380499266977660928  FAILED   é\n\
              7                   RUNNING  -\n"
@@ -159,20 +167,20 @@ mod tests {
     #[test]
     fn a_line_has_no_blanks_at_its_end() {
         let mut table = Table::new(["A", "B", "C"]);
-        table.row([Cell::new("a"), Cell::new(""), Cell::new("c")]);
-        table.row([Cell::new("a"), Cell::new(""), Cell::new("")]);
-        assert_eq!(table.render(Style::PLAIN, ""), "A  B  C\na     c\na\n");
+        table.row([TableCell::new("a"), TableCell::new(""), TableCell::new("c")]);
+        table.row([TableCell::new("a"), TableCell::new(""), TableCell::new("")]);
+        assert_eq!(table.render(TextStyle::PLAIN, ""), "A  B  C\na     c\na\n");
     }
 
     #[test]
     fn what_others_wrote_moves_no_cursor_and_makes_no_line() {
         let mut table = Table::new(["NAME"]);
-        table.row([Cell::new("a\x1b[2J\nb")]);
-        assert_eq!(table.render(Style::PLAIN, ""), "NAME\na [2J b\n");
+        table.row([TableCell::new("a\x1b[2J\nb")]);
+        assert_eq!(table.render(TextStyle::PLAIN, ""), "NAME\na [2J b\n");
     }
 
     #[test]
     fn a_table_without_rows_is_a_sentence() {
-        assert_eq!(Table::new(["ID"]).render(Style::PLAIN, "no executions"), "no executions\n");
+        assert_eq!(Table::new(["ID"]).render(TextStyle::PLAIN, "no executions"), "no executions\n");
     }
 }

@@ -6,13 +6,13 @@ use serde_json::Value;
 /// Formats a value as a YAML document.
 pub(crate) fn document(value: &Value) -> String {
     let mut text = String::new();
-    write(&mut text, value, 0, Place::Start);
+    write(&mut text, value, 0, ValuePosition::Start);
     text
 }
 
 /// Context that precedes a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValuePosition {
     /// The start of the document.
     Start,
     /// A key and its colon.
@@ -21,25 +21,25 @@ enum Place {
     Item,
 }
 
-fn write(out: &mut String, value: &Value, depth: usize, place: Place) {
+fn write(out: &mut String, value: &Value, depth: usize, place: ValuePosition) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             for (number, (key, value)) in map.iter().enumerate() {
                 begin(out, depth, place, number);
                 out.push_str(&scalar(key));
                 out.push(':');
-                write(out, value, depth + 1, Place::Key);
+                write(out, value, depth + 1, ValuePosition::Key);
             }
         }
         Value::Array(items) if !items.is_empty() => {
             for (number, item) in items.iter().enumerate() {
                 begin(out, depth, place, number);
                 out.push_str("- ");
-                write(out, item, depth + 1, Place::Item);
+                write(out, item, depth + 1, ValuePosition::Item);
             }
         }
         other => {
-            if place == Place::Key {
+            if place == ValuePosition::Key {
                 out.push(' ');
             }
             match other {
@@ -57,11 +57,11 @@ fn write(out: &mut String, value: &Value, depth: usize, place: Place) {
 }
 
 /// Starts a line for an entry. The first entry of a list item follows the dash on the same line.
-fn begin(out: &mut String, depth: usize, place: Place, number: usize) {
-    if place == Place::Item && number == 0 {
+fn begin(out: &mut String, depth: usize, place: ValuePosition, number: usize) {
+    if place == ValuePosition::Item && number == 0 {
         return;
     }
-    if place == Place::Key && number == 0 {
+    if place == ValuePosition::Key && number == 0 {
         out.push('\n');
     }
     out.push_str(&"  ".repeat(depth));

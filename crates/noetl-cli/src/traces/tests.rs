@@ -71,10 +71,13 @@ fn samplers_are_known_by_their_names() {
             environment.sampler().map_err(|it| it.text()).unwrap()
         })
     };
-    let quarter = Root::Share(Ratio::new(0.25).unwrap());
+    let quarter = RootSampling::Share(Ratio::new(0.25).unwrap());
     assert_eq!(sampler("", ""), Sampler::default());
     assert_eq!(sampler("parentbased_always_on", ""), Sampler::default());
-    assert_eq!(sampler("always_off", ""), Sampler { root: Root::None, follows_caller: false });
+    assert_eq!(
+        sampler("always_off", ""),
+        Sampler { root: RootSampling::None, follows_caller: false }
+    );
     assert_eq!(
         sampler("parentbased_traceidratio", "0.25"),
         Sampler { root: quarter, follows_caller: true }

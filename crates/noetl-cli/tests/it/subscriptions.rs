@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_api::calls::{self, Which};
+use noetl_api::calls::{self, ExecutionQuery};
 use noetl_api::catalog::RegisterRequest;
 use noetl_model::ExecutionId;
 use noetl_test_services::nats::TestNats;
@@ -80,9 +80,9 @@ async fn moved(process: &DevProcess, subscription: i64, action: &str) {
     process.client.ask(calls::move_subscription(subscription, action)).await.unwrap();
 }
 
-fn which(subscription: i64, offset: usize, limit: u64) -> Which {
+fn which(subscription: i64, offset: usize, limit: u64) -> ExecutionQuery {
     let (parent, offset) = (Some(ExecutionId::new(subscription)), Some(offset as u64));
-    Which { parent, offset, limit: Some(limit), ..Which::default() }
+    ExecutionQuery { parent, offset, limit: Some(limit), ..ExecutionQuery::default() }
 }
 
 /// Waits until so many executions were started.

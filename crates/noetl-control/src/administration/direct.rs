@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Clock, Tenant};
-use noetl_store::{Store, StoreError, Token};
+use noetl_store::{AccessToken, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::Recorded;
-use crate::audit::SecretUses;
-use crate::identity::{Identity, IdentityError};
-use crate::ids::Ids;
+use crate::audit::SecretAuditLog;
+use crate::identity::{IdentityError, ProcessIdentity};
+use crate::ids::IdGenerator;
 use crate::tokens::{TokenError, TokenRequest, Tokens};
 
 /// Duration of the machine-ID lease. A change takes far less. If the process dies, its machine ID
@@ -35,7 +35,7 @@ impl DirectTokens {
     }
 
     /// Returns a tenant's tokens, oldest first.
-    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError> {
         self.tokens.list(tenant).await
     }
 
@@ -44,7 +44,7 @@ impl DirectTokens {
         &self,
         tenant: &Tenant,
         request: TokenRequest,
-    ) -> Result<(Token, String), TokenError> {
+    ) -> Result<(AccessToken, String), TokenError> {
         self.recorded(async |recorded| recorded.create(tenant, &self.who, request).await).await
     }
 
@@ -62,14 +62,15 @@ impl DirectTokens {
         let unrecorded = |error: IdentityError| {
             TokenError::Unrecorded(StoreError::backend("lease a machine number", error))
         };
-        let identity = Identity::take(self.store.clone(), None, LEASE).await.map_err(unrecorded)?;
+        let identity =
+            ProcessIdentity::acquire(self.store.clone(), None, LEASE).await.map_err(unrecorded)?;
         let held = identity.clone();
-        let ids = Ids::new(self.clock.clone(), identity.machine(), move || held.is_held());
-        let uses = SecretUses::new(self.store.clone(), ids.clone(), true);
+        let ids = IdGenerator::new(self.clock.clone(), identity.machine(), move || held.is_held());
+        let uses = SecretAuditLog::new(self.store.clone(), ids.clone(), true);
         let outcome = work(&Recorded { tokens: self.tokens.clone(), uses }).await;
         let leaving = CancellationToken::new();
         leaving.cancel();
-        identity.keep(ids, leaving).await;
+        identity.renew_until_closed(ids, leaving).await;
         outcome
     }
 }

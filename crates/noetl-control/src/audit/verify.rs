@@ -1,7 +1,7 @@
 //! Verifies the hash chain of the audit.
 
 use noetl_model::Timestamp;
-use noetl_store::{AuditHead, AuditLink, SecretAudit, StoreError};
+use noetl_store::{AuditHead, AuditLink, SecretAuditStore, StoreError};
 
 /// Links read at a time.
 const PAGE: usize = 1000;
@@ -45,7 +45,7 @@ impl AuditCheck {
 /// Verifies the audit of all tenants from the first link. A missing use counts as purged if it
 /// happened before `purged_before`. The head `kept`, if given, has to be part of the chain.
 pub async fn verify_audit(
-    store: &(impl SecretAudit + ?Sized),
+    store: &(impl SecretAuditStore + ?Sized),
     kept: Option<AuditHead>,
     purged_before: Timestamp,
 ) -> Result<AuditCheck, StoreError> {

@@ -1,6 +1,6 @@
 //! Registers stored secrets for redaction at startup.
 
-use noetl_store::{SealedPlace, StoreError};
+use noetl_store::{SealedLocation, StoreError};
 use tracing::debug;
 
 use super::Credentials;
@@ -22,11 +22,11 @@ impl Credentials {
             let page = self.store.sealed_rows(after.as_ref(), PAGE).await?;
             for row in &page {
                 let (name, kind) = match &row.place {
-                    SealedPlace::Credential(_) => (row.name.clone(), Some(row.kind.as_str())),
-                    SealedPlace::Keychain(..) => (label(&row.name), None),
-                    SealedPlace::Setting(_) => continue,
+                    SealedLocation::Credential(_) => (row.name.clone(), Some(row.kind.as_str())),
+                    SealedLocation::Keychain(..) => (label(&row.name), None),
+                    SealedLocation::Setting(_) => continue,
                 };
-                match key.open_at(&SealedAt::of(row), &row.sealed) {
+                match key.open_at(&SealedAt::from_row(row), &row.sealed) {
                     Ok(data) => self.redaction.note(&row.tenant, &name, kind, &data),
                     Err(error) => debug!(name, %error, "failed to decrypt stored secret"),
                 }

@@ -8,7 +8,7 @@ use noetl_model::{ExecutionId, Tenant, Value};
 use noetl_store::StoreError;
 
 use super::{CredentialError, Credentials, Resolved};
-use crate::audit::Asking;
+use crate::audit::SecretRequest;
 use crate::local::LOCAL_WORKER;
 use crate::placeholders::Minter;
 use crate::redaction::Redaction;
@@ -64,7 +64,7 @@ impl LocalSecrets {
         alias: &str,
     ) -> Result<OpenCredential, CredentialError> {
         let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
-        let asking = Asking {
+        let asking = SecretRequest {
             who: LOCAL_WORKER.to_owned(),
             operation: "resolve",
             execution: Some(execution),
@@ -81,7 +81,7 @@ impl LocalSecrets {
         text: &str,
     ) -> Result<Resolved, CredentialError> {
         let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
-        let asking = Asking {
+        let asking = SecretRequest {
             who: LOCAL_WORKER.to_owned(),
             operation: "resolve",
             execution: Some(execution),

@@ -6,8 +6,8 @@ use noetl_model::placeholder::placeholders_in;
 use noetl_model::{ExecutionId, Tenant, Value};
 
 use super::{CredentialError, Credentials};
-use crate::audit::Asking;
-use crate::redaction::reveal::at;
+use crate::audit::SecretRequest;
+use crate::redaction::reveal::value_at;
 use crate::redaction::secret_names;
 
 /// Outcome of resolving a placeholder.
@@ -41,7 +41,7 @@ impl Credentials {
         &self,
         tenant: &Tenant,
         text: &str,
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Resolved, CredentialError> {
         let found = placeholders_in(text);
         let (Some(execution), [found]) = (asking.execution, found.as_slice()) else {
@@ -60,7 +60,7 @@ impl Credentials {
             Err(error) => return Err(error),
         };
         let value = match &data {
-            Value::Object(data) => at(data, &field).cloned(),
+            Value::Object(data) => value_at(data, &field).cloned(),
             other => (field == "value").then(|| other.clone()),
         };
         Ok(match value {

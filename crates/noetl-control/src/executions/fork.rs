@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use noetl_engine::fork::{
-    FORK_BYTES_MAX, FORK_EVENTS_MAX, Misfit, before_failure, before_step, event_bytes, misfit,
-    steps_entered,
+    FORK_BYTES_MAX, FORK_EVENTS_MAX, Incompatibility, event_bytes, first_incompatibility,
+    seq_before_failure, seq_before_step, steps_entered,
 };
 use noetl_engine::{Fork, Input};
-use noetl_model::event::{ForkedFrom, Started as Beginning};
+use noetl_model::event::{ExecutionStart as Beginning, ForkedFrom};
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant};
 use noetl_store::{CatalogEntry, ExecutionRow, ExecutionStatus, StoreError};
 
-use super::{Executions, StartError, StartRequest, Started};
-use crate::traces::TraceOf;
+use super::{Executions, StartError, StartRequest, StartedExecution};
+use crate::traces::TraceParent;
 
 /// Events read at a time.
 const PAGE: usize = 1000;
@@ -36,7 +36,7 @@ pub struct ForkRequest {
     /// Values merged over the workload.
     pub workload: Map,
     /// Trace the new execution belongs to.
-    pub trace: TraceOf,
+    pub trace: TraceParent,
     /// Playbook version to continue with.
     pub version: ForkVersion,
 }
@@ -49,7 +49,7 @@ pub struct RetryRequest {
     /// Values merged over the workload.
     pub workload: Map,
     /// Trace the new execution belongs to.
-    pub trace: TraceOf,
+    pub trace: TraceParent,
     /// Playbook version to continue with.
     pub version: ForkVersion,
 }
@@ -57,7 +57,7 @@ pub struct RetryRequest {
 /// Execution started with a copy of another's event log.
 #[derive(Debug, Clone)]
 pub struct Forked {
-    pub started: Started,
+    pub started: StartedExecution,
     /// Original execution, and the last event copied from it.
     pub from: ForkedFrom,
 }
@@ -102,7 +102,7 @@ pub enum ForkError {
     Unfit {
         version: u32,
         /// Incompatible element of the state.
-        misfit: Misfit,
+        misfit: Incompatibility,
     },
     /// The new execution was not started.
     #[error("the execution was not started")]
@@ -115,7 +115,7 @@ pub enum ForkError {
 /// Settings common to forks and retries.
 struct Wish {
     workload: Map,
-    trace: TraceOf,
+    trace: TraceParent,
     version: ForkVersion,
 }
 
@@ -173,8 +173,8 @@ impl Executions {
         }
         let log = self.past(id, row.version).await?;
         let cut = match from {
-            None => before_failure(&log).ok_or(ForkError::Imported(id))?,
-            Some(step) => before_step(&log, &step).ok_or_else(|| ForkError::NoStep {
+            None => seq_before_failure(&log).ok_or(ForkError::Imported(id))?,
+            Some(step) => seq_before_step(&log, &step).ok_or_else(|| ForkError::NoStep {
                 step,
                 entered: steps_entered(&log).iter().map(ToString::to_string).collect(),
             })?,
@@ -248,7 +248,7 @@ impl Executions {
                 let (id, version) = (entry.id, entry.version);
                 let playbook = self.catalog.compile(entry).await;
                 let playbook = playbook.map_err(StartError::Playbook).map_err(ForkError::Start)?;
-                if let Some(misfit) = misfit(&playbook, &log, cut) {
+                if let Some(misfit) = first_incompatibility(&playbook, &log, cut) {
                     return Err(ForkError::Unfit { version, misfit });
                 }
                 (playbook, Some((id, version)))
@@ -262,7 +262,7 @@ impl Executions {
         let started = started.map_err(ForkError::Start)?;
         // The execution has started, so an error here must not fail the call: the caller would
         // start it again.
-        let began = self.beginning(started.execution).await.unwrap_or_default();
+        let began = self.start_event(started.execution).await.unwrap_or_default();
         let from = began.and_then(|began| began.forked).unwrap_or(ForkedFrom {
             execution: origin,
             seq: cut,

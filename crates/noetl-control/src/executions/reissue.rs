@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use noetl_engine::{Fork, Input, Start};
+use noetl_engine::{Fork, Input, StartInput};
 use noetl_model::event::BlobRef;
 use noetl_model::row::EventRow;
 use noetl_model::{Event, ExecutionId, Fact, Tenant};
 use noetl_store::StoreError;
 
-use super::{Executions, Ready, StartError, StartRequest};
+use super::{Executions, PreparedStart, StartError, StartRequest};
 
 impl Executions {
     /// Prepares the start of a child. Placeholders passed by its parent are replaced with its own.
@@ -18,7 +18,7 @@ impl Executions {
         tenant: &Tenant,
         of: (ExecutionId, ExecutionId),
         mut request: StartRequest,
-    ) -> Result<Ready, StartError> {
+    ) -> Result<PreparedStart, StartError> {
         let reissued = self.placeholders.reissue_map(tenant, of, &mut request.payload).await;
         reissued.map_err(StartError::Store)?;
         self.redaction.map(tenant, &mut request.payload);
@@ -36,7 +36,7 @@ impl Executions {
     ) -> Result<Input, StoreError> {
         match input {
             Input::Start(start) => {
-                let mut start = Start::clone(start);
+                let mut start = StartInput::clone(start);
                 self.placeholders.reissue_map(tenant, of, &mut start.payload).await?;
                 Ok(Input::Start(Box::new(start)))
             }
@@ -139,7 +139,7 @@ impl Executions {
     ) -> Result<Option<BlobRef>, StoreError> {
         let bytes = match self.results.read(reference).await {
             Ok(bytes) => bytes,
-            Err(error) if error.is_passing() => {
+            Err(error) if error.is_transient() => {
                 return Err(StoreError::backend("read a value", error));
             }
             Err(_) => return Ok(None),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use noetl_engine::Start;
+use noetl_engine::StartInput;
 use noetl_model::{CatalogId, CommandId, ExecutionId, Map};
 use noetl_playbook::Playbook;
 
-use crate::traces::TraceOf;
+use crate::traces::TraceParent;
 
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
@@ -22,18 +22,18 @@ pub struct StartRequest {
     /// Worker pool for the commands of the execution.
     pub pool: Option<String>,
     /// Trace the execution belongs to.
-    pub trace: TraceOf,
+    pub trace: TraceParent,
 }
 
 /// Prepared start with its compiled playbook.
-pub(crate) struct Ready {
-    pub(super) start: Start,
+pub(crate) struct PreparedStart {
+    pub(super) start: StartInput,
     pub(super) playbook: Arc<Playbook>,
 }
 
 /// Link of a child execution to the command that called it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ChildOf {
+pub(crate) struct ParentLink {
     /// Calling command, if it waits for the child.
     pub(crate) command: Option<CommandId>,
     /// Step of the child whose data the caller requested.
@@ -42,9 +42,9 @@ pub(crate) struct ChildOf {
     pub(crate) depth: u32,
 }
 
-impl Ready {
+impl PreparedStart {
     /// Adds the link to the calling command.
-    pub(crate) fn under(mut self, of: ChildOf) -> Self {
+    pub(crate) fn with_parent(mut self, of: ParentLink) -> Self {
         self.start.parent_command = of.command;
         self.start.returns = of.returns;
         self.start.depth = of.depth;
@@ -55,7 +55,7 @@ impl Ready {
 /// Execution ID assigned before the start, with its start key. Starting it again with the same key
 /// is a duplicate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fixed {
+pub(crate) struct PreassignedId {
     pub(crate) execution: ExecutionId,
     pub(crate) key: u64,
 }

@@ -6,21 +6,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Effect, Status, due_of, effects_of};
-use noetl_model::event::Issued;
+use noetl_engine::{Effect, Status, effects_of, timers_of};
+use noetl_model::event::CommandSpec;
 use noetl_model::trace::Span;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
-use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewDue, Start};
+use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewTimer, StartAppend};
 use tokio::sync::oneshot;
 
-use super::again::Again;
-use super::writer::{STOP_GRACE, WriterParts};
+use super::retry::RetryableInput;
+use super::writer::{STOP_GRACE, WriterDeps};
 use super::{Accepted, SubmitError};
-use crate::cache::Cached;
-use crate::dispatch::{Slot, Waiting};
-use crate::due;
+use crate::dispatch::{PendingCommand, WorkerSlot};
 use crate::results;
-use crate::snapshots::{self, Taken};
+use crate::snapshots::{self, PendingSnapshot};
+use crate::state_cache::CachedState;
+use crate::timers;
 
 /// Caller that waits for the outcome of an input, and the range of the item's events the input led
 /// to.
@@ -30,17 +30,17 @@ pub(super) struct Reply {
     /// Command claimed for the reporting worker.
     pub(super) handed: Option<CommandId>,
     /// Input to decide again if its events are not committed.
-    pub(super) again: Box<Again>,
+    pub(super) again: Box<RetryableInput>,
 }
 
 /// Result of a decision: the range of its events, and the command claimed for the reporting worker.
-pub(super) type Led = (Range<usize>, Option<CommandId>);
+pub(super) type DecisionResult = (Range<usize>, Option<CommandId>);
 
 impl Reply {
     pub(super) fn new(
         to: oneshot::Sender<Result<Accepted, SubmitError>>,
-        led: Result<Led, SubmitError>,
-        again: Box<Again>,
+        led: Result<DecisionResult, SubmitError>,
+        again: Box<RetryableInput>,
     ) -> Self {
         let handed = led.as_ref().ok().and_then(|(_, handed)| *handed);
         Self { to, outcome: led.map(|(events, _)| events), handed, again }
@@ -49,9 +49,9 @@ impl Reply {
 
 /// Command that this batch claims for the local worker.
 pub(super) struct LocalClaim {
-    pub(super) waiting: Waiting,
-    pub(super) slot: Slot,
-    pub(super) issued: Arc<Issued>,
+    pub(super) waiting: PendingCommand,
+    pub(super) slot: WorkerSlot,
+    pub(super) issued: Arc<CommandSpec>,
     pub(super) tenant: Tenant,
     /// Whether the command was pending before this batch, so it is enqueued again if the batch
     /// fails.
@@ -59,14 +59,14 @@ pub(super) struct LocalClaim {
 }
 
 /// Decisions of one batch for one execution.
-pub(super) struct Item {
-    pub(super) cached: Cached,
+pub(super) struct BatchItem {
+    pub(super) cached: CachedState,
     expected: Seq,
     after: Option<EventId>,
     was_failing: bool,
     /// Whether the append creates timers.
     has_due: bool,
-    start: Option<Start>,
+    start: Option<StartAppend>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
@@ -78,7 +78,7 @@ pub(super) struct Item {
 
 /// Append of one execution that is not known to be durable. The cached state already includes its
 /// events.
-pub(super) struct Pending {
+pub(super) struct UncommittedItem {
     pub(super) execution: ExecutionId,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) effects: Vec<Effect>,
@@ -89,13 +89,13 @@ pub(super) struct Pending {
     /// Whether the append creates timers.
     pub(super) has_due: bool,
     /// Snapshot of the state after these events. Stored once they are committed.
-    pub(super) snapshot: Option<Taken>,
+    pub(super) snapshot: Option<PendingSnapshot>,
     /// Trace spans that end with these events. Exported once they are committed.
     pub(super) spans: Vec<Span>,
 }
 
-impl Item {
-    pub(super) fn new(cached: Cached, start: Option<Start>) -> Self {
+impl BatchItem {
+    pub(super) fn new(cached: CachedState, start: Option<StartAppend>) -> Self {
         Self {
             expected: cached.state.version(),
             after: cached.state.last_event(),
@@ -126,20 +126,20 @@ impl Item {
         from..self.events.len()
     }
 
-    fn append(&mut self, parts: &WriterParts) -> Option<Append> {
+    fn append(&mut self, parts: &WriterDeps) -> Option<Append> {
         if self.events.is_empty() {
             return None;
         }
         let state = &self.cached.state;
         let playbook = &self.cached.playbook;
-        let mut due: Vec<NewDue> =
-            due_of(state, |what| parts.notify.wants(playbook, what), &self.events)
+        let mut due: Vec<NewTimer> =
+            timers_of(state, |what| parts.notify.has_recipient(playbook, what), &self.events)
                 .into_iter()
-                .map(|wish| due::row(parts.ids.due(), wish))
+                .map(|wish| timers::row(parts.ids.due(), wish))
                 .collect();
         if state.is_failing() && !self.was_failing {
             let at = parts.clock.now().plus(STOP_GRACE);
-            due.push(due::abandon(parts.ids.due(), state.id(), at));
+            due.push(timers::abandon(parts.ids.due(), state.id(), at));
         }
         self.has_due = !due.is_empty();
         Some(Append {
@@ -157,7 +157,7 @@ impl Item {
 
     /// Splits the item into the state, which returns to the cache, and the work that waits for the
     /// commit.
-    fn pend(mut self) -> (Cached, Pending) {
+    fn pend(mut self) -> (CachedState, UncommittedItem) {
         let snapshot = snapshots::take(&mut self.cached, self.events.len());
         let state = &self.cached.state;
         // A command that was stopped in the batch that claimed it does not run. Its slot becomes
@@ -166,7 +166,7 @@ impl Item {
         for reply in &mut self.replies {
             reply.handed = reply.handed.filter(|command| state.open_command(*command).is_some());
         }
-        let pending = Pending {
+        let pending = UncommittedItem {
             execution: state.id(),
             effects: effects_of(state, &self.events),
             events: self.events,
@@ -181,7 +181,7 @@ impl Item {
     }
 }
 
-impl Pending {
+impl UncommittedItem {
     /// Sends each caller its outcome.
     pub(super) fn answer(replies: Vec<Reply>, events: &[Arc<Event>]) {
         for reply in replies {
@@ -204,15 +204,15 @@ impl Pending {
 #[derive(Default)]
 pub(super) struct Batch {
     places: HashMap<ExecutionId, usize>,
-    items: Vec<Item>,
+    items: Vec<BatchItem>,
 }
 
 impl Batch {
-    pub(super) fn get(&mut self, execution: ExecutionId) -> Option<&mut Item> {
+    pub(super) fn get(&mut self, execution: ExecutionId) -> Option<&mut BatchItem> {
         self.places.get(&execution).map(|&place| &mut self.items[place])
     }
 
-    pub(super) fn put(&mut self, execution: ExecutionId, item: Item) -> &mut Item {
+    pub(super) fn put(&mut self, execution: ExecutionId, item: BatchItem) -> &mut BatchItem {
         let place = self.items.len();
         self.places.insert(execution, place);
         self.items.push(item);
@@ -221,8 +221,8 @@ impl Batch {
 
     /// Splits a decided batch into appends to commit, the work that waits for them with the index
     /// of its append, and the new states.
-    pub(super) fn seal(self, parts: &WriterParts) -> Sealed {
-        let mut sealed = Sealed::default();
+    pub(super) fn seal(self, parts: &WriterDeps) -> SealedBatch {
+        let mut sealed = SealedBatch::default();
         for mut item in self.items {
             let place = item.append(parts).map(|append| {
                 sealed.appends.push(append);
@@ -238,13 +238,13 @@ impl Batch {
 
 /// A decided batch, split by [`Batch::seal`].
 #[derive(Default)]
-pub(super) struct Sealed {
+pub(super) struct SealedBatch {
     pub(super) appends: Vec<Append>,
-    pub(super) pending: Vec<(Pending, Option<usize>)>,
-    pub(super) states: Vec<Cached>,
+    pub(super) pending: Vec<(UncommittedItem, Option<usize>)>,
+    pub(super) states: Vec<CachedState>,
 }
 
-fn row(cached: &Cached) -> ExecutionRow {
+fn row(cached: &CachedState) -> ExecutionRow {
     let summary = cached.state.summary();
     let started = cached.state.started().expect("an execution with events has begun");
     ExecutionRow {

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_engine::{Claim, Input, Refusal, Status};
-use noetl_model::event::Issued;
+use noetl_engine::{Claim, Input, Rejection, Status};
+use noetl_model::event::CommandSpec;
 use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Tenant};
 use noetl_store::StoreError;
 use tracing::warn;
 
 use super::SubmitError;
-use super::batch::{Batch, Item, LocalClaim};
+use super::batch::{Batch, BatchItem, LocalClaim};
+use super::contention::ContendedInputs;
 use super::decide::decide_plain;
-use super::held::ForHeld;
-use super::writer::{Writer, WriterParts};
-use crate::dispatch::{Slot, Waiting};
+use super::writer::{JournalWriter, WriterDeps};
+use crate::dispatch::{PendingCommand, WorkerSlot};
 use crate::recovery;
 
-impl Writer {
+impl JournalWriter {
     /// Claims pending commands while slots are free.
     ///
     /// While the shard's store is unavailable, the writer probes it with a single read of the
@@ -25,27 +25,27 @@ impl Writer {
     pub(super) async fn claim_all_waiting(
         &mut self,
         batch: &mut Batch,
-        held: &mut BTreeMap<ExecutionId, ForHeld>,
+        held: &mut BTreeMap<ExecutionId, ContendedInputs>,
     ) {
         let shard = self.parts.shard;
         let is_away = self.is_away().await;
         self.unread = is_away;
         if !is_away {
-            self.refill().await;
+            self.reload_overflow().await;
             while let Some((waiting, slot)) = self.parts.dispatch.next(shard) {
                 if self.contended.contains(waiting.execution)
-                    && !self.is_under_way(waiting.execution)
+                    && !self.is_in_flight(waiting.execution)
                     && batch.get(waiting.execution).is_none()
                 {
                     held.entry(waiting.execution).or_default().claims.push((waiting, slot));
                 } else if self.claim_waiting(batch, waiting, slot).await.is_err() {
-                    self.parts.dispatch.wait(waiting);
+                    self.parts.dispatch.enqueue(waiting);
                     self.unread = true;
                     break;
                 }
             }
         }
-        self.parts.dispatch.set_away(shard, self.unread);
+        self.parts.dispatch.set_shard_available(shard, self.unread);
     }
 
     /// Returns `true` if the store failed before and still does not respond.
@@ -62,8 +62,8 @@ impl Writer {
     pub(super) async fn claim_waiting(
         &mut self,
         batch: &mut Batch,
-        waiting: Waiting,
-        slot: Slot,
+        waiting: PendingCommand,
+        slot: WorkerSlot,
     ) -> Result<(), Arc<StoreError>> {
         match self.item_with(batch, waiting).await {
             Ok(Some(item)) => claim(&self.parts, item, waiting, slot, true),
@@ -86,8 +86,8 @@ impl Writer {
     async fn item_with<'b>(
         &mut self,
         batch: &'b mut Batch,
-        waiting: Waiting,
-    ) -> Result<Option<&'b mut Item>, SubmitError> {
+        waiting: PendingCommand,
+    ) -> Result<Option<&'b mut BatchItem>, SubmitError> {
         if batch.get(waiting.execution).is_none() && self.is_ahead_of_store(waiting.execution) {
             return Ok(None);
         }
@@ -98,31 +98,32 @@ impl Writer {
         if !is_behind || !self.parts.store.is_shared() {
             return Ok(Some(item));
         }
-        if !item.is_untouched() || self.is_under_way(waiting.execution) {
+        if !item.is_untouched() || self.is_in_flight(waiting.execution) {
             return Ok(None);
         }
         let found = self.load(waiting.execution).await?;
-        let cached = found.ok_or(SubmitError::Refused(Refusal::NotFound))?;
-        *item = Item::new(cached, None);
+        let cached = found.ok_or(SubmitError::Refused(Rejection::NotFound))?;
+        *item = BatchItem::new(cached, None);
         Ok(Some(item))
     }
 
     /// Returns commands that were newer than their cached state to the queue.
-    pub(super) fn wait_late(&mut self) {
+    pub(super) fn requeue_stale(&mut self) {
         if !self.late.is_empty() {
             for waiting in self.late.drain(..) {
-                self.parts.dispatch.wait(waiting);
+                self.parts.dispatch.enqueue(waiting);
             }
             self.parts.dispatch.wake();
         }
     }
 
     /// Reloads pending commands from the store that did not fit into memory.
-    pub(super) async fn refill(&mut self) {
+    pub(super) async fn reload_overflow(&mut self) {
         if !self.parts.dispatch.take_overflow(self.parts.shard) {
             return;
         }
-        if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
+        if let Err(error) =
+            recovery::enqueue_pending(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "failed to reload pending commands, retrying");
             self.parts.dispatch.overflow(self.parts.shard);
@@ -132,7 +133,7 @@ impl Writer {
 }
 
 /// Claims the commands that a decision issued, while slots are free.
-pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
+pub(super) fn claim_new(parts: &WriterDeps, item: &mut BatchItem, from: usize) {
     if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
         return;
     }
@@ -149,23 +150,23 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
             continue;
         }
         let Some(slot) = parts.dispatch.reserve() else { return };
-        let waiting = Waiting { execution: item.cached.state.id(), command };
+        let waiting = PendingCommand { execution: item.cached.state.id(), command };
         claim(parts, item, waiting, slot, false);
     }
 }
 
 /// Returns `true` if the command's pool is served by remote workers, so the local worker leaves it
 /// to them.
-fn is_left(parts: &WriterParts, issued: &Issued, tenant: &Tenant) -> bool {
+fn is_left(parts: &WriterDeps, issued: &CommandSpec, tenant: &Tenant) -> bool {
     let served = parts.dispatch.served();
-    issued.pool.as_ref().is_some_and(|pool| served.leave(pool, &issued.tool, tenant))
+    issued.pool.as_ref().is_some_and(|pool| served.defer_to_remote(pool, &issued.tool, tenant))
 }
 
 pub(super) fn claim(
-    parts: &WriterParts,
-    item: &mut Item,
-    waiting: Waiting,
-    slot: Slot,
+    parts: &WriterDeps,
+    item: &mut BatchItem,
+    waiting: PendingCommand,
+    slot: WorkerSlot,
     waited: bool,
 ) {
     let command = waiting.command;

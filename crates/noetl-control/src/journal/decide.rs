@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Input, Loaded, Moment, Place, Refusal, decide, places_needed};
+use noetl_engine::{
+    DecisionEnv, DecisionValues, Input, Rejection, ValueRef, decide, required_values,
+};
 use noetl_model::{Event, EventId, ExecutionId, Fact, Seq};
 use noetl_playbook::template::Entropy;
 use noetl_store::StoreError;
 
 use super::SubmitError;
-use super::writer::WriterParts;
-use crate::cache::Cached;
+use super::writer::WriterDeps;
 use crate::ids;
+use crate::state_cache::CachedState;
 
 /// Rounds of loading values for one decision. Each round loads every value the decision names, and
 /// a value names at most one more, so a reasonable playbook never reaches this limit.
@@ -23,14 +25,14 @@ pub(super) type Uncommitted<'a> = [&'a [Arc<Event>]; 2];
 /// Decides an input on the state in `cached`, and applies the resulting events to it. Loads missing
 /// values and decides again until the decision has all values it needs.
 pub(super) async fn decide_on(
-    parts: &WriterParts,
-    cached: &mut Cached,
+    parts: &WriterDeps,
+    cached: &mut CachedState,
     uncommitted: Uncommitted<'_>,
     input: Input,
     given_id: Option<EventId>,
 ) -> Result<Vec<Event>, SubmitError> {
-    let mut loaded = Loaded::new();
-    let needed = places_needed(&cached.playbook, &cached.state, &input);
+    let mut loaded = DecisionValues::new();
+    let needed = required_values(&cached.playbook, &cached.state, &input);
     load(parts, cached.state.id(), needed, uncommitted, &mut loaded).await?;
     let entropy = Entropy::new(ids::entropy());
     let mut first_id = given_id;
@@ -39,7 +41,7 @@ pub(super) async fn decide_on(
     let mut input = input;
     for _ in 0..ROUNDS_MAX {
         let decided = {
-            let mut moment = Moment {
+            let mut moment = DecisionEnv {
                 now: parts.clock.now(),
                 ids: &mut || first_id.take().unwrap_or_else(|| parts.ids.event()),
                 entropy: entropy.clone(),
@@ -50,7 +52,7 @@ pub(super) async fn decide_on(
             decide(&cached.playbook, &mut cached.state, input, &mut moment)
         };
         match (decided, &spare) {
-            (Err(Refusal::Need(places)), Some(again)) => {
+            (Err(Rejection::Need(places)), Some(again)) => {
                 load(parts, cached.state.id(), places, uncommitted, &mut loaded).await?;
                 input = again.clone();
                 // The undone round consumed the ID; the next round uses it again.
@@ -64,16 +66,16 @@ pub(super) async fn decide_on(
 
 /// Decides an input that needs no values, such as a claim.
 pub(super) fn decide_plain(
-    parts: &WriterParts,
-    cached: &mut Cached,
+    parts: &WriterDeps,
+    cached: &mut CachedState,
     input: Input,
-) -> Result<Vec<Event>, Refusal> {
-    let mut moment = Moment {
+) -> Result<Vec<Event>, Rejection> {
+    let mut moment = DecisionEnv {
         now: parts.clock.now(),
         ids: &mut || parts.ids.event(),
         entropy: Entropy::new(ids::entropy()),
         env: parts.env.clone(),
-        loaded: Loaded::new(),
+        loaded: DecisionValues::new(),
         caps: parts.caps,
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
@@ -81,18 +83,18 @@ pub(super) fn decide_plain(
 
 /// Loads the values at `places` into `loaded`, from uncommitted events or from the store.
 async fn load(
-    parts: &WriterParts,
+    parts: &WriterDeps,
     execution: ExecutionId,
-    places: Vec<Place>,
+    places: Vec<ValueRef>,
     uncommitted: Uncommitted<'_>,
-    loaded: &mut Loaded,
+    loaded: &mut DecisionValues,
 ) -> Result<(), SubmitError> {
     for place in places {
         if loaded.has(&place) {
             continue;
         }
         match &place {
-            Place::Event { seq, .. } => {
+            ValueRef::Event { seq, .. } => {
                 let here = uncommitted.iter().flat_map(|events| events.iter());
                 let event = match here.into_iter().find(|event| event.seq == *seq) {
                     Some(event) => Some(event.clone()),
@@ -100,13 +102,13 @@ async fn load(
                 };
                 match event {
                     Some(event) => loaded.insert(&event),
-                    None => loaded.insert_lost(place, "it is not in the log"),
+                    None => loaded.insert_unreadable(place, "it is not in the log"),
                 }
             }
-            Place::Blob(reference) => match parts.results.read(reference).await {
+            ValueRef::Blob(reference) => match parts.results.read(reference).await {
                 Ok(bytes) => loaded.insert_blob(reference, &bytes),
-                Err(error) if error.is_passing() => return Err(error.into()),
-                Err(error) => loaded.insert_lost(place, &error.to_string()),
+                Err(error) if error.is_transient() => return Err(error.into()),
+                Err(error) => loaded.insert_unreadable(place, &error.to_string()),
             },
         }
     }
@@ -114,7 +116,7 @@ async fn load(
 }
 
 async fn read(
-    parts: &WriterParts,
+    parts: &WriterDeps,
     execution: ExecutionId,
     seq: Seq,
 ) -> Result<Option<Arc<Event>>, SubmitError> {

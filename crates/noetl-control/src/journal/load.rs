@@ -6,10 +6,10 @@ use noetl_model::{EventId, ExecutionId, Seq};
 use noetl_store::Store;
 
 use super::SubmitError;
-use crate::cache::Cached;
 use crate::catalog::{PlaybookError, Playbooks};
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::snapshots;
+use crate::state_cache::CachedState;
 
 /// Events per read: large enough to save round trips, small enough for memory.
 pub(super) const PAGE: usize = 1000;
@@ -19,9 +19,9 @@ pub(super) async fn load(
     store: &dyn Store,
     catalog: &dyn Store,
     playbooks: &Playbooks,
-    ids: &Ids,
+    ids: &IdGenerator,
     execution: ExecutionId,
-) -> Result<Option<Cached>, SubmitError> {
+) -> Result<Option<CachedState>, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
     let Some(tenant) = store.tenant_of(execution).await.map_err(failed)? else {
         return Ok(None);
@@ -51,7 +51,7 @@ pub(super) async fn load(
         error => SubmitError::Playbook(Arc::new(error)),
     })?;
     let read = usize::try_from(state.version().0 - from.0).unwrap_or(usize::MAX);
-    let mut cached = Cached::new(state, playbook, tenant);
+    let mut cached = CachedState::new(state, playbook, tenant);
     cached.snapshot_bytes = snapshot_bytes;
     cached.log_bytes = snapshots::log_bytes(read);
     Ok(Some(cached))
@@ -59,8 +59,8 @@ pub(super) async fn load(
 
 /// Advances the ID generator past `newest`. The clock of another process may be ahead of this one,
 /// and events appended here must still get larger IDs.
-pub(super) fn go_past(ids: &Ids, newest: Option<EventId>) {
+pub(super) fn go_past(ids: &IdGenerator, newest: Option<EventId>) {
     if let Some(newest) = newest {
-        ids.go_past(newest);
+        ids.advance_past(newest);
     }
 }

@@ -10,19 +10,19 @@ use noetl_store::{Committed, StoreError};
 use tracing::{debug, warn};
 
 use super::SubmitError;
-use super::again::decide_again;
-use super::batch::{LocalClaim, Pending};
-use super::writer::{STORE_REST, Waiters, Writer};
-use crate::announcing::Note;
-use crate::dispatch::Waiting;
-use crate::local::Assignment;
-use crate::lower;
+use super::batch::{LocalClaim, UncommittedItem};
+use super::retry::requeue_or_fail;
+use super::writer::{CommitWaiters, JournalWriter, STORE_REST};
+use crate::announcements::PendingAnnouncement;
+use crate::compat;
+use crate::dispatch::PendingCommand;
+use crate::local::CommandAssignment;
 
-impl Writer {
+impl JournalWriter {
     pub(super) async fn committed(
         &mut self,
         outcome: Result<Vec<Committed>, StoreError>,
-        waiters: Waiters,
+        waiters: CommitWaiters,
     ) {
         match outcome {
             Ok(outcomes) => {
@@ -35,7 +35,7 @@ impl Writer {
                         Some(place) => self.finish(pending, outcomes[place]),
                         None => self.finish_eventless(pending, waiters.batch).await,
                     }
-                    if !self.is_under_way(execution) {
+                    if !self.is_in_flight(execution) {
                         self.cache.drop_ended(execution);
                     }
                 }
@@ -44,7 +44,7 @@ impl Writer {
         }
     }
 
-    fn finish(&mut self, pending: Pending, outcome: Committed) {
+    fn finish(&mut self, pending: UncommittedItem, outcome: Committed) {
         match outcome {
             Committed::Appended => self.appended(pending),
             Committed::Repeated => {
@@ -52,13 +52,13 @@ impl Writer {
                 // The start is in the log. The other decisions on it were not written.
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
-                Pending::answer(replies, &pending.events);
-                self.again.extend(decide_again(pending.execution, others, &SubmitError::Busy));
+                UncommittedItem::answer(replies, &pending.events);
+                self.again.extend(requeue_or_fail(pending.execution, others, &SubmitError::Busy));
                 self.suspects.insert(pending.execution);
             }
             Committed::Taken => {
                 self.cache.take(pending.execution);
-                Pending::refuse(pending.replies, &SubmitError::Taken);
+                UncommittedItem::refuse(pending.replies, &SubmitError::Taken);
             }
             Committed::Conflict { found } => {
                 self.parts.metrics.conflicts.inc();
@@ -73,7 +73,7 @@ impl Writer {
     /// Completes an input that led to no event. If it was decided on a state that was not committed
     /// or that another process has since changed, the input is decided again. An append would have
     /// met that change in the log; a reply without an append has to check for it.
-    async fn finish_eventless(&mut self, pending: Pending, batch: u64) {
+    async fn finish_eventless(&mut self, pending: UncommittedItem, batch: u64) {
         let is_broken = self.broken.get(&pending.execution).is_some_and(|newest| batch <= *newest);
         if is_broken {
             return self.not_kept(pending, &SubmitError::Busy);
@@ -88,10 +88,10 @@ impl Writer {
         }
     }
 
-    fn not_kept(&mut self, pending: Pending, error: &SubmitError) {
+    fn not_kept(&mut self, pending: UncommittedItem, error: &SubmitError) {
         self.cache.take(pending.execution);
         self.broken.insert(pending.execution, self.batch);
-        self.forget_doomed(pending.execution);
+        self.discard_uncommitted_values(pending.execution);
         self.wait_again(pending.claims);
         for event in &pending.events {
             self.reported.pop(&(pending.execution, event.id));
@@ -105,15 +105,23 @@ impl Writer {
             _ => false,
         };
         if is_open {
-            self.again.extend(decide_again(pending.execution, pending.replies, error));
+            self.again.extend(requeue_or_fail(pending.execution, pending.replies, error));
         } else {
-            Pending::refuse(pending.replies, error);
+            UncommittedItem::refuse(pending.replies, error);
         }
     }
 
-    fn appended(&mut self, pending: Pending) {
-        let Pending {
-            execution, events, effects, replies, claims, has_due, snapshot, spans, ..
+    fn appended(&mut self, pending: UncommittedItem) {
+        let UncommittedItem {
+            execution,
+            events,
+            effects,
+            replies,
+            claims,
+            has_due,
+            snapshot,
+            spans,
+            ..
         } = pending;
         self.parts.watch.committed(&events);
         self.parts.metrics.events_appended.inc_by(events.len() as u64);
@@ -131,12 +139,12 @@ impl Writer {
             self.parts.traces.tell(span);
         }
         if let Some(snapshot) = snapshot {
-            self.parts.snapshots.keep(execution, snapshot);
+            self.parts.snapshots.enqueue(execution, snapshot);
         }
         if has_due {
             self.parts.due_written.notify_one();
         }
-        Pending::answer(replies, &events);
+        UncommittedItem::answer(replies, &events);
     }
 
     /// Wakes long polls for commands that are still unclaimed. Queues those that published workers
@@ -157,8 +165,12 @@ impl Writer {
                 self.parts.dispatch.calls().keep(event);
                 self.parts.dispatch.calls().offer(pool, &issued.tool, tenant);
                 let announcements = self.parts.dispatch.announcements();
-                if announcements.is_on() && lower::lacking(issued).is_none() {
-                    announcements.leave(Note::issued(event.execution, event.id.into(), issued));
+                if announcements.is_on() && compat::unsupported_reason(issued).is_none() {
+                    announcements.enqueue(PendingAnnouncement::issued(
+                        event.execution,
+                        event.id.into(),
+                        issued,
+                    ));
                 }
                 next = open.next();
             }
@@ -168,7 +180,7 @@ impl Writer {
     fn perform(&mut self, execution: ExecutionId, effect: Effect) {
         match effect {
             Effect::Dispatch { command, claimed_by: None } => {
-                self.parts.dispatch.wait(Waiting { execution, command });
+                self.parts.dispatch.enqueue(PendingCommand { execution, command });
                 self.parts.dispatch.wake();
             }
             // Claimed in the same transaction: assigned together with its slot.
@@ -183,20 +195,20 @@ impl Writer {
 
     fn assign(&self, claim: LocalClaim) {
         let LocalClaim { waiting, mut slot, issued, tenant, .. } = claim;
-        let cancel = self.parts.dispatch.runs(waiting, !issued.idempotent);
+        let cancel = self.parts.dispatch.track_running(waiting, !issued.idempotent);
         slot.assign();
-        let Waiting { execution, command } = waiting;
-        let assignment = Assignment { execution, command, tenant, issued, cancel, slot };
+        let PendingCommand { execution, command } = waiting;
+        let assignment = CommandAssignment { execution, command, tenant, issued, cancel, slot };
         // The channel's capacity equals the number of slots, so sending fails only if the worker is
         // gone. The command is then recovered at the next start.
         if self.parts.assignments.try_send(assignment).is_err() {
-            self.parts.dispatch.ended(waiting.command);
+            self.parts.dispatch.untrack(waiting.command);
         }
     }
 
     /// Handles a failed commit. None of the batch was committed, or the outcome is unknown, so the
     /// states are dropped and reloaded. Callers may retry, because every input is idempotent.
-    async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
+    async fn give_up(&mut self, waiters: CommitWaiters, error: StoreError) {
         // Whatever the error says, only the log tells which appends were committed.
         self.suspects.extend(waiters.pending.iter().map(|(pending, _)| pending.execution));
         let error = Arc::new(error);
@@ -213,7 +225,7 @@ impl Writer {
         for claim in claims {
             let LocalClaim { waiting, slot, waited, .. } = claim;
             if waited {
-                self.parts.dispatch.wait(waiting);
+                self.parts.dispatch.enqueue(waiting);
             }
             drop(slot);
         }

@@ -11,31 +11,31 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Caps, Execution, Input, Refusal, Status, may_end, spans_of};
+use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status, spans_before, spans_of};
 use noetl_model::{Clock, EventId, ExecutionId};
-use noetl_store::{Committed, Start, Store, StoreError};
+use noetl_store::{Committed, StartAppend, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::again::report_id;
-use super::batch::{Batch, Item, Led, Pending, Reply, Sealed};
+use super::batch::{Batch, BatchItem, DecisionResult, Reply, SealedBatch, UncommittedItem};
 use super::claim::claim_new;
+use super::contention::{ContendedExecutions, ContendedInputs};
 use super::decide::decide_on;
-use super::held::{Contended, ForHeld};
-use super::under_way::UnderWay;
-use super::{Elsewhere, Job, SubmitError, elsewhere, load};
-use crate::cache::{Cache, Cached};
+use super::in_flight::InFlight;
+use super::retry::report_id;
+use super::{LeaseHolder, QueuedInput, SubmitError, handoff, load};
 use crate::catalog::Playbooks;
-use crate::dispatch::{Dispatch, Waiting};
-use crate::identity::Identity;
-use crate::ids::Ids;
-use crate::local::Assignment;
+use crate::dispatch::{Dispatcher, PendingCommand};
+use crate::identity::ProcessIdentity;
+use crate::ids::IdGenerator;
+use crate::local::CommandAssignment;
 use crate::metrics::Metrics;
-use crate::notices::Notices;
-use crate::results::Results;
-use crate::snapshots::Snapshots;
+use crate::notifications::Notifications;
+use crate::results::ResultStorage;
+use crate::snapshots::SnapshotQueue;
+use crate::state_cache::{CachedState, StateCache};
 use crate::traces::Traces;
-use crate::watch::Watch;
+use crate::watch::CommitWatch;
 
 /// Inputs decided per transaction. Large enough to spread an fsync over many inputs, small enough
 /// that the first input of a batch does not wait long for the last.
@@ -55,27 +55,27 @@ pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
 /// Dependencies of a [`Writer`].
-pub(crate) struct WriterParts {
+pub(crate) struct WriterDeps {
     /// Database of this shard.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) shard: usize,
     /// Database that stores the catalog.
     pub(crate) catalog: Arc<dyn Store>,
-    pub(crate) results: Results,
-    pub(crate) snapshots: Snapshots,
-    pub(crate) identity: Identity,
+    pub(crate) results: ResultStorage,
+    pub(crate) snapshots: SnapshotQueue,
+    pub(crate) identity: ProcessIdentity,
     pub(crate) due_written: Arc<Notify>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Ids,
+    pub(crate) ids: IdGenerator,
     pub(crate) playbooks: Playbooks,
-    pub(crate) dispatch: Dispatch,
-    pub(crate) watch: Watch,
+    pub(crate) dispatch: Dispatcher,
+    pub(crate) watch: CommitWatch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
-    pub(crate) caps: Caps,
+    pub(crate) caps: ExecutionLimits,
     /// Decides which events of a playbook create notifications.
-    pub(crate) notify: Notices,
+    pub(crate) notify: Notifications,
     pub(crate) traces: Traces,
-    pub(crate) assignments: mpsc::Sender<Assignment>,
+    pub(crate) assignments: mpsc::Sender<CommandAssignment>,
     pub(crate) cache_bytes: usize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) closing: CancellationToken,
@@ -88,9 +88,9 @@ pub(crate) struct WriterParts {
 /// first leaves behind. The store commits batches in the order submitted and checks every append
 /// against the event log. If a batch is not committed, the writer drops its states. Later batches
 /// that were decided on those states then conflict with the log and are not committed either.
-pub(crate) struct Writer {
-    pub(super) parts: WriterParts,
-    pub(super) cache: Cache,
+pub(crate) struct JournalWriter {
+    pub(super) parts: WriterDeps,
+    pub(super) cache: StateCache,
     /// Executions of an unconfirmed commit. If it succeeded after all, the commands it issued and
     /// claimed are not dispatched yet.
     pub(super) suspects: BTreeSet<ExecutionId>,
@@ -102,30 +102,31 @@ pub(crate) struct Writer {
     /// Whether reading pending commands failed and has to be retried.
     pub(super) unread: bool,
     /// Inputs to decide again.
-    pub(super) again: Vec<Job>,
+    pub(super) again: Vec<QueuedInput>,
     /// Pending commands that are newer than the state their execution is being decided on.
-    pub(super) late: Vec<Waiting>,
-    pub(super) contended: Contended,
+    pub(super) late: Vec<PendingCommand>,
+    pub(super) contended: ContendedExecutions,
     /// Appends of in-flight batches, by execution.
-    pub(super) under_way: HashMap<ExecutionId, UnderWay>,
+    pub(super) under_way: HashMap<ExecutionId, InFlight>,
     /// IDs of reports that were committed recently or are in flight. Detects a resent report whose
     /// sender checked the store before the first copy was committed.
     pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
 }
 
 /// Commit in flight. Resolves to the store's outcome and the work that waits for it.
-type Commit = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, Waiters)>;
+type CommitFuture = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, CommitWaiters)>;
+type Commits = FuturesOrdered<CommitFuture>;
 
 /// Work that waits for a commit: each entry with the index of its append, or `None` if it appends
 /// nothing.
-pub(super) struct Waiters {
+pub(super) struct CommitWaiters {
     pub(super) batch: u64,
-    pub(super) pending: Vec<(Pending, Option<usize>)>,
+    pub(super) pending: Vec<(UncommittedItem, Option<usize>)>,
 }
 
-impl Writer {
-    pub(crate) fn new(parts: WriterParts) -> Self {
-        let cache = Cache::new(parts.cache_bytes);
+impl JournalWriter {
+    pub(crate) fn new(parts: WriterDeps) -> Self {
+        let cache = StateCache::new(parts.cache_bytes);
         let (suspects, broken) = (BTreeSet::new(), HashMap::new());
         Self {
             parts,
@@ -136,15 +137,15 @@ impl Writer {
             unread: false,
             again: Vec::new(),
             late: Vec::new(),
-            contended: Contended::default(),
+            contended: ContendedExecutions::default(),
             under_way: HashMap::new(),
             reported: LruCache::new(REPORTED_MAX),
         }
     }
 
     /// Runs until the control plane shuts down. Inputs queued by then are still committed.
-    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
-        let mut commits: FuturesOrdered<Commit> = FuturesOrdered::new();
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<QueuedInput>) {
+        let mut commits = Commits::new();
         let mut jobs = Vec::new();
         loop {
             // Unconfirmed commits are reconciled between commits, so commits in flight finish
@@ -155,11 +156,11 @@ impl Writer {
             tokio::select! {
                 biased;
                 Some((outcome, waiters)) = commits.next() => {
-                    self.arrived(&waiters);
+                    self.clear_in_flight(&waiters);
                     self.committed(outcome, waiters).await;
                     if commits.is_empty() {
                         self.broken.clear();
-                        self.wait_late();
+                        self.requeue_stale();
                     }
                     continue;
                 }
@@ -182,13 +183,13 @@ impl Writer {
             if commits.len() >= COMMITS_MAX
                 && let Some((outcome, waiters)) = commits.next().await
             {
-                self.arrived(&waiters);
+                self.clear_in_flight(&waiters);
                 self.committed(outcome, waiters).await;
             }
         }
         loop {
             while let Some((outcome, waiters)) = commits.next().await {
-                self.arrived(&waiters);
+                self.clear_in_flight(&waiters);
                 self.committed(outcome, waiters).await;
             }
             if self.again.is_empty() {
@@ -200,10 +201,10 @@ impl Writer {
 
     /// Returns `true` if an input is to be decided again and its execution has no append in flight.
     fn can_decide_again(&self) -> bool {
-        self.again.iter().any(|job| !self.is_under_way(job.execution))
+        self.again.iter().any(|job| !self.is_in_flight(job.execution))
     }
 
-    async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
+    async fn turn(&mut self, mut jobs: Vec<QueuedInput>, commits: &mut Commits) {
         if !self.parts.identity.is_held() {
             // Without the machine-ID lease, new IDs could collide with those of another process.
             for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
@@ -218,27 +219,27 @@ impl Writer {
         }
         let mut batch = Batch::default();
         if commits.is_empty() {
-            self.look_after_suspects(&mut batch).await;
+            self.reconcile_unconfirmed(&mut batch).await;
         }
-        let mut held: BTreeMap<ExecutionId, ForHeld> = BTreeMap::new();
+        let mut held: BTreeMap<ExecutionId, ContendedInputs> = BTreeMap::new();
         for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
-            if !self.contended.takes(&job) {
+            if !self.contended.needs_lock(&job) {
                 self.decide_job(&mut batch, job).await;
-            } else if self.is_under_way(job.execution) || batch.get(job.execution).is_some() {
+            } else if self.is_in_flight(job.execution) || batch.get(job.execution).is_some() {
                 self.again.push(job);
             } else {
                 held.entry(job.execution).or_default().jobs.push(job);
             }
         }
         self.claim_all_waiting(&mut batch, &mut held).await;
-        let Sealed { appends, pending, states } = batch.seal(&self.parts);
+        let SealedBatch { appends, pending, states } = batch.seal(&self.parts);
         self.batch += 1;
-        self.set_off(&pending);
+        self.mark_in_flight(&pending);
         self.cache_states(states);
-        let waiters = Waiters { batch: self.batch, pending };
+        let waiters = CommitWaiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
         let metrics = self.parts.metrics.clone();
-        let mut commit: Commit = Box::pin(async move {
+        let mut commit: CommitFuture = Box::pin(async move {
             if appends.is_empty() {
                 return (Ok(Vec::new()), waiters);
             }
@@ -250,24 +251,24 @@ impl Writer {
         // Polled here, so the store receives commits in the order of the decisions.
         match futures::poll!(&mut commit) {
             Poll::Ready((outcome, waiters)) if commits.is_empty() => {
-                self.arrived(&waiters);
+                self.clear_in_flight(&waiters);
                 self.committed(outcome, waiters).await;
             }
             Poll::Ready(done) => commits.push_back(Box::pin(std::future::ready(done))),
             Poll::Pending => commits.push_back(commit),
         }
         for (execution, work) in held {
-            self.decide_held(execution, work).await;
+            self.decide_locked(execution, work).await;
         }
     }
 
     /// Caches the states that later decisions need: those of running executions, and those of
     /// executions that ended in a commit still in flight. Without the latter, the next input would
     /// be decided on a log that lacks the end.
-    pub(super) fn cache_states(&mut self, states: Vec<Cached>) {
+    pub(super) fn cache_states(&mut self, states: Vec<CachedState>) {
         for cached in states {
             let (id, status) = (cached.state.id(), cached.state.status());
-            if status == Status::Running || (status.is_final() && self.is_under_way(id)) {
+            if status == Status::Running || (status.is_final() && self.is_in_flight(id)) {
                 self.cache.put(cached);
             }
         }
@@ -276,10 +277,10 @@ impl Writer {
     /// Returns `true` if the store lacks events of `execution` that are being committed, and no
     /// cached state includes them.
     pub(super) fn is_ahead_of_store(&self, execution: ExecutionId) -> bool {
-        self.is_under_way(execution) && !self.cache.contains(execution)
+        self.is_in_flight(execution) && !self.cache.contains(execution)
     }
 
-    async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
+    async fn decide_job(&mut self, batch: &mut Batch, job: QueuedInput) {
         let is_start = job.start.is_some();
         if !is_start && batch.get(job.execution).is_none() && self.is_ahead_of_store(job.execution)
         {
@@ -296,9 +297,9 @@ impl Writer {
             }
             self.cache.take(job.execution);
         }
-        let again = Self::remember(&job);
-        let repeated = self.is_repeated(&job).await;
-        let Job { execution, input, start, reply, first_id, elsewhere, .. } = job;
+        let again = Self::retry_copy(&job);
+        let repeated = self.is_duplicate_report(&job).await;
+        let QueuedInput { execution, input, start, reply, first_id, elsewhere, .. } = job;
         let is_repeated = match repeated {
             Ok(is_repeated) => is_repeated,
             Err(error) => {
@@ -309,10 +310,10 @@ impl Writer {
         let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
             Some(start) if !is_known => {
-                let cached =
-                    Cached::new(Execution::absent(execution), start.playbook, start.tenant.clone());
-                let start = Start { key: start.key, tenant: start.tenant };
-                batch.put(execution, Item::new(cached, Some(start)))
+                let state = Execution::new(execution);
+                let cached = CachedState::new(state, start.playbook, start.tenant.clone());
+                let start = StartAppend { key: start.key, tenant: start.tenant };
+                batch.put(execution, BatchItem::new(cached, Some(start)))
             }
             // A repeated start is rejected by the state the first one led to.
             Some(_) | None => match self.item(batch, execution).await {
@@ -331,7 +332,10 @@ impl Writer {
         item.replies.push(Reply::new(reply, decided, again));
     }
 
-    pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
+    pub(super) async fn load(
+        &self,
+        execution: ExecutionId,
+    ) -> Result<Option<CachedState>, SubmitError> {
         let parts = &self.parts;
         load::load(&*parts.store, &*parts.catalog, &parts.playbooks, &parts.ids, execution).await
     }
@@ -342,37 +346,38 @@ impl Writer {
         &mut self,
         batch: &'b mut Batch,
         execution: ExecutionId,
-    ) -> Result<&'b mut Item, SubmitError> {
+    ) -> Result<&'b mut BatchItem, SubmitError> {
         if batch.get(execution).is_none() {
             let cached = match self.cache.take(execution) {
                 Some(cached) => cached,
                 None => {
                     let found = self.load(execution).await?;
-                    found.ok_or(SubmitError::Refused(Refusal::NotFound))?
+                    found.ok_or(SubmitError::Refused(Rejection::NotFound))?
                 }
             };
-            batch.put(execution, Item::new(cached, None));
+            batch.put(execution, BatchItem::new(cached, None));
         }
         Ok(batch.get(execution).expect("put there just above"))
     }
 }
 
-impl Writer {
+impl JournalWriter {
     /// Decides an input and adds the resulting events to its item. Claims the issued commands for
     /// the reporting worker and for free local slots.
     pub(super) async fn decide_into(
         &mut self,
-        item: &mut Item,
+        item: &mut BatchItem,
         input: Input,
         first_id: Option<EventId>,
-        elsewhere: Option<&Elsewhere>,
-    ) -> Result<Led, SubmitError> {
+        elsewhere: Option<&LeaseHolder>,
+    ) -> Result<DecisionResult, SubmitError> {
         let id = report_id(&input).or(first_id);
         let execution = item.cached.state.id();
         let under_way = self.under_way.get(&execution);
         let under_way = under_way.map_or(&[][..], |under_way| &under_way.events);
         let here = [under_way, &item.events];
-        let endings = self.parts.traces.is_recording().then(|| may_end(&item.cached.state, &input));
+        let endings =
+            self.parts.traces.is_recording().then(|| spans_before(&item.cached.state, &input));
         let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
         let events = decided.await?;
         // A report without events leaves no trace of its ID in the log, so a resent one may still
@@ -385,8 +390,8 @@ impl Writer {
         }
         let range = item.add(events);
         let handed = elsewhere.and_then(|to| {
-            elsewhere::lease(item, range.clone(), to);
-            elsewhere::hand_over(&self.parts, item, range.clone(), to)
+            handoff::record_leases(item, range.clone(), to);
+            handoff::claim_next(&self.parts, item, range.clone(), to)
         });
         claim_new(&self.parts, item, range.start);
         Ok((range, handed))

@@ -8,17 +8,17 @@
 use std::sync::Arc;
 
 use noetl_model::{Fact, Map, Seq, Tenant, Value};
-use noetl_playbook::template::{Identity, Names, Scope, ValueTemplate, from_json_owned};
+use noetl_playbook::template::{ExecutionIdentity, Names, Scope, ValueTemplate, from_json_owned};
 use noetl_store::ExecutionRow;
 
-use super::Keychains;
+use super::KeychainService;
 use super::settings::{self, alias, label};
-use crate::audit::{Asking, Given};
+use crate::audit::{SecretOutcome, SecretRequest};
 use crate::catalog::PlaybookError;
 use crate::credentials::CredentialError;
-use crate::redaction::reveal::at;
+use crate::redaction::reveal::value_at;
 
-impl Keychains {
+impl KeychainService {
     /// Returns the data of the entry that an execution's playbook declares under a name, or `None`
     /// if it declares none.
     pub(super) async fn declared(
@@ -26,7 +26,7 @@ impl Keychains {
         tenant: &Tenant,
         row: &ExecutionRow,
         name: &str,
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Option<Value>, CredentialError> {
         let playbook = match self.playbooks.get(&*self.store, tenant, row.catalog).await {
             Ok(playbook) => playbook,
@@ -72,7 +72,7 @@ impl Keychains {
         });
         let named = |(key, value): (String, Value)| (Arc::from(key), from_json_owned(value).into());
         let workload: Names = workload.into_iter().flatten().map(named).collect();
-        let identity = Identity { execution: row.id, ..Identity::default() };
+        let identity = ExecutionIdentity { execution: row.id, ..ExecutionIdentity::default() };
         let now = self.clock.now();
         let scope = Scope { workload: Arc::new(workload), identity, now, ..Scope::default() };
         let rendered = template.render(&scope).map_err(|error| unresolved(name, error))?;
@@ -91,11 +91,11 @@ impl Keychains {
         tenant: &Tenant,
         name: &str,
         settings: &Map,
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Map, CredentialError> {
         let fields = settings::literal(settings);
         let fields = fields.ok_or_else(|| unresolved(name, "'map' must hold its fields"))?;
-        self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
+        self.credentials.record(tenant, asking, &label(name), SecretOutcome::Ok, None).await?;
         Ok(fields.clone())
     }
 
@@ -105,7 +105,7 @@ impl Keychains {
         tenant: &Tenant,
         name: &str,
         settings: &Map,
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Map, CredentialError> {
         let alias = alias(settings).unwrap_or(name);
         let revealed = self.credentials.reveal(tenant, alias, asking).await;
@@ -120,7 +120,7 @@ impl Keychains {
         let Some(Value::Object(map)) = settings.get("map") else { return Ok(data) };
         let mut fields = Map::new();
         for (field, from) in map {
-            let found = from.as_str().and_then(|from| at(&data, from));
+            let found = from.as_str().and_then(|from| value_at(&data, from));
             let reason = || format!("credential '{alias}' has no field for 'map.{field}'");
             fields.insert(field.clone(), found.ok_or_else(|| unresolved(name, reason()))?.clone());
         }
@@ -132,12 +132,14 @@ impl Keychains {
         tenant: &Tenant,
         name: &str,
         settings: &Map,
-        asking: &Asking,
+        asking: &SecretRequest,
     ) -> Result<Map, CredentialError> {
         let token = |map: &Map| settings::token(map).map(str::to_owned);
         let (mut fields, token) = match token(settings) {
             Some(token) => {
-                self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
+                self.credentials
+                    .record(tenant, asking, &label(name), SecretOutcome::Ok, None)
+                    .await?;
                 (Map::new(), Some(token))
             }
             None => {

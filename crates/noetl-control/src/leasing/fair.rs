@@ -7,7 +7,10 @@ use noetl_store::CommandRow;
 
 /// Sorts commands round-robin: one of each execution, then the next of each. Puts the execution
 /// that was served last behind the others.
-pub(super) fn in_turn(waiting: Vec<CommandRow>, last: Option<ExecutionId>) -> Vec<CommandRow> {
+pub(super) fn interleave_executions(
+    waiting: Vec<CommandRow>,
+    last: Option<ExecutionId>,
+) -> Vec<CommandRow> {
     let mut places: HashMap<ExecutionId, usize> = HashMap::new();
     let mut queues: VecDeque<VecDeque<CommandRow>> = VecDeque::new();
     let count = waiting.len();
@@ -60,7 +63,7 @@ mod tests {
 
     fn ordered(waiting: &[(i64, i64)], last: Option<i64>) -> Vec<i64> {
         let rows = waiting.iter().copied().map(row).collect();
-        let rows = in_turn(rows, last.map(ExecutionId::new));
+        let rows = interleave_executions(rows, last.map(ExecutionId::new));
         rows.iter().map(|row| row.id.get()).collect()
     }
 

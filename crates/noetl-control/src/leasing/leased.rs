@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::event::Issued;
+use noetl_model::event::CommandSpec;
 use noetl_model::{CommandId, Event, Fact, Tenant};
 use noetl_store::{CommandRow, ExecutionRow};
 
-use super::known::Of;
+use super::execution_cache::CachedExecution;
 
 /// A long poll of a remote worker.
 #[derive(Debug, Clone)]
-pub struct LeaseRequest {
+pub struct LongPoll {
     pub worker: String,
     /// Pool of the worker; the default pool if `None`.
     pub pool: Option<String>,
@@ -27,17 +27,17 @@ pub struct LeaseRequest {
 
 /// A command leased to a remote worker.
 #[derive(Debug, Clone)]
-pub struct Leased {
+pub struct LeasedRow {
     /// Row of the command before the claim.
     pub row: CommandRow,
     /// The `command.issued` event of the command.
     pub event: Arc<Event>,
-    pub issued: Arc<Issued>,
-    of: Of,
+    pub issued: Arc<CommandSpec>,
+    of: CachedExecution,
 }
 
-impl Leased {
-    pub(crate) fn new(row: CommandRow, event: Arc<Event>, of: Of) -> Option<Self> {
+impl LeasedRow {
+    pub(crate) fn new(row: CommandRow, event: Arc<Event>, of: CachedExecution) -> Option<Self> {
         let Fact::CommandIssued(issued) = &event.fact else { return None };
         Some(Self { row, issued: issued.clone(), event, of })
     }
@@ -47,14 +47,14 @@ impl Leased {
     }
 
     /// Returns the row of the command's execution. Mutable columns may be stale.
-    pub fn of(&self) -> &ExecutionRow {
+    pub fn execution(&self) -> &ExecutionRow {
         &self.of.1
     }
 }
 
 /// Response to a renewal. Commands in neither list remain with the worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Renewed {
+pub struct RenewalResult {
     /// Commands the worker must stop.
     pub cancel: Vec<CommandId>,
     /// Commands the worker no longer holds. Reports about them have no effect.

@@ -9,7 +9,7 @@ use noetl_model::{Map, Value};
 use super::settings::text;
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Decided {
+pub(super) struct Directives {
     pub(super) playbook: Option<String>,
     pub(super) pool: Option<String>,
     pub(super) idempotency_key: Option<String>,
@@ -21,8 +21,8 @@ pub(super) struct Decided {
 
 /// Returns the settings that the document's `headers` section lets these headers override. Header
 /// names are lower case. Among directives for one setting, the last applicable one wins.
-pub(super) fn decide(section: Option<&Value>, headers: &BTreeMap<String, String>) -> Decided {
-    let mut decided = Decided::default();
+pub(super) fn decide(section: Option<&Value>, headers: &BTreeMap<String, String>) -> Directives {
+    let mut decided = Directives::default();
     let mut by_priority = None;
     let directives = section.and_then(|section| section.get("directives")?.as_array());
     for directive in directives.into_iter().flatten() {
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    fn decided(directives: Value, headers: &[(&str, &str)]) -> Decided {
+    fn decided(directives: Value, headers: &[(&str, &str)]) -> Directives {
         let section = json!({ "directives": directives });
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         decide(Some(&section), &headers.collect())
@@ -80,7 +80,11 @@ mod tests {
         assert_eq!((found.playbook.as_deref(), found.pool.as_deref()), (Some("c/d"), None));
         assert_eq!(Value::Object(found.applied), json!({"dispatch.playbook": "c/d"}));
         for (value, why) in [("x/y", "not named"), ("", "empty"), ("A/B", "another case")] {
-            assert_eq!(decided(route.clone(), &[("x-route", value)]), Decided::default(), "{why}");
+            assert_eq!(
+                decided(route.clone(), &[("x-route", value)]),
+                Directives::default(),
+                "{why}"
+            );
         }
     }
 
@@ -107,7 +111,7 @@ mod tests {
             json!([{"header": "x-a", "controls": "priority", "map": {"1": 2}}]),
             json!([{"header": "x-a", "controls": "idempotency_key", "allowed": ["2"]}]),
         ] {
-            assert_eq!(decided(broken.clone(), &headers), Decided::default(), "{broken}");
+            assert_eq!(decided(broken.clone(), &headers), Directives::default(), "{broken}");
         }
         let key = json!([{"header": "x-a", "controls": "idempotency_key"}]);
         assert_eq!(decided(key, &headers).idempotency_key.as_deref(), Some("1"));

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use noetl_model::{DEPTH_MAX, Map, Timestamp, Value, is_deeper_than};
 use sha2::{Digest as _, Sha256};
 
-use super::directives::Decided;
+use super::directives::Directives;
 use super::settings::Listener;
 
 /// Headers in which senders put a message ID that is the same on redelivery.
@@ -22,7 +22,7 @@ const AROUND: usize = 4;
 
 /// A message from an authenticated sender.
 #[derive(Debug, Clone, Default)]
-pub struct Message {
+pub struct IngressMessage {
     /// Headers by lower-case name. Among several with one name, the last.
     pub headers: BTreeMap<String, String>,
     /// Body bytes as received, not decoded.
@@ -50,13 +50,13 @@ pub enum MessageError {
 
 /// A message converted to a payload.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shaped {
+pub(super) struct IngressPayload {
     pub(super) id: String,
     pub(super) payload: Map,
 }
 
 /// Parts of a message, independent of the transport.
-struct Parts {
+struct MessageParts {
     id: String,
     data: Value,
     text: String,
@@ -64,14 +64,14 @@ struct Parts {
     metadata: Map,
 }
 
-impl Message {
+impl IngressMessage {
     /// Parses a message and builds the payload of an execution.
     pub(super) fn shape(
         &self,
         listener: &Listener,
-        decided: &Decided,
+        decided: &Directives,
         now: Timestamp,
-    ) -> Result<Shaped, MessageError> {
+    ) -> Result<IngressPayload, MessageError> {
         let said = decided.content_type.as_ref().or_else(|| self.headers.get("content-type"));
         let headers = self.shown_headers(listener);
         let mut parts = match listener.source.as_str() {
@@ -136,7 +136,7 @@ impl Message {
             Value::Null => {}
             other => lay("body", Some(other)),
         }
-        Ok(Shaped { id: parts.id, payload })
+        Ok(IngressPayload { id: parts.id, payload })
     }
 
     /// Parses a request whose body is the message.
@@ -145,7 +145,7 @@ impl Message {
         listener: &Listener,
         said: Option<&String>,
         headers: &Map,
-    ) -> Result<Parts, MessageError> {
+    ) -> Result<MessageParts, MessageError> {
         let mut metadata = Map::new();
         let (data, text) = decoded(&self.body, said, &mut metadata)?;
         let named = NAMES.iter().find_map(|name| self.headers.get(*name));
@@ -155,12 +155,16 @@ impl Message {
             Some(name) => name.to_owned(),
             None => format!("sha256:{}", hex(&Sha256::digest(&self.body))),
         };
-        Ok(Parts { id, data, text, attributes: headers.clone(), metadata })
+        Ok(MessageParts { id, data, text, attributes: headers.clone(), metadata })
     }
 
     /// Parses a Pub/Sub push request, which wraps a message. If the push subscription is configured
     /// to send unwrapped messages, parses the request as the message itself.
-    fn pushed(&self, listener: &Listener, said: Option<&String>) -> Result<Parts, MessageError> {
+    fn pushed(
+        &self,
+        listener: &Listener,
+        said: Option<&String>,
+    ) -> Result<MessageParts, MessageError> {
         let wrapper: Value = match serde_json::from_slice(&self.body) {
             Ok(wrapper) => wrapper,
             Err(error) => return Err(MessageError::NotJson(error.to_string())),
@@ -194,7 +198,7 @@ impl Message {
             }
         }
         let attributes = attributes.cloned().unwrap_or_default();
-        Ok(Parts { id: id.to_owned(), data, text, attributes, metadata })
+        Ok(MessageParts { id: id.to_owned(), data, text, attributes, metadata })
     }
 
     /// Returns the headers without those that carry credentials.

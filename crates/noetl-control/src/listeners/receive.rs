@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lru::LruCache;
-use noetl_model::event::Reported;
+use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, ExecutionId, SubscriptionId, Tenant};
 use noetl_store::SubscriptionState;
 use serde_json::json;
 use tracing::warn;
 
 use super::directives::decide;
-use super::limits::Limits;
-use super::message::{Message, MessageError};
-use super::settings::{Dedup, Listener};
+use super::limits::MessageLimiter;
+use super::message::{IngressMessage, MessageError};
+use super::settings::{Listener, ListenerDedup};
+use crate::dedup::{DedupKey, DedupStart, DedupStarter};
 use crate::executions::{Executions, StartError, StartRequest};
-use crate::once::{Once, StartedOnce, Starts};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
-use crate::traces::TraceOf;
+use crate::traces::TraceParent;
 
 /// Maximum number of subscription IDs cached by path.
 const KNOWN_MAX: usize = 4096;
 
 /// Outcome of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakenIn {
+pub struct ReceiveOutcome {
     /// Execution the message started, now or at its first delivery.
     pub execution: ExecutionId,
     pub subscription: SubscriptionId,
@@ -39,7 +39,7 @@ pub struct TakenIn {
     pub is_replay: bool,
 }
 
-/// Errors returned by [`Ingress::receive`].
+/// Errors returned by [`IngressService::receive`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The subscription does not accept messages in its current state.
@@ -75,28 +75,28 @@ fn propagates(listener: &Listener) -> bool {
 
 /// Receives messages of push subscriptions. Cheap to clone.
 #[derive(Clone)]
-pub struct Ingress {
+pub struct IngressService {
     subscriptions: Subscriptions,
     executions: Executions,
-    starts: Starts,
+    starts: DedupStarter,
     clock: Arc<dyn Clock>,
-    limits: Limits,
+    limits: MessageLimiter,
     /// Dedup window of signatures without a signed time. Zero turns deduplication of them off.
     replay_window: Duration,
     known: Arc<Mutex<LruCache<(Tenant, String), SubscriptionId>>>,
 }
 
-impl Ingress {
+impl IngressService {
     pub(crate) fn new(
         subscriptions: Subscriptions,
         executions: Executions,
-        starts: Starts,
+        starts: DedupStarter,
         clock: Arc<dyn Clock>,
         replay_window: Duration,
     ) -> Self {
         let most = NonZeroUsize::new(KNOWN_MAX).expect("more than none");
         let known = Arc::new(Mutex::new(LruCache::new(most)));
-        let limits = Limits::default();
+        let limits = MessageLimiter::default();
         Self { subscriptions, executions, starts, clock, limits, replay_window, known }
     }
 
@@ -106,16 +106,16 @@ impl Ingress {
         &self,
         tenant: &Tenant,
         listener: &Listener,
-        message: &Message,
-        trace: TraceOf,
-    ) -> Result<TakenIn, ReceiveError> {
+        message: &IngressMessage,
+        trace: TraceParent,
+    ) -> Result<ReceiveOutcome, ReceiveError> {
         let subscription = self.taking(tenant, &listener.path).await?;
         let now = self.clock.now();
         let section = listener.headers.as_ref().filter(|_| listener.trusts_headers());
         let decided = decide(section, &message.headers);
         let shaped = message.shape(listener, &decided, now).map_err(ReceiveError::Message)?;
         let most = (listener.max_in_flight, listener.max_per_sec);
-        let _place = match self.limits.enter(subscription, most.0, most.1, now) {
+        let _place = match self.limits.acquire(subscription, most.0, most.1, now) {
             Ok(place) => place,
             Err(refused) => {
                 if refused.is_to_be_told {
@@ -130,13 +130,13 @@ impl Ingress {
             payload: shaped.payload,
             parent: Some(subscription.log()),
             pool: decided.pool.or_else(|| listener.execution_pool.clone()),
-            trace: if propagates(listener) { trace } else { TraceOf::Unsaid },
+            trace: if propagates(listener) { trace } else { TraceParent::Unsaid },
             ..StartRequest::default()
         };
         let key = decided.idempotency_key.unwrap_or(shaped.id);
         let repeat = repeat(listener, message, key, self.replay_window);
         let is_signature = repeat.as_ref().is_some_and(|repeat| repeat.is_signature);
-        let once = repeat.map(|Repeat { key, window, is_signature }| Once {
+        let once = repeat.map(|Repeat { key, window, is_signature }| DedupKey {
             scope: subscription,
             key,
             window,
@@ -144,16 +144,16 @@ impl Ingress {
             is_noted: !is_signature,
         });
         let started = match once {
-            None => self.executions.start(tenant, request).await.map(StartedOnce::New),
-            Some(once) => self.starts.once(tenant, request, once).await,
+            None => self.executions.start(tenant, request).await.map(DedupStart::New),
+            Some(once) => self.starts.start_once(tenant, request, once).await,
         };
         let (execution, is_duplicate) = match started {
-            Ok(StartedOnce::New(started)) => (started.execution, false),
-            Ok(StartedOnce::Duplicate(execution)) => (execution, true),
+            Ok(DedupStart::New(started)) => (started.execution, false),
+            Ok(DedupStart::Duplicate(execution)) => (execution, true),
             Err(cause) => return Err(ReceiveError::Start { playbook, cause }),
         };
         let is_replay = is_duplicate && is_signature;
-        Ok(TakenIn { execution, subscription, is_duplicate, is_replay })
+        Ok(ReceiveOutcome { execution, subscription, is_duplicate, is_replay })
     }
 
     /// Returns the subscription at a path if it accepts messages. Registers a subscription that
@@ -185,7 +185,7 @@ impl Ingress {
 
     /// Records in the subscription's event log that messages are rejected, on a best-effort basis.
     async fn tell(&self, tenant: &Tenant, id: SubscriptionId, listener: &Listener) {
-        let said = Reported {
+        let said = ReportedEvent {
             event_type: "subscription.rate_limited".to_owned(),
             step: Arc::from("ingress"),
             status: "RATE_LIMITED".to_owned(),
@@ -228,7 +228,7 @@ struct Repeat {
 /// because a replay can change the header that carries the message ID.
 fn repeat(
     listener: &Listener,
-    message: &Message,
+    message: &IngressMessage,
     key: String,
     replay_window: Duration,
 ) -> Option<Repeat> {
@@ -236,20 +236,20 @@ fn repeat(
     let counts = signed_at.map(|signed_at| Duration::from_secs(signed_at.tolerance_secs * 2 + 1));
     let signature = message.signature.as_ref().map(|mac| format!("signature:{mac}"));
     match (signature, listener.dedup) {
-        (Some(key), Dedup::Within(window)) if !listener.trusts_headers() => {
+        (Some(key), ListenerDedup::Within(window)) if !listener.trusts_headers() => {
             // A window shorter than the validity of the signed time would accept the same signature
             // twice.
             let window = counts.map_or(window, |counts| window.max(counts));
             Some(Repeat { key, window, is_signature: true })
         }
-        (_, Dedup::Within(window)) => Some(Repeat { key, window, is_signature: false }),
-        (Some(key), Dedup::Unsaid | Dedup::Off) if counts.is_some() => {
+        (_, ListenerDedup::Within(window)) => Some(Repeat { key, window, is_signature: false }),
+        (Some(key), ListenerDedup::Unsaid | ListenerDedup::Off) if counts.is_some() => {
             counts.map(|window| Repeat { key, window, is_signature: true })
         }
-        (Some(key), Dedup::Unsaid) if !replay_window.is_zero() => {
+        (Some(key), ListenerDedup::Unsaid) if !replay_window.is_zero() => {
             Some(Repeat { key, window: replay_window, is_signature: true })
         }
-        (_, Dedup::Unsaid | Dedup::Off) => None,
+        (_, ListenerDedup::Unsaid | ListenerDedup::Off) => None,
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_secs(300);
 
-    fn listener(kind: VerifyKind, timed: bool, dedup: Dedup, unsigned: bool) -> Listener {
+    fn listener(kind: VerifyKind, timed: bool, dedup: ListenerDedup, unsigned: bool) -> Listener {
         let header = "x-time".to_owned();
         let signed_at = SignedAt { header, tolerance_secs: 60, signed: SIGNED.to_owned() };
         let verify = ListenerVerify {
@@ -297,7 +297,7 @@ mod tests {
     fn recognized(listener: &Listener, window: Duration) -> Option<(String, u64)> {
         let is_signed = listener.verify.kind == VerifyKind::HmacSha256;
         let signature = is_signed.then(|| "mac".to_owned());
-        let message = Message { signature, ..Message::default() };
+        let message = IngressMessage { signature, ..IngressMessage::default() };
         let found = repeat(listener, &message, "key".to_owned(), window)?;
         assert_eq!(found.is_signature, found.key == "signature:mac");
         Some((found.key, found.window.as_secs()))
@@ -306,27 +306,27 @@ mod tests {
     #[test]
     fn a_signature_counts_once_unless_the_document_says_otherwise() {
         use VerifyKind::{Bearer, HmacSha256};
-        let within = |seconds| Dedup::Within(Duration::from_secs(seconds));
+        let within = |seconds| ListenerDedup::Within(Duration::from_secs(seconds));
         let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
         let key = |seconds| Some(("key".to_owned(), seconds));
         for (kind, timed, dedup, unsigned, expected) in [
-            (HmacSha256, false, Dedup::Unsaid, false, signature(300)),
-            (HmacSha256, false, Dedup::Unsaid, true, signature(300)),
-            (HmacSha256, false, Dedup::Off, false, None),
+            (HmacSha256, false, ListenerDedup::Unsaid, false, signature(300)),
+            (HmacSha256, false, ListenerDedup::Unsaid, true, signature(300)),
+            (HmacSha256, false, ListenerDedup::Off, false, None),
             (HmacSha256, false, within(7), false, signature(7)),
             (HmacSha256, false, within(7), true, key(7)),
-            (HmacSha256, true, Dedup::Unsaid, false, signature(121)),
-            (HmacSha256, true, Dedup::Off, false, signature(121)),
+            (HmacSha256, true, ListenerDedup::Unsaid, false, signature(121)),
+            (HmacSha256, true, ListenerDedup::Off, false, signature(121)),
             (HmacSha256, true, within(7), false, signature(121)),
             (HmacSha256, true, within(500), false, signature(500)),
-            (Bearer, false, Dedup::Unsaid, false, None),
+            (Bearer, false, ListenerDedup::Unsaid, false, None),
             (Bearer, false, within(7), false, key(7)),
         ] {
             let listener = listener(kind, timed, dedup, unsigned);
             let found = recognized(&listener, WINDOW);
             assert_eq!(found, expected, "{kind:?} {timed} {dedup:?} {unsigned}");
         }
-        let untimed = listener(HmacSha256, false, Dedup::Unsaid, false);
+        let untimed = listener(HmacSha256, false, ListenerDedup::Unsaid, false);
         assert_eq!(recognized(&untimed, Duration::ZERO), None, "the setting is off");
         assert_eq!(crate::Options::default().replay_window, WINDOW);
     }

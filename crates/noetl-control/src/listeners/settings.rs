@@ -12,7 +12,7 @@ use noetl_playbook::subscription::{
 };
 
 use super::ListenerError;
-use crate::once::WINDOW_MAX;
+use crate::dedup::WINDOW_MAX;
 
 /// Default dedup window, in seconds.
 const DEDUP_WINDOW_SECS: u64 = 300;
@@ -38,7 +38,7 @@ pub struct Listener {
     /// Pool that runs the execution.
     pub execution_pool: Option<String>,
     /// Deduplication of messages, from `dedup` in the document.
-    pub dedup: Dedup,
+    pub dedup: ListenerDedup,
     /// Maximum number of messages processed at a time.
     pub max_in_flight: Option<u64>,
     /// Maximum number of messages started per second.
@@ -49,7 +49,7 @@ pub struct Listener {
 
 /// Deduplication of a listener's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dedup {
+pub enum ListenerDedup {
     /// Not set in the document: signatures are deduplicated within the default window.
     Unsaid,
     /// Turned off in the document: only signatures with a signed time are deduplicated.
@@ -100,12 +100,12 @@ pub(super) fn text(of: &Value, field: &str) -> Option<String> {
 }
 
 /// The `spec` of a subscription document, with its path.
-pub(super) struct Document<'a> {
+pub(super) struct SubscriptionSpec<'a> {
     pub(super) path: &'a str,
     pub(super) spec: &'a Value,
 }
 
-impl Document<'_> {
+impl SubscriptionSpec<'_> {
     /// Returns the listener's settings, and the name of the credential that contains its secret.
     pub(super) fn listener(&self, name: &str) -> Result<(Listener, Option<String>), ListenerError> {
         let (verify, alias) = self.verify()?;
@@ -193,14 +193,14 @@ impl Document<'_> {
         Ok(Some(SignedAt { header: header.to_lowercase(), tolerance_secs, signed }))
     }
 
-    fn dedup(&self) -> Result<Dedup, ListenerError> {
+    fn dedup(&self) -> Result<ListenerDedup, ListenerError> {
         let dedup = self.section("dedup");
         let window = self.count(dedup, "window_secs", "dedup.window_secs")?;
         let window = Duration::from_secs(window.unwrap_or(DEDUP_WINDOW_SECS));
         match dedup.get("enabled") {
-            None | Some(Value::Null) => Ok(Dedup::Unsaid),
-            Some(Value::Bool(true)) => Ok(Dedup::Within(window.min(WINDOW_MAX))),
-            Some(Value::Bool(false)) => Ok(Dedup::Off),
+            None | Some(Value::Null) => Ok(ListenerDedup::Unsaid),
+            Some(Value::Bool(true)) => Ok(ListenerDedup::Within(window.min(WINDOW_MAX))),
+            Some(Value::Bool(false)) => Ok(ListenerDedup::Off),
             Some(_) => Err(self.incomplete("dedup.enabled")),
         }
     }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn read(spec: &Value) -> Result<(Listener, Option<String>), String> {
-        let document = Document { path: "sub/a", spec };
+        let document = SubscriptionSpec { path: "sub/a", spec };
         document.listener("orders").map_err(|error| error.to_string())
     }
 
@@ -277,7 +277,7 @@ mod tests {
         );
         assert_eq!(
             (listener.verify.signed_at, listener.dedup, listener.is_push),
-            (None, Dedup::Unsaid, true)
+            (None, ListenerDedup::Unsaid, true)
         );
         for (field, value) in [
             ("timestamp_header", json!(7)),
@@ -315,9 +315,9 @@ mod tests {
         whole["dedup"] = json!({"enabled": true, "window_secs": u64::MAX});
         whole["limits"] = json!({"max_in_flight": 3, "max_dispatch_per_sec": 0.5});
         let (listener, _) = read(&whole).expect("a listener");
-        assert_eq!((listener.dedup, listener.is_push), (Dedup::Within(WINDOW_MAX), false));
+        assert_eq!((listener.dedup, listener.is_push), (ListenerDedup::Within(WINDOW_MAX), false));
         whole["dedup"] = json!({"enabled": false});
-        assert_eq!(read(&whole).expect("a listener").0.dedup, Dedup::Off);
+        assert_eq!(read(&whole).expect("a listener").0.dedup, ListenerDedup::Off);
         assert_eq!((listener.max_in_flight, listener.max_per_sec), (Some(3), Some(0.5)));
         for (section, wrong) in [
             ("dedup", json!({"enabled": "yes"})),

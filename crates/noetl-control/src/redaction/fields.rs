@@ -108,7 +108,8 @@ pub(super) struct SecretField {
 pub(super) fn secret_fields(kind: Option<&str>, data: &Value) -> Vec<SecretField> {
     let kind = kind.map(|kind| kind.trim().to_ascii_lowercase());
     let public = TYPES.iter().find(|(name, _)| Some(*name) == kind.as_deref());
-    let mut search = Search { public: public.map(|(_, fields)| *fields), found: Vec::new() };
+    let mut search =
+        SecretFieldSearch { public: public.map(|(_, fields)| *fields), found: Vec::new() };
     match data {
         Value::Object(map) => search.collect(map, "", 1),
         other => search.add("value", "value", other, 1),
@@ -131,13 +132,13 @@ pub(crate) fn secret_names(kind: Option<&str>, data: &Value) -> Vec<String> {
     fields.filter(|field| field.value.len() >= LENGTH_MIN).map(|field| field.field).collect()
 }
 
-struct Search {
+struct SecretFieldSearch {
     /// Public fields of the type, if it is known.
     public: Option<&'static [&'static str]>,
     found: Vec<SecretField>,
 }
 
-impl Search {
+impl SecretFieldSearch {
     fn collect(&mut self, map: &Map, above: &str, depth: usize) {
         for (name, value) in map {
             let field = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };

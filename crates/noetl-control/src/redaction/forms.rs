@@ -34,7 +34,7 @@ const WHOLE_LINE_MIN: usize = 4;
 
 /// Lines of a multi-line secret, such as a key.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct SecretLines {
     /// Lines searched anywhere in a text.
     pub(super) anywhere: Vec<String>,
     /// Lines that match only a whole line: short ones, and those with spaces, which are prose or
@@ -44,8 +44,8 @@ pub(super) struct Lines {
 
 /// Returns the lines of a multi-line secret, because programs print a key line by line. Skips the
 /// delimiters of a PEM key, which are not secret.
-pub(super) fn lines(value: &str) -> Lines {
-    let mut found = Lines::default();
+pub(super) fn lines(value: &str) -> SecretLines {
+    let mut found = SecretLines::default();
     if !value.contains('\n') {
         return found;
     }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!((found.anywhere, found.whole), (vec![line.to_owned()], vec!["Ab3=".to_owned()]));
         let settings = "apiVersion: v1\ncurrent-context: the-production-cluster\n";
         assert_eq!(lines(settings).anywhere, [""; 0]);
-        assert_eq!(lines(line), Lines::default(), "it is looked for whole already");
+        assert_eq!(lines(line), SecretLines::default(), "it is looked for whole already");
     }
 
     #[test]

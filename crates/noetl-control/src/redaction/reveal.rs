@@ -81,7 +81,7 @@ fn replaced(text: &str, known: &HashMap<String, Value>) -> Option<String> {
 }
 
 /// Returns the value at a dotted path. A key may contain dots itself.
-pub fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
+pub fn value_at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
     if let Some(value) = data.get(path) {
         return Some(value);
     }
@@ -132,8 +132,8 @@ mod tests {
     fn a_path_leads_into_maps_and_lists() {
         let data = json!({"a": {"b": [1, {"c": 2}]}, "x.y": 3});
         let data = data.as_object().expect("a map");
-        assert_eq!(at(data, "a.b.1.c"), Some(&json!(2)));
-        assert_eq!(at(data, "x.y"), Some(&json!(3)));
-        assert_eq!(at(data, "a.c"), None);
+        assert_eq!(value_at(data, "a.b.1.c"), Some(&json!(2)));
+        assert_eq!(value_at(data, "x.y"), Some(&json!(3)));
+        assert_eq!(value_at(data, "a.c"), None);
     }
 }

@@ -22,14 +22,14 @@ pub type Mint<'a> = Option<&'a dyn Fn(&str, &str) -> Option<String>>;
 
 /// Known secret values, each with its placeholder.
 #[derive(Clone, Default)]
-pub struct Secrets {
+pub struct SecretTable {
     /// Values by alias and field, the latest last.
     fields: BTreeMap<(String, String), VecDeque<Zeroizing<String>>>,
     finder: OnceLock<Option<Finder>>,
 }
 
 /// Shows the number of fields, never their values.
-impl fmt::Debug for Secrets {
+impl fmt::Debug for SecretTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({} fields)", self.fields.len())
     }
@@ -39,16 +39,16 @@ impl fmt::Debug for Secrets {
 struct Finder {
     automaton: AhoCorasick,
     /// Replacement of each pattern.
-    targets: Vec<Target>,
+    targets: Vec<Replacement>,
     /// Lines of multi-line secrets that match only a whole line.
-    lines: HashMap<String, Target>,
+    lines: HashMap<String, Replacement>,
     /// Whether any secret is a number.
     has_numbers: bool,
 }
 
 /// Replacement of a text.
 #[derive(Clone)]
-struct Target {
+struct Replacement {
     shown: String,
     /// Fields whose whole latest value the text is. Only their placeholders may resolve: a
     /// placeholder for a part, an encoding, or an earlier value would stand for more than was
@@ -56,7 +56,7 @@ struct Target {
     values: Vec<(String, String)>,
 }
 
-impl Target {
+impl Replacement {
     fn new(alias: &str, field: &str) -> Self {
         Self { shown: shown(alias, field), values: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl Target {
     }
 }
 
-impl Secrets {
+impl SecretTable {
     /// Returns `true` if no secret is known.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
@@ -132,13 +132,13 @@ impl Secrets {
     }
 
     fn made(&self) -> Option<Finder> {
-        let mut patterns: BTreeMap<String, Target> = BTreeMap::new();
-        let mut whole_lines: HashMap<String, Target> = HashMap::new();
+        let mut patterns: BTreeMap<String, Replacement> = BTreeMap::new();
+        let mut whole_lines: HashMap<String, Replacement> = HashMap::new();
         let mut has_numbers = false;
         for ((alias, field), values) in &self.fields {
             for (place, value) in values.iter().enumerate() {
                 has_numbers |= value.parse::<f64>().is_ok();
-                let new = || Target::new(alias, field);
+                let new = || Replacement::new(alias, field);
                 let target = patterns.entry(value.to_string()).or_insert_with(new);
                 if place + 1 == values.len() {
                     target.values.push((alias.clone(), field.clone()));
@@ -146,7 +146,7 @@ impl Secrets {
             }
         }
         for ((alias, field), values) in &self.fields {
-            let new = || Target::new(alias, field);
+            let new = || Replacement::new(alias, field);
             for value in values {
                 let found = lines(value);
                 let parts: Vec<String> =
@@ -212,7 +212,7 @@ impl Finder {
     }
 
     /// Returns the target of the first line of a text that is a line of a secret.
-    fn line_in(&self, text: &str) -> Option<&Target> {
+    fn line_in(&self, text: &str) -> Option<&Replacement> {
         if self.lines.is_empty() {
             return None;
         }
@@ -220,7 +220,7 @@ impl Finder {
     }
 
     /// Returns the target of a text that is a secret as a whole.
-    fn whole(&self, text: &str) -> Option<&Target> {
+    fn whole(&self, text: &str) -> Option<&Replacement> {
         let found = self.automaton.find(text).filter(|found| found.range() == (0..text.len()))?;
         Some(&self.targets[found.pattern()])
     }

@@ -8,8 +8,8 @@ use super::*;
 
 const TOKEN: &str = "s3cr3t/\"tök en\"+&";
 
-fn secrets() -> Secrets {
-    let mut secrets = Secrets::default();
+fn secrets() -> SecretTable {
+    let mut secrets = SecretTable::default();
     let data = json!({"token": TOKEN, "user": "somebody-known", "pin": "1234"});
     secrets.note("api", Some("bearer"), &data);
     secrets
@@ -64,7 +64,7 @@ fn keys_messages_details_and_numbers_are_looked_at_too() {
     secrets().redact_failure(&mut failure, None);
     assert_eq!(failure.message, "refused «secret:api.token»");
     assert_eq!(failure.details.as_deref(), Some(&json!({"body": "«secret:api.token»"})));
-    let mut numbers = Secrets::default();
+    let mut numbers = SecretTable::default();
     numbers.note("n", None, &json!({"password": 1_234_567_890}));
     let mut value = json!([1_234_567_890, 12_345_678_901_i64, "tel 1234567890", 3]);
     numbers.redact(&mut value, None);
@@ -83,7 +83,7 @@ fn other_data_stays_as_it_is() {
 
 #[test]
 fn the_longest_of_two_secrets_is_the_one_found() {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretTable::default();
     secrets.note("a", None, &json!({"token": "abcdefgh"}));
     secrets.note("b", None, &json!({"token": "abcdefghij"}));
     let mut value = json!("abcdefghij abcdefgh");
@@ -95,7 +95,7 @@ fn the_longest_of_two_secrets_is_the_one_found() {
 
 #[test]
 fn a_changed_value_and_the_one_before_are_both_known_and_old_ones_are_let_go() {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretTable::default();
     for number in 10..30 {
         secrets.note("a", None, &json!({ "token": format!("value-of-{number}") }));
     }
@@ -133,7 +133,7 @@ fn an_address_is_public_unless_it_contains_a_password() {
 
 #[test]
 fn the_secrets_within_addresses_headers_and_keys_are_found() {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretTable::default();
     let key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nshortline\nQw==\n-----END KEY-----";
     let data = json!({"dsn": "postgres://u:p%40ssw0rd-x@h/d", "header": "Bearer abcdefgh.ijk",
                       "private_key": key});
@@ -168,7 +168,7 @@ fn the_secrets_within_addresses_headers_and_keys_are_found() {
 
 #[test]
 fn html_writes_a_secret_in_a_way_that_is_found() {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretTable::default();
     secrets.note("web", None, &json!({"token": "a<b>\"c'&d-e"}));
     for form in [
         "a&lt;b&gt;\"c'&amp;d-e",
@@ -182,7 +182,7 @@ fn html_writes_a_secret_in_a_way_that_is_found() {
 
 #[test]
 fn only_the_whole_newest_value_gets_a_placeholder_that_resolves() {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretTable::default();
     for token in ["earlier-value", "the/newest value"] {
         secrets.note("api", None, &json!({"token": token, "key": "long-line-1\nlong-line-2"}));
     }

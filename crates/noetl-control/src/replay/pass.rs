@@ -1,6 +1,6 @@
 //! One fold over the pages of a log.
 
-use noetl_engine::replay::{ReplayEvent, ReplayState, Scope};
+use noetl_engine::replay::{ReplayEvent, ReplayScope, ReplayState};
 use noetl_model::row::{EventRow, types};
 use noetl_model::{EventId, Origin, Seq, Tenant, Timestamp, Value};
 use noetl_store::StoreError;
@@ -11,7 +11,7 @@ use super::{ORGANIZATION, PAGE};
 const PAGE_MIN: usize = 500;
 
 /// A fold in progress, with attributes of the rows folded so far.
-pub(super) struct Pass {
+pub(super) struct FoldPass {
     pub(super) state: ReplayState,
     /// ID of the last row read.
     pub(super) last: Option<EventId>,
@@ -40,8 +40,8 @@ pub(super) struct Pass {
     pub(super) is_of_everybody: bool,
 }
 
-impl Pass {
-    pub(super) fn new(scope: Scope) -> Self {
+impl FoldPass {
+    pub(super) fn new(scope: ReplayScope) -> Self {
         Self {
             state: ReplayState::new(scope),
             last: None,
@@ -81,7 +81,7 @@ impl Pass {
 
     /// Folds a page on a blocking thread, because it may take long.
     pub(super) async fn take(self, rows: Vec<EventRow>) -> Result<Self, StoreError> {
-        aside(move || {
+        spawn_fold(move || {
             let mut pass = self;
             for row in rows {
                 if pass.is_truncated {
@@ -96,7 +96,7 @@ impl Pass {
 
     /// Adds the checksums on a blocking thread.
     pub(super) async fn sealed(mut self) -> Result<Self, StoreError> {
-        aside(move || {
+        spawn_fold(move || {
             self.state.seal();
             self
         })
@@ -105,7 +105,7 @@ impl Pass {
 
     fn fold(&mut self, row: &EventRow) {
         self.last = Some(row.event_id);
-        let event = ReplayEvent::of(row);
+        let event = ReplayEvent::from_row(row);
         let tenant = event.tenant_id.as_deref().unwrap_or(Tenant::DEFAULT);
         let organization = event.organization_id.as_deref().unwrap_or(ORGANIZATION);
         // Rows written by this control plane belong to the owner of the log; only imported rows
@@ -137,7 +137,7 @@ impl Pass {
 }
 
 /// Runs a computation on a blocking thread.
-pub(super) async fn aside<T: Send + 'static>(
+pub(super) async fn spawn_fold<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -9,7 +9,7 @@ use noetl_store::{Digest, StoreError};
 use serde::Serialize;
 
 use super::Replay;
-use super::pass::aside;
+use super::pass::spawn_fold;
 use crate::stored_results::{ResolveError, Resolved};
 
 /// Maximum number of distinct locators resolved in one replay. Each may be a read of a large value.
@@ -112,11 +112,11 @@ impl Replay {
                     }
                 },
             };
-            let reference_summary = PayloadSummary::of(reference);
+            let reference_summary = PayloadSummary::from_value(reference);
             rows.push(PayloadResolution { label, reference_summary, resolution });
         }
         let resolved = rows.iter().filter(|row| row.resolution.resolved).count();
-        let checksum = serde_json::to_value(&rows).map(|rows| Checksum::of(&rows).value);
+        let checksum = serde_json::to_value(&rows).map(|rows| Checksum::of_value(&rows).value);
         Ok(Payloads {
             payload_resolution_summary: PayloadsSummary {
                 total: rows.len(),
@@ -149,7 +149,7 @@ impl Replay {
         };
         match self.results.read(&blob).await {
             Ok(bytes) => measured_bytes(place.to_owned(), bytes).await,
-            Err(error) if error.is_passing() => Err(StoreError::backend("read a result", error)),
+            Err(error) if error.is_transient() => Err(StoreError::backend("read a result", error)),
             Err(error) => Ok(unresolved(Some(place.to_owned()), &error.to_string())),
         }
     }
@@ -215,12 +215,12 @@ fn unresolved(locator: Option<String>, why: &str) -> Resolution {
 
 async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, StoreError> {
     // Parsing a large text takes long too.
-    aside(move || match serde_json::from_slice(&bytes) {
+    spawn_fold(move || match serde_json::from_slice(&bytes) {
         Ok(value) => measure(place, &value),
         Err(_) => Resolution {
             locator: Some(place),
             resolved: true,
-            checksum: Some(Digest::of(&bytes).to_string()),
+            checksum: Some(Digest::of_bytes(&bytes).to_string()),
             size_bytes: u64::try_from(bytes.len()).ok(),
             row_count: None,
             value_type: Some("bytes"),
@@ -242,7 +242,7 @@ fn measure(place: String, value: &Value) -> Resolution {
     Resolution {
         locator: Some(place),
         resolved: true,
-        checksum: Some(Digest::of(text.as_bytes()).to_string()),
+        checksum: Some(Digest::of_bytes(text.as_bytes()).to_string()),
         size_bytes: u64::try_from(text.len()).ok(),
         row_count: rows.and_then(|rows| u64::try_from(rows).ok()),
         value_type: Some(kind_of(value)),

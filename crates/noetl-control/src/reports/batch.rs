@@ -7,7 +7,7 @@ use noetl_model::row::types;
 use noetl_model::{CommandId, EventId, ExecutionId, SubscriptionId, Tenant};
 use noetl_store::{CommandRow, NewLine};
 
-use super::{Report, ReportError, Reports};
+use super::{EventReport, ReportError, Reports};
 use crate::journal::Queued;
 
 /// Maximum number of reports of one batch that are submitted and not committed. Equals a few
@@ -20,13 +20,13 @@ pub struct Repeated(pub bool);
 
 /// A report with the input to submit for it.
 pub(super) struct Prepared {
-    pub(super) report: Report,
+    pub(super) report: EventReport,
     /// Input about a command, or `None` if the report is only stored.
-    pub(super) about: Option<Box<About>>,
+    pub(super) about: Option<Box<CommandReport>>,
 }
 
 /// Input of a report about a command.
-pub(super) struct About {
+pub(super) struct CommandReport {
     pub(super) input: Input,
     pub(super) first_id: Option<EventId>,
     /// Output that the step printed.
@@ -42,7 +42,7 @@ pub(super) enum Sent {
         asked: Option<EventId>,
     },
     /// A report about a command.
-    About { queued: Queued, report: Box<Report>, printed: Vec<NewLine> },
+    About { queued: Queued, report: Box<EventReport>, printed: Vec<NewLine> },
 }
 
 /// Commands named by reports of a batch, each read once.
@@ -52,10 +52,10 @@ pub(super) struct Commands(HashMap<CommandId, Option<CommandRow>>);
 impl Commands {
     /// Returns the command that a report is about, if the report has a command's event type and the
     /// command belongs to its execution.
-    pub(super) async fn of(
+    pub(super) async fn command_of(
         &mut self,
         reports: &Reports,
-        report: &Report,
+        report: &EventReport,
     ) -> Result<Option<CommandRow>, ReportError> {
         let is_about = matches!(
             report.event_type.as_str(),
@@ -91,7 +91,7 @@ impl Reports {
         &self,
         tenant: &Tenant,
         execution: ExecutionId,
-        reports: Vec<Report>,
+        reports: Vec<EventReport>,
     ) -> Result<Vec<Result<(EventId, Repeated), ReportError>>, ReportError> {
         let known = self.store.execution(tenant, execution).await.map_err(ReportError::Store)?;
         // The response must reveal nothing about the log of another tenant.
@@ -177,7 +177,7 @@ impl Reports {
     async fn seen(
         &self,
         execution: ExecutionId,
-        reports: &[Report],
+        reports: &[EventReport],
     ) -> Result<HashSet<EventId>, ReportError> {
         let ids: Vec<EventId> = reports.iter().filter_map(|report| report.event).collect();
         if ids.is_empty() {

@@ -1,18 +1,18 @@
 //! Converts a worker's report about a command to an input of the engine.
 
 use noetl_engine::{Complete, Fail, Input};
-use noetl_model::event::{Issued, ToolRun};
+use noetl_model::event::{CommandSpec, ToolRun};
 use noetl_model::{CommandId, Failure, FailureKind, Map, Timestamp, Value};
 use noetl_store::{LogStream, NewLine};
 
-use super::Report;
-use crate::lower::{raised, raised_failure};
+use super::EventReport;
+use crate::compat::{decode_failure, decode_result};
 
 /// Returns the input for `call.done`: the result. `command.completed` then ends the command.
 pub(super) fn answered(
     command: CommandId,
     payload: Option<&Value>,
-    issued: Option<&Issued>,
+    issued: Option<&CommandSpec>,
 ) -> Input {
     let result = payload.and_then(|payload| payload.get("result"));
     let context = result.and_then(|result| result.get("context"));
@@ -21,7 +21,7 @@ pub(super) fn answered(
         return Input::Fail(Fail {
             command,
             failure: match published(context) {
-                Some(answer) => raised_failure(answer),
+                Some(answer) => decode_failure(answer),
                 None => failure_in(context.or(result)),
             },
             ctx: Map::new(),
@@ -36,7 +36,7 @@ pub(super) fn answered(
         .unwrap_or(Value::Null);
     let (data, Updates { ctx, step }) = without_updates(data);
     let data = match (issued, published(context)) {
-        (Some(issued), Some(_)) => raised(issued, data),
+        (Some(issued), Some(_)) => decode_result(issued, data),
         _ => data,
     };
     let (data, run) = (Some(data), run_in(context));
@@ -58,8 +58,8 @@ fn run_in(context: Option<&Value>) -> Option<Box<ToolRun>> {
 pub(super) fn printed_in(
     command: CommandId,
     at: Timestamp,
-    report: &Report,
-    issued: Option<&Issued>,
+    report: &EventReport,
+    issued: Option<&CommandSpec>,
 ) -> Vec<NewLine> {
     let result = report.payload.as_ref().and_then(|payload| payload.get("result"));
     let Some(answer) = published(result.and_then(|result| result.get("context"))) else {
@@ -108,7 +108,7 @@ fn without_updates(mut data: Value) -> (Value, Updates) {
 
 /// Returns the input for `command.completed`. A tool that returned an error failed, whatever the
 /// event type.
-pub(super) fn ended(command: CommandId, report: &Report) -> Input {
+pub(super) fn ended(command: CommandId, report: &EventReport) -> Input {
     let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
     let status = said.and_then(Value::as_str).or(report.status.as_deref());
     if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {

@@ -1,6 +1,6 @@
 //! Event types of reports, and the command that a report names.
 
-use noetl_model::event::Lifecycle;
+use noetl_model::event::SubscriptionEvent;
 use noetl_model::row::types;
 use noetl_model::{CommandId, Value};
 
@@ -22,7 +22,7 @@ pub(super) fn check_type(event_type: &str) -> Result<(), ReportError> {
     }
     let is_reserved = event_type.starts_with("playbook")
         || event_type.starts_with("step.")
-        || Lifecycle::from_event_type(event_type).is_some()
+        || SubscriptionEvent::from_event_type(event_type).is_some()
         || matches!(
             event_type,
             types::COMMAND_ISSUED

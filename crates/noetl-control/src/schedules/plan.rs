@@ -3,20 +3,20 @@
 
 use noetl_model::{Map, Timestamp, Value};
 use noetl_playbook::Schedule;
-use noetl_playbook::schedule::{Cron, Missed, Overlap, When, ZONE, Zone};
+use noetl_playbook::schedule::{Cron, MissedRunPolicy, OverlapPolicy, Trigger, ZONE, Zone};
 use noetl_store::ScheduleRow;
 
 /// Timing policy of a schedule.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
-    pub(super) when: When,
-    pub(super) missed: Missed,
-    pub(super) overlap: Overlap,
+pub(super) struct SchedulePlan {
+    pub(super) when: Trigger,
+    pub(super) missed: MissedRunPolicy,
+    pub(super) overlap: OverlapPolicy,
 }
 
-impl Plan {
+impl SchedulePlan {
     /// Parses a row. Rows may predate validation, so each part may be invalid.
-    pub(super) fn of(row: &ScheduleRow) -> Result<Self, String> {
+    pub(super) fn from_row(row: &ScheduleRow) -> Result<Self, String> {
         let said = &row.schedule;
         let at = text(row, "at");
         let when = match (&said.cron, said.interval_seconds, at) {
@@ -24,44 +24,46 @@ impl Plan {
                 let cron = Cron::read(cron).map_err(|error| error.to_string())?;
                 let name = said.timezone.as_deref().unwrap_or(ZONE);
                 let zone = Zone::named(name);
-                When::Cron { cron, zone: zone.ok_or_else(|| format!("no time zone '{name}'"))? }
+                Trigger::Cron { cron, zone: zone.ok_or_else(|| format!("no time zone '{name}'"))? }
             }
             (None, Some(0), _) => return Err("an interval of no seconds".to_owned()),
-            (None, Some(seconds), _) => When::Every { seconds },
+            (None, Some(seconds), _) => Trigger::Every { seconds },
             (None, None, Some(at)) => {
-                When::Once { at: at.parse().map_err(|_| format!("'{at}' is no time"))? }
+                Trigger::Once { at: at.parse().map_err(|_| format!("'{at}' is no time"))? }
             }
             // A row with nothing but a next run time runs once, then.
             (None, None, None) => match said.next_run_at {
-                Some(at) => When::Once { at },
+                Some(at) => Trigger::Once { at },
                 None => return Err("nothing says when it runs".to_owned()),
             },
         };
-        let missed = text(row, "missed").and_then(|word| Missed::from_text(&word));
-        let overlap = text(row, "overlap").and_then(|word| Overlap::from_text(&word));
+        let missed = text(row, "missed").and_then(|word| MissedRunPolicy::from_text(&word));
+        let overlap = text(row, "overlap").and_then(|word| OverlapPolicy::from_text(&word));
         Ok(Self { when, missed: missed.unwrap_or_default(), overlap: overlap.unwrap_or_default() })
     }
 }
 
 /// Columns that define the time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Columns {
+pub(super) struct ScheduleTimes {
     pub(super) cron: Option<String>,
     pub(super) timezone: Option<String>,
     pub(super) interval_seconds: Option<u32>,
     pub(super) at: Option<String>,
 }
 
-impl Columns {
-    pub(super) fn of(when: &When) -> Self {
+impl ScheduleTimes {
+    pub(super) fn of(when: &Trigger) -> Self {
         match when {
-            When::Cron { cron, zone } => Self {
+            Trigger::Cron { cron, zone } => Self {
                 cron: Some(cron.as_str().to_owned()),
                 timezone: Some(zone.name().to_owned()),
                 ..Self::default()
             },
-            When::Every { seconds } => Self { interval_seconds: Some(*seconds), ..Self::default() },
-            When::Once { at } => Self { at: Some(at.to_string()), ..Self::default() },
+            Trigger::Every { seconds } => {
+                Self { interval_seconds: Some(*seconds), ..Self::default() }
+            }
+            Trigger::Once { at } => Self { at: Some(at.to_string()), ..Self::default() },
         }
     }
 
@@ -87,7 +89,7 @@ pub(super) fn meta(
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
-    let columns = Columns::of(&schedule.when);
+    let columns = ScheduleTimes::of(&schedule.when);
     for (key, said) in [
         ("name", name),
         ("document", document.map(str::to_owned)),
@@ -124,9 +126,9 @@ pub(super) fn spec_of(row: &ScheduleRow) -> Map {
 
 /// Returns the first run of a schedule that is created or enabled now. A one-time schedule has a
 /// run until it has run.
-pub(super) fn first(when: &When, last: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn first(when: &Trigger, last: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match when {
-        When::Once { at } if last.is_some_and(|last| last >= *at) => None,
+        Trigger::Once { at } if last.is_some_and(|last| last >= *at) => None,
         when => when.first(now),
     }
 }

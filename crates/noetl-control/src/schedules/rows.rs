@@ -9,8 +9,8 @@ use noetl_store::{CatalogEntry, NewSchedule, ScheduleRow, Store, StoreError};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
-use super::plan::{self, Columns, Plan};
-use crate::ids::Ids;
+use super::plan::{self, SchedulePlan, ScheduleTimes};
+use crate::ids::IdGenerator;
 
 /// Kind of the documents that define schedules.
 pub(crate) const KIND: &str = "schedule";
@@ -20,13 +20,13 @@ pub(crate) const KIND: &str = "schedule";
 pub(crate) struct ScheduleRows {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) ids: Ids,
+    pub(super) ids: IdGenerator,
     /// Notified when this process changes a row.
     pub(super) changed: Arc<Notify>,
 }
 
 impl ScheduleRows {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Ids) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
         Self { store, clock, ids, changed: Arc::default() }
     }
 
@@ -34,7 +34,7 @@ impl ScheduleRows {
     /// longer exists. Repeats until the latest version is unchanged afterwards: of two concurrent
     /// callers, in any processes, the later write may be of the earlier version. With `kind`, the
     /// kind of the registered document, other kinds are skipped early.
-    pub(crate) async fn follow(
+    pub(crate) async fn sync_document(
         &self,
         tenant: &Tenant,
         path: &str,
@@ -84,7 +84,7 @@ impl ScheduleRows {
         name: Option<String>,
         schedule: &Schedule,
     ) -> Result<ScheduleRow, StoreError> {
-        self.ids.leased()?;
+        self.ids.ensure_leased()?;
         self.put(tenant, self.ids.schedule(), None, name, None, schedule).await
     }
 
@@ -104,7 +104,7 @@ impl ScheduleRows {
     ) -> Result<ScheduleRow, StoreError> {
         let mut said = known.schedule.clone();
         said.is_enabled = is_enabled;
-        if let (true, Ok(plan)) = (is_enabled, Plan::of(known)) {
+        if let (true, Ok(plan)) = (is_enabled, SchedulePlan::from_row(known)) {
             said.next_run_at = plan::first(&plan.when, known.last_run_at, self.clock.now());
         }
         self.keep(&known.tenant, said).await
@@ -119,11 +119,12 @@ impl ScheduleRows {
         document: Option<&str>,
         schedule: &Schedule,
     ) -> Result<ScheduleRow, StoreError> {
-        let columns = Columns::of(&schedule.when);
+        let columns = ScheduleTimes::of(&schedule.when);
         let was_enabled = known.is_none_or(|row| row.schedule.is_enabled);
         let is_enabled = schedule.enabled.unwrap_or(was_enabled);
-        let same = known
-            .filter(|row| Columns::of_row(row) == columns && row.schedule.is_enabled == is_enabled);
+        let same = known.filter(|row| {
+            ScheduleTimes::of_row(row) == columns && row.schedule.is_enabled == is_enabled
+        });
         let last = known.and_then(|row| row.last_run_at);
         let next_run_at = match same {
             Some(row) => row.schedule.next_run_at,

@@ -4,16 +4,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use noetl_engine::Refusal;
+use noetl_engine::Rejection;
 use noetl_model::{ExecutionId, Timestamp};
-use noetl_playbook::schedule::{Missed, Overlap};
+use noetl_playbook::schedule::{MissedRunPolicy, OverlapPolicy};
 use noetl_store::{ExecutionFilter, ExecutionStatus, ScheduleRow, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::plan::Plan;
+use super::plan::SchedulePlan;
 use super::{Schedules, parent, request};
-use crate::executions::{Fixed, StartError};
+use crate::executions::{PreassignedId, StartError};
 use crate::journal::SubmitError;
 
 /// Schedules processed at a time, besides those that wait.
@@ -125,7 +125,7 @@ impl Schedules {
 
     async fn start_one(&self, row: &ScheduleRow) -> Result<Dealt, StartError> {
         let Some(due) = row.schedule.next_run_at else { return Ok(Dealt::Done) };
-        let plan = match Plan::of(row) {
+        let plan = match SchedulePlan::from_row(row) {
             Ok(plan) => plan,
             Err(why) => return self.move_on(row, due, None, &format!("failed: {why}")).await,
         };
@@ -137,29 +137,29 @@ impl Schedules {
         }
         let following = plan.when.next(due, due);
         // A run with a fixed execution ID is started, however late.
-        if plan.missed == Missed::Skip && row.run.is_none() {
+        if plan.missed == MissedRunPolicy::Skip && row.run.is_none() {
             let step = following.map_or(LATE_MAX, |next| next.since(due));
             if now.since(due) > LATE_MAX.min(step) {
                 return self.move_on(row, due, plan.when.next(due, now), "skipped_missed").await;
             }
         }
         let next = match plan.missed {
-            Missed::All => following,
-            Missed::One | Missed::Skip => plan.when.next(due, now),
+            MissedRunPolicy::All => following,
+            MissedRunPolicy::One | MissedRunPolicy::Skip => plan.when.next(due, now),
         };
         let Some(execution) = self.fix(row, due).await? else { return Ok(Dealt::Done) };
         let known = self.rows.store.tenant_of(execution).await.map_err(StartError::Store)?;
         if known.is_some() {
             return self.move_on(row, due, next, "started").await;
         }
-        if plan.overlap != Overlap::Allow {
+        if plan.overlap != OverlapPolicy::Allow {
             let earlier = self.earlier(row, execution).await?;
             match plan.overlap {
-                Overlap::Skip if !earlier.is_empty() => {
+                OverlapPolicy::Skip if !earlier.is_empty() => {
                     return self.move_on(row, due, next, "skipped_overlap").await;
                 }
-                Overlap::Queue if !earlier.is_empty() => return Ok(Dealt::Waits),
-                Overlap::CancelPrevious => self.cancel(row, &earlier).await?,
+                OverlapPolicy::Queue if !earlier.is_empty() => return Ok(Dealt::Waits),
+                OverlapPolicy::CancelPrevious => self.cancel(row, &earlier).await?,
                 _ => {}
             }
         }
@@ -179,7 +179,7 @@ impl Schedules {
         next: Option<Timestamp>,
     ) -> Result<Dealt, StartError> {
         // Every process that starts it uses the same key.
-        let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
+        let fixed = PreassignedId { execution, key: execution.get().cast_unsigned() };
         let started = match self.executions.prepare(&row.tenant, request(row, Some(due))).await {
             Ok(ready) => self.executions.start_as(&row.tenant, &ready, fixed).await,
             Err(error) => Err(error),
@@ -187,14 +187,14 @@ impl Schedules {
         let status = match started {
             Ok(_)
             | Err(StartError::Submit(
-                SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
+                SubmitError::Taken | SubmitError::Refused(Rejection::AlreadyStarted),
             )) => {
                 info!(schedule.id = %row.schedule.id, execution.id = %execution, due = %due, "scheduled run started");
                 "started".to_owned()
             }
             // A retry would fail as well. The failure is recorded, and the schedule advances.
             Err(StartError::NotFound(why)) => format!("failed: {why}"),
-            Err(StartError::Submit(SubmitError::Refused(Refusal::Workload(why)))) => {
+            Err(StartError::Submit(SubmitError::Refused(Rejection::Workload(why)))) => {
                 format!("failed: {why}")
             }
             Err(StartError::Playbook(_)) => {
@@ -212,7 +212,7 @@ impl Schedules {
         row: &ScheduleRow,
         due: Timestamp,
     ) -> Result<Option<ExecutionId>, StartError> {
-        self.rows.ids.leased().map_err(StartError::Store)?;
+        self.rows.ids.ensure_leased().map_err(StartError::Store)?;
         let mine = row.run.unwrap_or_else(|| self.rows.ids.execution());
         let fixed = self.rows.store.fix_run(&row.tenant, row.schedule.id, due, mine).await;
         fixed.map_err(StartError::Store)

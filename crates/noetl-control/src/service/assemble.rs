@@ -7,73 +7,74 @@ use noetl_store::{Blobs, Store};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::beside::Beside;
-use super::{Control, OpenError};
-use crate::audit::SecretUses;
+use super::background::BackgroundTasks;
+use super::{ControlPlane, OpenError};
+use crate::audit::SecretAuditLog;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
-use crate::claiming::Claims;
 use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dead_letters::DeadLetters;
-use crate::dispatch::Dispatch;
+use crate::dedup::DedupStarter;
+use crate::dispatch::Dispatcher;
+use crate::event_pages::EventPages;
 use crate::executions::Executions;
-use crate::identity::Identity;
-use crate::ids::Ids;
-use crate::intake::Intake;
-use crate::journal::{Journal, Writer, WriterParts};
-use crate::keychain::Keychains;
-use crate::leasing::{Handed, Held, Known, Leasing};
-use crate::listeners::{Ingress, Listeners};
-use crate::local::{LocalCommands, LocalParts};
-use crate::logs::LogLines;
+use crate::identity::ProcessIdentity;
+use crate::ids::IdGenerator;
+use crate::import::ImportService;
+use crate::journal::{Journal, JournalWriter, WriterDeps};
+use crate::keychain::KeychainService;
+use crate::leasing::{ExecutionCache, HandoffCache, LeaseActivity, LeaseService};
+use crate::listeners::{IngressService, Listeners};
+use crate::local::{LocalCommands, LocalDeps};
 use crate::lost_reports::LostReports;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
-use crate::once::Starts;
 use crate::options::Options;
-use crate::outbox::Outgoing;
+use crate::outbox::OutboxService;
 use crate::overview::Overview;
 use crate::placeholders::Placeholders;
 use crate::projections::Projections;
+use crate::published_claims::PublishedClaims;
 use crate::quotas::Quotas;
 use crate::recovery::{self, Resumed};
 use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
-use crate::results::Results;
-use crate::rotation::Keys;
+use crate::results::ResultStorage;
+use crate::rotation::KeyRotation;
 use crate::schedules::{Runner, ScheduleRows, Schedules};
-use crate::snapshots::Snapshots;
+use crate::snapshots::SnapshotQueue;
+use crate::step_logs::StepLogs;
 use crate::stored_results::StoredResults;
-use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
 use crate::variables::Variables;
-use crate::watch::Watch;
+use crate::watch::CommitWatch;
 use crate::worker_access::WorkerAccess;
 use crate::workers::Workers;
 
-impl Control {
+impl ControlPlane {
     pub(super) async fn assemble(
         options: Options,
         store: Arc<dyn Store>,
         shards: Vec<Arc<dyn Store>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let identity = Identity::take(store.clone(), options.machine, options.lease).await;
+        let identity =
+            ProcessIdentity::acquire(store.clone(), options.machine, options.lease).await;
         let identity = identity.map_err(OpenError::Identity)?;
         let held = identity.clone();
-        let ids = Ids::new(clock.clone(), identity.machine(), move || held.is_held());
+        let ids = IdGenerator::new(clock.clone(), identity.machine(), move || held.is_held());
         if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
-            ids.go_past(newest);
+            ids.advance_past(newest);
         }
         let (journal, queues) = Journal::new(shards.len());
         let playbooks = Playbooks::new();
         let blobs: Arc<dyn Blobs> = options.blobs.unwrap_or_else(|| store.clone());
-        let results = Results::new(blobs.clone());
-        let dispatch = Dispatch::new(options.slots, shards.len());
-        let watch = Watch::new();
+        let results = ResultStorage::new(blobs.clone());
+        let dispatch = Dispatcher::new(options.slots, shards.len());
+        let watch = CommitWatch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
         let metrics = Arc::new(Metrics::new());
@@ -82,8 +83,8 @@ impl Control {
         let worker_access = WorkerAccess::new(&store, &grants);
         let redaction = Redaction::default();
         let placeholders = Placeholders::new(store.clone(), options.encryption_key.clone());
-        let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
-        let keys = Keys::new(store.clone(), options.encryption_key.clone());
+        let uses = SecretAuditLog::new(store.clone(), ids.clone(), options.audit_required);
+        let keys = KeyRotation::new(store.clone(), options.encryption_key.clone());
         let credentials = Credentials::new(
             store.clone(),
             ids.clone(),
@@ -94,8 +95,12 @@ impl Control {
             grants.clone(),
         );
         credentials.learn().await.map_err(OpenError::Store)?;
-        let keychain =
-            Keychains::new(store.clone(), clock.clone(), credentials.clone(), playbooks.clone());
+        let keychain = KeychainService::new(
+            store.clone(),
+            clock.clone(),
+            credentials.clone(),
+            playbooks.clone(),
+        );
         let variables = Variables::new(store.clone(), redaction.clone());
         let stored_results =
             StoredResults::new(store.clone(), ids.clone(), results.clone(), redaction.clone());
@@ -129,7 +134,7 @@ impl Control {
             lost: lost.clone(),
             actor: None,
         };
-        let (logs, write_logs) = LogLines::new(
+        let (logs, write_logs) = StepLogs::new(
             store.clone(),
             redaction.clone(),
             clock.clone(),
@@ -139,8 +144,8 @@ impl Control {
         let mut tasks = vec![tokio::spawn(write_logs)];
         // Closed after all tasks that submit to the writers, so their inputs are still decided.
         let (sealing, mut writers) = (CancellationToken::new(), Vec::new());
-        let held = Held::default();
-        let beside = Beside {
+        let held = LeaseActivity::default();
+        let beside = BackgroundTasks {
             everywhere: store.clone(),
             journal: journal.clone(),
             executions: executions.clone(),
@@ -155,10 +160,10 @@ impl Control {
             closing: closing.clone(),
         };
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
-            let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
+            let (snapshots, keep) = SnapshotQueue::new(database.clone(), closing.clone());
             tasks.push(tokio::spawn(keep));
             let due_written = Arc::new(Notify::new());
-            let writer = Writer::new(WriterParts {
+            let writer = JournalWriter::new(WriterDeps {
                 store: database.clone(),
                 shard,
                 catalog: store.clone(),
@@ -183,11 +188,11 @@ impl Control {
             writers.push(tokio::spawn(writer.run(queue)));
             tasks.extend(beside.start(database, due_written));
         }
-        tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
+        tasks.push(tokio::spawn(dispatch.clone().reclaim_untaken(closing.clone())));
         // Held until the end: queued inputs are still decided and committed during shutdown.
         let leaving = CancellationToken::new();
         let others = identity.others().await.map_err(OpenError::Store)?;
-        let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
+        let identity = tokio::spawn(identity.renew_until_closed(ids.clone(), leaving.clone()));
         // Larger than every ID in the store, smaller than every ID this process mints.
         let newest = ids.event().into();
         let resumed = if options.resume {
@@ -200,7 +205,7 @@ impl Control {
         } else {
             0
         };
-        tasks.extend(options.retention.map(|policy| beside.retain(blobs.clone(), policy)));
+        tasks.extend(options.retention.map(|policy| beside.spawn_retention(blobs.clone(), policy)));
         let schedules = Schedules::new(schedule_rows, executions.clone(), metrics.clone());
         if options.schedules {
             let runner = Runner::new(schedules.clone(), closing.clone());
@@ -210,8 +215,8 @@ impl Control {
             Workers::new(store.clone(), ids.clone(), held, dispatch.served().clone(), lost);
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
-        let known = Known::default();
-        let leasing = Leasing {
+        let known = ExecutionCache::default();
+        let leasing = LeaseService {
             store: store.clone(),
             journal: journal.clone(),
             workers: workers.clone(),
@@ -233,17 +238,21 @@ impl Control {
             workers: workers.clone(),
             stored: stored_results.clone(),
             known,
-            handed: Handed::default(),
+            handed: HandoffCache::default(),
             logs: logs.clone(),
         };
-        let claims = Claims::new(&reports, &credentials, &keychain);
+        let claims = PublishedClaims::new(&reports, &credentials, &keychain);
         let dead_letters =
             DeadLetters::new(objects.clone(), reports.clone(), subscriptions.clone());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
-        let starts =
-            Starts::new(store.clone(), executions.clone(), subscriptions.clone(), ids.clone());
+        let starts = DedupStarter::new(
+            store.clone(),
+            executions.clone(),
+            subscriptions.clone(),
+            ids.clone(),
+        );
         Ok(Self {
-            ingress: Ingress::new(
+            ingress: IngressService::new(
                 subscriptions.clone(),
                 executions.clone(),
                 starts.clone(),
@@ -252,8 +261,8 @@ impl Control {
             ),
             starts,
             executions,
-            intake: Intake::new(store.clone(), reports.clone(), ids),
-            outbox: Outgoing::new(store.clone()),
+            intake: ImportService::new(store.clone(), reports.clone(), ids),
+            outbox: OutboxService::new(store.clone()),
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             metrics,
             traces: options.traces,
@@ -269,7 +278,7 @@ impl Control {
             leasing,
             callbacks,
             local: LocalCommands::new(
-                LocalParts {
+                LocalDeps {
                     journal,
                     results,
                     dispatch: dispatch.clone(),
@@ -286,7 +295,7 @@ impl Control {
             keychain,
             uses,
             keys,
-            stretches: Stretches::new(store.clone()),
+            stretches: EventPages::new(store.clone()),
             variables,
             stored_results,
             content: Content::new(blobs.clone()),

@@ -8,8 +8,8 @@ use noetl_engine::Input;
 use noetl_model::{CommandId, ExecutionId};
 use tracing::warn;
 
-use super::Control;
-use crate::dispatch::Waiting;
+use super::ControlPlane;
+use crate::dispatch::PendingCommand;
 use crate::journal::SubmitError;
 use crate::recovery;
 
@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Number of commands released concurrently.
 const TOGETHER: usize = 32;
 
-impl Control {
+impl ControlPlane {
     /// Stops assigning commands. Running commands may still end and be reported.
     pub fn drain(&self) {
         self.dispatch.close();
@@ -33,11 +33,11 @@ impl Control {
     /// Stops claiming and waits until no command runs in this process that must not run twice,
     /// except those of `own`. Commands claimed before still start. Calls `waits` with the number of
     /// such commands, if there are any.
-    pub async fn finish_once(&self, own: ExecutionId, waits: impl FnOnce(usize)) {
+    pub async fn drain_non_idempotent(&self, own: ExecutionId, waits: impl FnOnce(usize)) {
         self.dispatch.close();
         let mut waits = Some(waits);
         loop {
-            match self.dispatch.once_beside(own) {
+            match self.dispatch.non_idempotent_outside(own) {
                 Some(0) => return,
                 Some(count) => {
                     if let Some(waits) = waits.take() {
@@ -79,7 +79,7 @@ impl Control {
             warn!("shutdown timeout reached, remaining commands wait for lease expiry");
         }
         // Without the notification, other processes find the work in their next scan.
-        let said = tokio::time::timeout(HAND_BACK_MAX, self.store.say_work_left()).await;
+        let said = tokio::time::timeout(HAND_BACK_MAX, self.store.notify_released_work()).await;
         if !matches!(said, Ok(Ok(()))) {
             warn!("failed to notify other processes of shutdown");
         }
@@ -88,8 +88,8 @@ impl Control {
     async fn hand_back(&self) {
         let mut unbegun: BTreeSet<CommandId> = BTreeSet::new();
         loop {
-            unbegun.extend(self.local.untaken().await);
-            let held = self.dispatch.held();
+            unbegun.extend(self.local.take_undelivered().await);
+            let held = self.dispatch.claimed_commands();
             if held.as_ref().is_some_and(Vec::is_empty) {
                 return;
             }
@@ -103,12 +103,12 @@ impl Control {
         }
     }
 
-    async fn hand_one_back(&self, held: Waiting, may_have_run: bool) {
+    async fn hand_one_back(&self, held: PendingCommand, may_have_run: bool) {
         let reason = "the process that held it ended and gave it back";
-        let input = Input::Expire(recovery::ended(held.command, reason, may_have_run));
+        let input = Input::Expire(recovery::expire_input(held.command, reason, may_have_run));
         match self.leasing.journal.submit(held.execution, input).await {
             // Rejected if the command has already ended.
-            Ok(_) | Err(SubmitError::Refused(_)) => self.dispatch.ended(held.command),
+            Ok(_) | Err(SubmitError::Refused(_)) => self.dispatch.untrack(held.command),
             // Retried as long as time remains.
             Err(error) => {
                 warn!(execution.id = %held.execution, %error, "failed to release command, retrying");

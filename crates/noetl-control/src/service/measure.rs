@@ -2,9 +2,9 @@
 
 use noetl_store::SubscriptionState;
 
-use super::Control;
+use super::ControlPlane;
 
-impl Control {
+impl ControlPlane {
     /// Reads the gauges whose values are in the store. A gauge that cannot be read keeps its last
     /// value.
     pub async fn measure(&self) {

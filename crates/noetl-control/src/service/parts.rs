@@ -1,19 +1,23 @@
 //! Accessors of a control plane.
 
 use noetl_model::Timestamp;
-use noetl_store::Policy;
+use noetl_store::RetentionPolicy;
 
-use super::Control;
-use crate::announcing::Announcements;
+use super::ControlPlane;
+use crate::announcements::AnnouncementQueue;
 use crate::retention::{PurgeError, Purged};
 
-impl Control {
-    pub(crate) fn announcements(&self) -> &Announcements {
+impl ControlPlane {
+    pub(crate) fn announcements(&self) -> &AnnouncementQueue {
         self.dispatch.announcements()
     }
 
     /// Deletes the data that a policy does not retain, and reports it. A dry run deletes nothing.
-    pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
+    pub async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<Purged, PurgeError> {
         crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
     }
 

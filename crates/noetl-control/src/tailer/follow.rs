@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use noetl_store::tail::Lane;
-use noetl_store::{Advanced, StoreError};
+use noetl_store::{CursorUpdate, StoreError};
 use tracing::warn;
 
-use super::held::Held;
-use super::page::{Page, Refused, Source};
+use super::lease::TailerLease;
+use super::page::{CursorSource, Page, RejectedRows};
 use super::{NAME, Tailer};
-use crate::publishing::{pause, payload_limit};
+use crate::publisher::{pause, payload_limit};
 
-pub(super) enum Followed {
+pub(super) enum FollowExit {
     /// Another process holds the lease.
     Fenced,
     /// The bus is unavailable.
@@ -20,15 +20,15 @@ pub(super) enum Followed {
 }
 
 /// Published position by source.
-type Cursors = BTreeMap<Source, i64>;
+type Cursors = BTreeMap<CursorSource, i64>;
 
 /// Reasons to stop publishing.
-enum Stop {
+enum FollowError {
     Fenced,
     Store(StoreError),
 }
 
-impl From<StoreError> for Stop {
+impl From<StoreError> for FollowError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -36,17 +36,17 @@ impl From<StoreError> for Stop {
 
 impl Tailer {
     /// Publishes committed rows until the lease, the store, or the bus fails.
-    pub(super) async fn follow(&self, held: &Held) -> Result<Followed, StoreError> {
+    pub(super) async fn follow(&self, held: &TailerLease) -> Result<FollowExit, StoreError> {
         match self.publish_all(held).await {
             Ok(followed) => Ok(followed),
-            Err(Stop::Fenced) => Ok(Followed::Fenced),
-            Err(Stop::Store(error)) => Err(error),
+            Err(FollowError::Fenced) => Ok(FollowExit::Fenced),
+            Err(FollowError::Store(error)) => Err(error),
         }
     }
 
-    async fn publish_all(&self, held: &Held) -> Result<Followed, Stop> {
+    async fn publish_all(&self, held: &TailerLease) -> Result<FollowExit, FollowError> {
         let mut at = self.cursors(held).await?;
-        let mut refused = Refused::default();
+        let mut refused = RejectedRows::default();
         let mut woken = self.woken.clone();
         let mut failures: u32 = 0;
         let mut is_ensured = false;
@@ -61,7 +61,7 @@ impl Tailer {
             };
             self.metrics.set_oldest(&self.database, page.oldest);
             if !self.bus.is_connected() {
-                return Ok(Followed::BusAway);
+                return Ok(FollowExit::BusAway);
             }
             if !is_ensured {
                 if let Err(error) = self.bus.ensure(&self.options.stream()).await {
@@ -75,7 +75,7 @@ impl Tailer {
             if page.is_empty() {
                 // Rows without a commit lane come from an adopted database, and no more of them
                 // appear.
-                if at.remove(&Source::Adopted).is_some() {
+                if at.remove(&CursorSource::Adopted).is_some() {
                     continue;
                 }
                 tokio::select! {
@@ -85,8 +85,8 @@ impl Tailer {
                 }
                 continue;
             }
-            if !held.is_certain() {
-                return Ok(Followed::Fenced);
+            if !held.is_valid() {
+                return Ok(FollowExit::Fenced);
             }
             let mut ahead = at.clone();
             ahead.extend(page.ends());
@@ -121,19 +121,27 @@ impl Tailer {
 
     /// Returns the start position of every commit lane: its cursor, or else the latest or first
     /// position. A new cursor is stored at once, so a restart does not skip rows committed since.
-    async fn cursors(&self, held: &Held) -> Result<Cursors, Stop> {
+    async fn cursors(&self, held: &TailerLease) -> Result<Cursors, FollowError> {
         let mut at = Cursors::new();
         for Lane { number, newest } in self.store.lanes().await? {
             let first = if self.options.backfill { 0 } else { newest };
-            at.insert(Source::Lane(number), self.cursor(held, Source::Lane(number), first).await?);
+            at.insert(
+                CursorSource::Lane(number),
+                self.cursor(held, CursorSource::Lane(number), first).await?,
+            );
         }
         // Rows without a commit lane predate all others and are published first.
         let first = if self.options.backfill { i64::MIN } else { i64::MAX };
-        at.insert(Source::Adopted, self.cursor(held, Source::Adopted, first).await?);
+        at.insert(CursorSource::Adopted, self.cursor(held, CursorSource::Adopted, first).await?);
         Ok(at)
     }
 
-    async fn cursor(&self, held: &Held, source: Source, first: i64) -> Result<i64, Stop> {
+    async fn cursor(
+        &self,
+        held: &TailerLease,
+        source: CursorSource,
+        first: i64,
+    ) -> Result<i64, FollowError> {
         let name = name(source);
         let at = match self.store.cursor(&name).await? {
             Some(at) => at,
@@ -148,35 +156,35 @@ impl Tailer {
 
     /// Reads the next rows of every source. The batch size is divided among the sources that have
     /// any.
-    async fn read(&self, at: &Cursors, refused: &Refused) -> Result<Page, StoreError> {
+    async fn read(&self, at: &Cursors, refused: &RejectedRows) -> Result<Page, StoreError> {
         let limit = payload_limit(&*self.bus);
         let mut page = Page::default();
-        if let Some(&after) = at.get(&Source::Adopted)
+        if let Some(&after) = at.get(&CursorSource::Adopted)
             && after < i64::MAX
         {
             let rows = self.store.tail_adopted(after, self.options.batch).await?;
             if !rows.is_empty() {
-                page.add(Source::Adopted, rows, limit, refused, &self.metrics);
+                page.add(CursorSource::Adopted, rows, limit, refused, &self.metrics);
                 return Ok(page);
             }
         }
         let lanes = self.store.lanes().await?;
         let has_more = |lane: &&Lane| {
-            at.get(&Source::Lane(lane.number)).is_some_and(|after| *after < lane.newest)
+            at.get(&CursorSource::Lane(lane.number)).is_some_and(|after| *after < lane.newest)
         };
         let waiting: Vec<u16> = lanes.iter().filter(has_more).map(|lane| lane.number).collect();
         let share = (self.options.batch / waiting.len().max(1)).max(1);
         let reads = waiting.iter().map(|&lane| {
-            let after = at.get(&Source::Lane(lane)).copied().unwrap_or(i64::MAX);
+            let after = at.get(&CursorSource::Lane(lane)).copied().unwrap_or(i64::MAX);
             self.store.tail(lane, after, share)
         });
         for (&lane, rows) in waiting.iter().zip(join_all(reads).await) {
-            page.add(Source::Lane(lane), rows?, limit, refused, &self.metrics);
+            page.add(CursorSource::Lane(lane), rows?, limit, refused, &self.metrics);
         }
         Ok(page)
     }
 
-    async fn advance(&self, held: &Held, reached: &Cursors) -> Result<(), Stop> {
+    async fn advance(&self, held: &TailerLease, reached: &Cursors) -> Result<(), FollowError> {
         let moves = reached.iter().map(|(&source, &position)| async move {
             let name = name(source);
             self.advance_one(held, &name, position).await?;
@@ -186,18 +194,23 @@ impl Tailer {
         join_all(moves).await.into_iter().collect()
     }
 
-    async fn advance_one(&self, held: &Held, name: &str, position: i64) -> Result<(), Stop> {
+    async fn advance_one(
+        &self,
+        held: &TailerLease,
+        name: &str,
+        position: i64,
+    ) -> Result<(), FollowError> {
         match self.store.advance(name, position, Some(&held.lease)).await? {
-            Advanced::Moved | Advanced::Kept => Ok(()),
-            Advanced::Fenced => Err(Stop::Fenced),
+            CursorUpdate::Moved | CursorUpdate::Kept => Ok(()),
+            CursorUpdate::Fenced => Err(FollowError::Fenced),
         }
     }
 }
 
-fn name(source: Source) -> String {
+fn name(source: CursorSource) -> String {
     match source {
-        Source::Lane(0) => NAME.to_owned(),
-        Source::Lane(number) => format!("{NAME}:{number}"),
-        Source::Adopted => format!("{NAME}:adopted"),
+        CursorSource::Lane(0) => NAME.to_owned(),
+        CursorSource::Lane(number) => format!("{NAME}:{number}"),
+        CursorSource::Adopted => format!("{NAME}:adopted"),
     }
 }

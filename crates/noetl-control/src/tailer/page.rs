@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use noetl_bus::{Message, PublishError, Stored};
+use noetl_bus::{PublishAck, PublishError, StreamMessage};
 use noetl_model::Timestamp;
 use noetl_store::TailRow;
 use noetl_store::outbox::subject;
@@ -20,7 +20,7 @@ const TRIES_MAX: u32 = 3;
 
 /// Source of a row, which determines its cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Source {
+pub(super) enum CursorSource {
     /// A commit lane of the log.
     Lane(u16),
     /// Rows of an adopted database, which have no commit lane.
@@ -29,37 +29,37 @@ pub(super) enum Source {
 
 /// Number of rejections by row. Bounded by the rows of one page.
 #[derive(Debug, Default)]
-pub(super) struct Refused(HashMap<(Source, i64), u32>);
+pub(super) struct RejectedRows(HashMap<(CursorSource, i64), u32>);
 
-impl Refused {
-    fn tries(&self, source: Source, position: i64) -> u32 {
+impl RejectedRows {
+    fn tries(&self, source: CursorSource, position: i64) -> u32 {
         self.0.get(&(source, position)).copied().unwrap_or_default()
     }
 }
 
 /// A row to publish.
-struct Entry {
-    source: Source,
+struct PageRow {
+    source: CursorSource,
     position: i64,
     label: &'static str,
     event: String,
     /// Message of the row; `None` once it is sent, or if the row cannot be published.
-    message: Option<Message>,
+    message: Option<StreamMessage>,
     is_sent: bool,
 }
 
 /// Rows published together. The rows of a source are in order.
 #[derive(Default)]
 pub(super) struct Page {
-    entries: Vec<Entry>,
+    entries: Vec<PageRow>,
     pub(super) oldest: Option<Timestamp>,
 }
 
 /// Outcome of publishing a page.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct PageOutcome {
     /// Last position of each source before the first unpublished row.
-    pub(super) reached: BTreeMap<Source, i64>,
+    pub(super) reached: BTreeMap<CursorSource, i64>,
     /// Whether every row was published or skipped.
     pub(super) is_complete: bool,
     /// Whether the stream does not exist.
@@ -76,10 +76,10 @@ impl Page {
     /// Adds rows of one source.
     pub(super) fn add(
         &mut self,
-        source: Source,
+        source: CursorSource,
         rows: Vec<TailRow>,
         limit: usize,
-        refused: &Refused,
+        refused: &RejectedRows,
         metrics: &StreamMetrics,
     ) {
         for row in rows {
@@ -91,7 +91,7 @@ impl Page {
             }
             let created_at = row.row.created_at;
             self.oldest = Some(self.oldest.map_or(created_at, |oldest| oldest.min(created_at)));
-            self.entries.push(Entry {
+            self.entries.push(PageRow {
                 source,
                 position: row.position,
                 label: type_label(row.row.event_type.as_deref()),
@@ -103,30 +103,30 @@ impl Page {
     }
 
     /// Returns the last position of each source.
-    pub(super) fn ends(&self) -> BTreeMap<Source, i64> {
+    pub(super) fn ends(&self) -> BTreeMap<CursorSource, i64> {
         self.entries.iter().map(|entry| (entry.source, entry.position)).collect()
     }
 
     /// Removes and returns the messages to publish, in order.
-    pub(super) fn messages(&mut self) -> Vec<Message> {
+    pub(super) fn messages(&mut self) -> Vec<StreamMessage> {
         self.entries.iter_mut().filter_map(|entry| entry.message.take()).collect()
     }
 
     /// Computes the outcome from the responses, one for each of [`Self::messages`].
     pub(super) fn outcome(
         &self,
-        answers: Vec<Result<Stored, PublishError>>,
-        refused: &mut Refused,
+        answers: Vec<Result<PublishAck, PublishError>>,
+        refused: &mut RejectedRows,
         metrics: &StreamMetrics,
-    ) -> Outcome {
-        let mut outcome = Outcome { is_complete: true, ..Outcome::default() };
-        let mut broken: Vec<Source> = Vec::new();
-        let mut still: HashMap<(Source, i64), u32> = HashMap::new();
+    ) -> PageOutcome {
+        let mut outcome = PageOutcome { is_complete: true, ..PageOutcome::default() };
+        let mut broken: Vec<CursorSource> = Vec::new();
+        let mut still: HashMap<(CursorSource, i64), u32> = HashMap::new();
         let mut answers = answers.into_iter();
         for entry in &self.entries {
             let answer = entry.is_sent.then(|| answers.next()).flatten();
             let (is_done, is_kept) = match answer {
-                Some(Ok(Stored::New | Stored::Known)) => (true, true),
+                Some(Ok(PublishAck::New | PublishAck::Known)) => (true, true),
                 None => (true, false),
                 Some(Err(error)) => {
                     let is_over =
@@ -159,10 +159,10 @@ impl Page {
 
 /// Counts a rejection. Returns `true` if the row has no attempts left.
 fn is_given_up(
-    entry: &Entry,
+    entry: &PageRow,
     error: &PublishError,
-    refused: &Refused,
-    still: &mut HashMap<(Source, i64), u32>,
+    refused: &RejectedRows,
+    still: &mut HashMap<(CursorSource, i64), u32>,
 ) -> bool {
     let tries = refused.tries(entry.source, entry.position) + 1;
     still.insert((entry.source, entry.position), tries);
@@ -179,7 +179,7 @@ fn message(
     limit: usize,
     is_refused: bool,
     metrics: &StreamMetrics,
-) -> Option<Message> {
+) -> Option<StreamMessage> {
     let whole = row.payload().ok()?;
     let payload = if whole.len() <= limit && !is_refused {
         whole
@@ -192,7 +192,7 @@ fn message(
         smaller
     };
     let event_type = row.row.event_type.as_deref().unwrap_or(UNTYPED);
-    Some(Message {
+    Some(StreamMessage {
         subject: subject(Some(event_type)),
         id: message_id(&row.row),
         payload: payload.into_bytes(),

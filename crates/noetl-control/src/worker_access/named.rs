@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use noetl_model::event::Issued;
+use noetl_model::event::CommandSpec;
 use noetl_model::{Map, Value};
 
 use crate::keychain::settings;
@@ -32,7 +32,7 @@ pub(super) struct NamedCredentials {
 impl NamedCredentials {
     /// Collects the names in `auth` and in the keychain. Placeholders name nothing: a worker
     /// presents the placeholder itself, and its tag is verified.
-    pub(super) fn in_command(issued: &Issued) -> Self {
+    pub(super) fn in_command(issued: &CommandSpec) -> Self {
         let mut named = Self::default();
         named.add_settings(&issued.tool, &issued.config, &issued.input);
         if let Some(Value::Array(tasks)) = issued.config.get("tasks") {

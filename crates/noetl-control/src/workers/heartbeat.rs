@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use noetl_model::Tenant;
-use noetl_model::command::is_elsewhere;
+use noetl_model::command::is_remote_worker;
 use noetl_store::{RuntimeKind, StoreError};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{REMEMBERED_MAX, Registration, Scope, WorkerError, Workers, check_name};
+use super::{REMEMBERED_MAX, Registration, TenantScope, WorkerError, Workers, check_name};
 
 /// Minimum time between two renewals of a worker's leases because of its reports, which can be
 /// thousands per second.
@@ -20,12 +20,12 @@ impl Workers {
     pub async fn heartbeat(
         &self,
         tenant: &Tenant,
-        scope: &Scope,
+        scope: &TenantScope,
         kind: RuntimeKind,
         name: &str,
     ) -> Result<(), WorkerError> {
         check_name(name)?;
-        self.served.heard(name);
+        self.served.worker_seen(name);
         let since = self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?;
         if since.is_none() {
             let (name, status) = (name.to_owned(), "ready".to_owned());
@@ -46,8 +46,8 @@ impl Workers {
 
     /// Records a request of a worker as activity. Never fails, because the request itself is more
     /// important.
-    pub(crate) async fn heard(&self, scope: &Scope, worker: &str) {
-        if !is_elsewhere(worker) || !self.is_due(scope, worker) {
+    pub(crate) async fn heard(&self, scope: &TenantScope, worker: &str) {
+        if !is_remote_worker(worker) || !self.is_due(scope, worker) {
             return;
         }
         if let Err(error) = self.note(scope, worker).await {
@@ -75,15 +75,15 @@ impl Workers {
         }
     }
 
-    async fn note(&self, scope: &Scope, worker: &str) -> Result<(), StoreError> {
-        if self.store.heard_of(scope.as_ref(), worker).await? > 0 {
-            self.held.seen();
+    async fn note(&self, scope: &TenantScope, worker: &str) -> Result<(), StoreError> {
+        if self.store.touch_worker(scope.as_ref(), worker).await? > 0 {
+            self.held.record();
         }
         Ok(())
     }
 
     /// Returns `true` if activity of this worker has to be recorded, and marks it as recorded.
-    fn is_due(&self, scope: &Scope, worker: &str) -> bool {
+    fn is_due(&self, scope: &TenantScope, worker: &str) -> bool {
         let mut remembered = self.lock();
         let (key, now) = ((scope.clone(), worker.to_owned()), Instant::now());
         if remembered.noted.get(&key).is_some_and(|last| now < *last + NOTED_EVERY) {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::{Consumer, EventStream, Kept, MemoryStream};
-use noetl_control::{Announcing, AnnouncingOptions, Control, Options, StartRequest};
+use noetl_bus::{Consumer, EventStream, MemoryStream, StoredMessage};
+use noetl_control::{AnnouncerHandle, AnnouncerOptions, ControlPlane, Options, StartRequest};
 use noetl_model::{CommandId, ExecutionId, Value};
-use noetl_store::{Commands, Store, SystemClock};
+use noetl_store::{CommandStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
@@ -14,25 +14,29 @@ use crate::publishing::until;
 
 const POOL: &str = "worker-pool";
 
-fn announce(store: &Arc<FaultyStore>, bus: &Arc<MemoryStream>, control: &Control) -> Announcing {
-    let options = AnnouncingOptions::new("http://here:8082/");
+fn announce(
+    store: &Arc<FaultyStore>,
+    bus: &Arc<MemoryStream>,
+    control: &ControlPlane,
+) -> AnnouncerHandle {
+    let options = AnnouncerOptions::new("http://here:8082/");
     let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
-    Announcing::start(&options, databases, bus.clone(), control)
+    AnnouncerHandle::start(&options, databases, bus.clone(), control)
 }
 
 async fn plant(store: &Arc<FaultyStore>) -> Plant {
     Plant::open(store, 0, &Gate::new()).await
 }
 
-fn commands(kept: &[Kept]) -> Vec<i64> {
-    let id = |kept: &Kept| {
+fn commands(kept: &[StoredMessage]) -> Vec<i64> {
+    let id = |kept: &StoredMessage| {
         let said: Value = serde_json::from_slice(&kept.payload).unwrap();
         said["event_id"].as_i64().unwrap()
     };
     kept.iter().map(id).collect()
 }
 
-async fn announced(bus: &MemoryStream, count: usize) -> Vec<Kept> {
+async fn announced(bus: &MemoryStream, count: usize) -> Vec<StoredMessage> {
     // Longer than the longest pause between two announcements and a look; the clock is not a real one.
     let comes = async {
         while bus.kept().len() < count {
@@ -180,7 +184,7 @@ async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause
     // The next announcement is minutes away. A published worker finds the stream first, with a filter
     // that hears nothing.
     bus.delete();
-    let options = AnnouncingOptions::new("http://here:8082/");
+    let options = AnnouncerOptions::new("http://here:8082/");
     let deaf = |mut reader: Consumer| {
         "noetl.commands".clone_into(&mut reader.filter);
         reader
@@ -304,12 +308,12 @@ async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
 async fn a_server_with_nothing_to_do_asks_its_store_little() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
-    let control = Control::open(
+    let control = ControlPlane::open(
         Options { slots: 0, ..Options::default() },
         store.clone(),
         Arc::new(SystemClock),
     );
-    let plant = Plant::equipped(control.await.unwrap(), noetl_tools::Registry::default());
+    let plant = Plant::equipped(control.await.unwrap(), noetl_tools::ToolRegistry::default());
     let announcing = announce(&store, &bus, &plant.control);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = store.command_scans();

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::ExecutionId;
-use noetl_store::{Due, ExecutionStatus, MemoryStore, Store, StoreClock};
+use noetl_store::{ExecutionStatus, MemoryStore, Store, StoreClock, TimerStore};
 use noetl_test_app::{CommitFault, FaultyStore, SimClock};
-use noetl_tools::{Noop, Registry};
+use noetl_tools::{Noop, ToolRegistry};
 
 use crate::own::{register, rows_of};
 use crate::plant::{Gate, Plant};
@@ -34,8 +34,9 @@ impl Site {
     async fn process(&self, gate: &Gate) -> (Arc<FaultyStore>, Plant) {
         let store = Arc::new(FaultyStore::over(self.memory.clone()));
         let seen: Arc<dyn Store> = store.clone();
-        let control = Control::open(Options::default(), seen, self.clock.clone()).await.unwrap();
-        let tools = Registry::default().with(Noop).with(gate.clone());
+        let control =
+            ControlPlane::open(Options::default(), seen, self.clock.clone()).await.unwrap();
+        let tools = ToolRegistry::default().with(Noop).with(gate.clone());
         (store, Plant::equipped(control, tools))
     }
 
@@ -53,12 +54,12 @@ impl Site {
 
     /// How often each row that this execution sent was taken.
     async fn takes(&self, id: ExecutionId) -> Vec<u32> {
-        self.memory.due_of(id).await.unwrap().iter().map(|row| row.attempts).collect()
+        self.memory.timers_of(id).await.unwrap().iter().map(|row| row.attempts).collect()
     }
 
     /// Whether nothing that this execution asked for waits for its delivery.
     async fn is_delivered(&self, id: ExecutionId) -> bool {
-        self.memory.due_of(id).await.unwrap().is_empty()
+        self.memory.timers_of(id).await.unwrap().is_empty()
     }
 }
 
@@ -97,7 +98,7 @@ async fn a_child_whose_start_was_under_way_while_the_call_timed_out_is_stopped()
     let (_, second) = site.process(&gate).await;
     site.pass(6, async || status(&second, id).await == ExecutionStatus::Failed).await;
     let only_start = async || {
-        let rows = site.memory.due_of(id).await.unwrap();
+        let rows = site.memory.timers_of(id).await.unwrap();
         rows.iter().map(|row| row.kind.as_str()).eq(["start_child"])
     };
     site.pass(0, only_start).await;
@@ -139,8 +140,8 @@ async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
     let ahead = Arc::new(SimClock::default());
     ahead.advance(Duration::from_secs(240));
     let store: Arc<dyn Store> = Arc::new(FaultyStore::over(site.memory.clone()));
-    let control = Control::open(Options::default(), store, ahead).await.unwrap();
-    let plant = Plant::equipped(control, Registry::default().with(Noop));
+    let control = ControlPlane::open(Options::default(), store, ahead).await.unwrap();
+    let plant = Plant::equipped(control, ToolRegistry::default().with(Noop));
     register(&plant, "other/quick", "  - {step: a, tool: {kind: noop}}\n").await;
     let id = plant.start(CALLING).await;
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{LeaseRequest, Leased, StartRequest};
+use noetl_control::{LeasedRow, LongPoll, StartRequest};
 use noetl_model::{ExecutionId, Fact};
 use noetl_store::ExecutionStatus;
 use noetl_test_app::FaultyStore;
@@ -129,8 +129,8 @@ async fn start_in(plant: &Plant, pool: &str) -> ExecutionId {
 }
 
 /// A worker elsewhere asks for a command of a pool, of those that its tools can run.
-async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<Leased> {
-    let request = LeaseRequest {
+async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<LeasedRow> {
+    let request = LongPoll {
         worker: format!("of-{pool}"),
         pool: Some(pool.to_owned()),
         kinds: Some(vec![kind.to_owned()]),

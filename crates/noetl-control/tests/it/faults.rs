@@ -85,12 +85,12 @@ async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
     gate.begun(1).await;
     store.set_down(true);
     gate.open.add_permits(1);
-    let mut trouble = plant.control.watch.trouble();
+    let mut trouble = plant.control.watch.last_commit_error();
     trouble.wait_for(Option::is_some).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     store.set_down(false);
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    assert!(plant.control.watch.trouble().borrow().is_none(), "it works again");
+    assert!(plant.control.watch.last_commit_error().borrow().is_none(), "it works again");
     let log = plant.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 0);
     plant.close().await;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_control::{Control, Options};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{Fact, Failure, FailureKind, Value};
 use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_test_app::FaultyStore;
-use noetl_tools::{Call, Noop, Registry, Tool};
+use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 
 use crate::plant::{Gate, Plant};
 
@@ -23,7 +23,7 @@ impl Tool for Fails {
         "python"
     }
 
-    async fn run(&self, _: Call) -> Result<Value, Failure> {
+    async fn run(&self, _: ToolCall) -> Result<Value, Failure> {
         Err(Failure::new(FailureKind::Unknown, "it broke"))
     }
 }
@@ -37,7 +37,7 @@ impl Tool for Patient {
         "http"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -52,8 +52,8 @@ impl Tool for Patient {
 async fn assert_final_step_completes(steps: &str) {
     let options = Options { slots: 8, ..Options::default() };
     let store = Arc::new(FaultyStore::default());
-    let control = Control::open(options, store, Arc::new(SystemClock)).await.unwrap();
-    let tools = Registry::default().with(Noop).with(Fails).with(Patient).with(Gate::new());
+    let control = ControlPlane::open(options, store, Arc::new(SystemClock)).await.unwrap();
+    let tools = ToolRegistry::default().with(Noop).with(Fails).with(Patient).with(Gate::new());
     let plant = Plant::equipped(control, tools);
     let workflow = format!(
         "{steps}  - {{step: last, tool: {{kind: http, url: 'http://x'}}}}\n\

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use noetl_control::{Control, EncryptionKey, ForkRequest, Options, RetryRequest};
-use noetl_model::event::Imported;
+use noetl_control::{ControlPlane, EncryptionKey, ForkRequest, Options, RetryRequest};
+use noetl_model::event::ImportedEvent;
 use noetl_model::placeholder::{has_tag, map_has_tag, without_tags};
 use noetl_model::{EventId, ExecutionId, Fact, Map, Tenant, Timestamp, Value};
 use noetl_store::{ExecutionStatus, Import, SystemClock};
 use noetl_test_app::FaultyStore;
-use noetl_tools::{Registry, Secrets};
+use noetl_tools::{SecretsTool, ToolRegistry};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
@@ -179,7 +179,7 @@ async fn placeholder_of(plant: &Plant, id: ExecutionId) -> String {
     values.into_iter().next().unwrap()
 }
 
-fn import(execution: ExecutionId, event: i64, row: Imported) -> (usize, Import) {
+fn import(execution: ExecutionId, event: i64, row: ImportedEvent) -> (usize, Import) {
     let (tenant, event, at) = (Tenant::default(), EventId::new(event), Timestamp::default());
     (0, Import { tenant, execution, event, at, row })
 }
@@ -189,8 +189,8 @@ async fn a_placeholder_in_imported_rows_stays_text() {
     let (tool, gate) = (Talkative::default(), Gate::new());
     let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
     let store = Arc::new(FaultyStore::default());
-    let control = Control::open(options, store, Arc::new(SystemClock)).await.unwrap();
-    let tools = Registry::default().with(Secrets).with(tool.clone()).with(gate.clone());
+    let control = ControlPlane::open(options, store, Arc::new(SystemClock)).await.unwrap();
+    let tools = ToolRegistry::default().with(SecretsTool).with(tool.clone()).with(gate.clone());
     let plant = Plant::equipped(control, tools);
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
     let workflow = "
@@ -209,7 +209,7 @@ async fn a_placeholder_in_imported_rows_stays_text() {
 
     // An execution of another server: its rows are stored without tags, in every column.
     let other = ExecutionId::new(77);
-    let row = Imported {
+    let row = ImportedEvent {
         event_type: Some("call.done".to_owned()),
         node_name: Some("a".into()),
         context: Some(json!({"in": [placeholder]})),
@@ -219,9 +219,9 @@ async fn a_placeholder_in_imported_rows_stays_text() {
         meta: Some(json!({"note": format!("<{placeholder}>")})),
         error: Some(format!("failed with {placeholder}")),
         more: Map::from_iter([("stack_trace".to_owned(), json!(placeholder))]),
-        ..Imported::default()
+        ..ImportedEvent::default()
     };
-    let taken = plant.control.intake.take(vec![import(other, 1, row)]).await.unwrap();
+    let taken = plant.control.intake.import(vec![import(other, 1, row)]).await.unwrap();
     assert_eq!((taken.kept, taken.rejected.len()), (1, 0), "{taken:?}");
     let log = plant.log(other).await;
     let Fact::Imported(stored) = &log[0].fact else { panic!("{:?}", log[0].fact) };
@@ -236,17 +236,17 @@ async fn a_placeholder_in_imported_rows_stays_text() {
     });
     let command = issued.expect("a command").get().to_string();
     let result = json!({"status": "success", "context": {"v": placeholder}});
-    let report = |event_type: &str, context: Value| Imported {
+    let report = |event_type: &str, context: Value| ImportedEvent {
         event_type: Some(event_type.to_owned()),
         node_name: Some("wait".into()),
         result: Some(json!({"status": "COMPLETED", "context": context})),
-        ..Imported::default()
+        ..ImportedEvent::default()
     };
     let next = log_end(&plant, id).await + 1000;
     let done = report("call.done", json!({"command_id": command, "result": result}));
     let completed = report("command.completed", json!({"command_id": command}));
     let rows = vec![import(id, next, done), import(id, next + 1, completed)];
-    let taken = plant.control.intake.take(rows).await.unwrap();
+    let taken = plant.control.intake.import(rows).await.unwrap();
     assert_eq!((taken.kept, taken.rejected.len()), (2, 0), "{taken:?}");
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
@@ -339,7 +339,7 @@ async fn a_child_gets_what_its_parent_passes_and_a_rerun_of_it_too() {
     let id = plant.start(parent).await;
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let child = rows_of(&plant, "other/child").await[0].id;
-    let trace = noetl_control::TraceOf::default();
+    let trace = noetl_control::TraceParent::default();
     let again = plant.control.executions.rerun(&plant.tenant, child, Map::new(), trace).await;
     plant.finished(again.unwrap().execution).await;
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, Report};
+use noetl_control::{ControlPlane, EventReport, Options};
 use noetl_model::{Clock as _, CommandId, CommandState, Event, ExecutionId, Fact};
 use noetl_store::conformance::clock::HandClock;
-use noetl_store::{CommandRow, Commands as _, Leases as _, MemoryStore, RuntimeKind, StoreClock};
+use noetl_store::{
+    CommandRow, CommandStore as _, LeaseStore as _, MemoryStore, RuntimeKind, StoreClock,
+};
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
@@ -32,7 +34,7 @@ impl World {
 
     async fn server(&self) -> Plant {
         let options = Options { slots: 0, ..Options::default() };
-        let control = Control::open(options, self.store.clone(), self.clock.clone()).await;
+        let control = ControlPlane::open(options, self.store.clone(), self.clock.clone()).await;
         Plant::equipped_without_worker(control.expect("a control plane"))
     }
 
@@ -46,7 +48,7 @@ impl World {
         for _ in 0..time.as_secs() / BEAT.as_secs() {
             self.pass(BEAT).await;
             heartbeat(server).await;
-            server.control.leasing.end_overdue().await.expect("an answer");
+            server.control.leasing.expire_overdue().await.expect("an answer");
         }
     }
 
@@ -62,7 +64,7 @@ impl World {
         let command = self.open().await.id;
         let reports = &server.control.reports;
         reports.claim(&None, command, "w").await.expect("a command");
-        let report = Report {
+        let report = EventReport {
             execution: id,
             step: "a".to_owned(),
             event_type: "command.started".to_owned(),
@@ -73,7 +75,7 @@ impl World {
             event: None,
             columns: None,
         };
-        reports.take(&server.tenant, report).await.expect("a report");
+        reports.record(&server.tenant, report).await.expect("a report");
         assert_eq!(self.open().await.state, CommandState::Running);
         id
     }

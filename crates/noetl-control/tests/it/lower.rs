@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use noetl_control::lower::{Dialect, Found, Lowered, lacking, lower, raised, raised_failure};
-use noetl_model::event::{BlobRef, Issued, LoopItem};
+use noetl_control::compat::{
+    CompatCommand, Dialect, ResolvedValues, decode_failure, decode_result, encode_command,
+    unsupported_reason,
+};
+use noetl_model::event::{BlobRef, CommandSpec, LoopItem};
 use noetl_model::scope::{
     CommandScope, EarlierSegment, IterationScope, ScopeBlob, ScopePart, SplitScope,
 };
@@ -18,8 +21,8 @@ fn map(value: Value) -> Map {
     }
 }
 
-fn issued(tool: &str, config: Value, input: Value) -> Issued {
-    Issued {
+fn issued(tool: &str, config: Value, input: Value) -> CommandSpec {
+    CommandSpec {
         step: Arc::from("s"),
         generation: 1,
         attempt: 1,
@@ -57,37 +60,37 @@ fn scope() -> CommandScope {
     }
 }
 
-fn lowered(issued: &Issued) -> Lowered {
-    lowered_with(issued, &Found::default())
+fn lowered(issued: &CommandSpec) -> CompatCommand {
+    lowered_with(issued, &ResolvedValues::default())
 }
 
-fn lowered_with(issued: &Issued, found: &Found) -> Lowered {
-    lower(ExecutionId::new(12), issued, found, Dialect::Worker552).expect("it can run")
+fn lowered_with(issued: &CommandSpec, found: &ResolvedValues) -> CompatCommand {
+    encode_command(ExecutionId::new(12), issued, found, Dialect::Worker552).expect("it can run")
 }
 
 /// The settings as the tool of a published worker sees them.
-fn seen(lowered: &Lowered) -> Value {
+fn seen(lowered: &CompatCommand) -> Value {
     render(&lowered.tool_config, &lowered.render_context).expect("it renders")
 }
 
-fn task(task: Value) -> Issued {
+fn task(task: Value) -> CommandSpec {
     let mut made = issued("task_sequence", json!({ "tasks": [task] }), json!({}));
     made.scope = Some(Box::new(scope()));
     made
 }
 
 /// The settings of the only task, not rendered.
-fn spec(lowered: &Lowered, label: &str) -> Value {
+fn spec(lowered: &CompatCommand, label: &str) -> Value {
     lowered.tool_config[0][label].clone()
 }
 
 /// What a template of a task comes to there.
-fn comes_to(value: &Value, lowered: &Lowered) -> Value {
+fn comes_to(value: &Value, lowered: &CompatCommand) -> Value {
     render(value, &lowered.render_context).expect("it renders")
 }
 
 /// Settings of a task as its tool sees them: rendered by the pipeline, then by the tool.
-fn comes_to_twice(value: &Value, lowered: &Lowered) -> Value {
+fn comes_to_twice(value: &Value, lowered: &CompatCommand) -> Value {
     comes_to(&comes_to(value, lowered), lowered)
 }
 
@@ -219,7 +222,7 @@ fn databases_get_their_names() {
 
 #[test]
 fn what_they_lack_is_said() {
-    let lacks = |tool: &str, config: Value| lacking(&issued(tool, config, json!({})));
+    let lacks = |tool: &str, config: Value| unsupported_reason(&issued(tool, config, json!({})));
     for (tool, config) in [
         ("sqlite", json!({})),
         ("secrets", json!({})),
@@ -244,9 +247,10 @@ fn what_they_lack_is_said() {
     assert_eq!(lacks("postgres", json!({"params": [1], "query": "x"})), None);
     assert_eq!(lacks("noop", json!({})), None);
     let claims = LoopItem { index: 0, total: None, frame: Some(1), claims: true };
-    let claim = Issued { item: Some(claims), ..issued("noop", json!({}), json!({})) };
-    assert!(lacking(&claim).is_some());
-    let refused = lower(ExecutionId::new(1), &claim, &Found::default(), Dialect::Worker552);
+    let claim = CommandSpec { item: Some(claims), ..issued("noop", json!({}), json!({})) };
+    assert!(unsupported_reason(&claim).is_some());
+    let refused =
+        encode_command(ExecutionId::new(1), &claim, &ResolvedValues::default(), Dialect::Worker552);
     assert!(refused.is_err());
 }
 
@@ -347,7 +351,7 @@ fn artifacts_are_fetched_over_http() {
 }
 
 /// The rule that a published worker would apply, and what it sets.
-fn applied(made: &Lowered, label: &str, output: &Value, iter: &Value) -> (Value, Map) {
+fn applied(made: &CompatCommand, label: &str, output: &Value, iter: &Value) -> (Value, Map) {
     let rules = spec(made, label)["spec"]["policy"]["rules"].as_array().unwrap().clone();
     let mut names = made.render_context.clone();
     names.insert("output".to_owned(), output.clone());
@@ -523,7 +527,7 @@ fn what_was_looked_up_is_at_hand() {
         scope.blobs = vec![blob(ScopePart::Steps, "big"), blob(ScopePart::Workload, "in")];
         scope.keychain = map(json!({"api": {"kind": "bearer"}}));
     }
-    let found = Found {
+    let found = ResolvedValues {
         blobs: vec![json!({"count": 3}), json!("large")],
         keychain: map(json!({"api": {"token": "t0ken"}})),
     };
@@ -542,15 +546,15 @@ fn the_answer_of_a_pipeline_is_what_it_is_here() {
         {"name": "b", "kind": "noop"},
     ]);
     let both = issued("task_sequence", json!({ "tasks": tasks }), json!({}));
-    let data = raised(&both, json!({"a": {"rows": [7]}, "b": {"n": 1}}));
+    let data = decode_result(&both, json!({"a": {"rows": [7]}, "b": {"n": 1}}));
     let expected = json!({"rows": [7], "first": 7, "n": 1, "a": {"rows": [7], "first": 7},
                           "b": {"n": 1}});
     assert_eq!(data, expected);
-    assert_eq!(raised(&both, expected.clone()), expected, "what is in our shape stays");
+    assert_eq!(decode_result(&both, expected.clone()), expected, "what is in our shape stays");
     let one = task(json!({"name": "only", "kind": "noop"}));
-    assert_eq!(raised(&one, json!({"only": {"x": 1}})), json!({"x": 1}));
+    assert_eq!(decode_result(&one, json!({"only": {"x": 1}})), json!({"x": 1}));
     let plain = issued("noop", json!({}), json!({}));
-    assert_eq!(raised(&plain, json!({"only": 1})), json!({"only": 1}));
+    assert_eq!(decode_result(&plain, json!({"only": 1})), json!({"only": 1}));
     for (config, name) in [
         (json!({"query": "select 1 as n;"}), Some("command_0")),
         (json!({"commands": ["a", "b"]}), Some("command_1")),
@@ -560,9 +564,13 @@ fn the_answer_of_a_pipeline_is_what_it_is_here() {
         let mut expected = map(rows.clone());
         expected.extend(name.map(|name| (name.to_owned(), rows.clone())));
         let query = issued("postgres", config.clone(), json!({}));
-        assert_eq!(raised(&query, rows.clone()), Value::Object(expected.clone()), "{config}");
+        assert_eq!(
+            decode_result(&query, rows.clone()),
+            Value::Object(expected.clone()),
+            "{config}"
+        );
         let query = task(json!({"name": "q", "kind": "postgres", "config": config}));
-        assert_eq!(raised(&query, json!({ "q": rows })), Value::Object(expected));
+        assert_eq!(decode_result(&query, json!({ "q": rows })), Value::Object(expected));
     }
 }
 
@@ -579,11 +587,11 @@ fn a_failure_has_the_kind_it_has_here() {
         (json!({"status": "error", "error": {"kind": "auth", "message": "m"}}), FailureKind::Auth),
         (json!({"status": "error", "error": "?"}), FailureKind::Unknown),
     ] {
-        assert_eq!(raised_failure(&map(answer.clone())).kind, kind, "{answer}");
+        assert_eq!(decode_failure(&map(answer.clone())).kind, kind, "{answer}");
     }
     let answer = json!({"status": "error", "error": "Python script exited with code 1",
                         "exit_code": 1, "data": {"stdout": "", "stderr": "Traceback\nKeyError: 'a'\n"}});
-    let failure = raised_failure(&map(answer));
+    let failure = decode_failure(&map(answer));
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Schema, "KeyError: 'a'"));
 }
 
@@ -592,24 +600,24 @@ fn a_failed_pipeline_has_the_kind_and_the_fields_of_its_failed_task() {
     let results = json!({"before": {"n": 1}, "call": {"status_code": 404, "body": "no"}});
     let answer = json!({"status": "error", "error": "HTTP 404 response", "exit_code": 1,
                         "data": {"labeled_results": results, "failed_task": 1}});
-    let failure = raised_failure(&map(answer));
+    let failure = decode_failure(&map(answer));
     assert_eq!(failure.kind, FailureKind::NotFound);
     let details = failure.details.unwrap();
     assert_eq!((&details["status_code"], &details["body"]), (&json!(404), &json!("no")));
     let data = json!({"labeled_results": {"a": {"exit_code": 4}}, "failed_task": 0});
     let answer = json!({"status": "error", "error": "Command exited with code 4", "exit_code": 4, "data": data});
-    let failure = raised_failure(&map(answer));
+    let failure = decode_failure(&map(answer));
     assert_eq!(
         (failure.kind, &failure.details.unwrap()["exit_code"]),
         (FailureKind::ExitCode, &json!(4))
     );
     let answer = json!({"status": "error", "error": "Execution timed out after 1 seconds",
                         "data": {"labeled_results": {}, "failed_task": 0}});
-    assert_eq!(raised_failure(&map(answer)).kind, FailureKind::Timeout);
+    assert_eq!(decode_failure(&map(answer)).kind, FailureKind::Timeout);
 }
 
 /// A segment of a split pipeline, after a task `pull` and a call `run`.
-fn segment(tasks: Value, partial: bool) -> Issued {
+fn segment(tasks: Value, partial: bool) -> CommandSpec {
     let earlier = map(json!({
         "0": {"break": false, "tasks": [{"name": "pull", "data": {"n": 1}}]},
         "1": {"v": 7},
@@ -619,7 +627,7 @@ fn segment(tasks: Value, partial: bool) -> Issued {
     let split = SplitScope { segment: 2, partial, from: None, attempt: 1, tasks: kinds };
     let scope = CommandScope { earlier, split: Some(Box::new(split)), ..scope() };
     let issued = issued("task_sequence", json!({ "tasks": tasks }), json!({}));
-    Issued { scope: Some(Box::new(scope)), ..issued }
+    CommandSpec { scope: Some(Box::new(scope)), ..issued }
 }
 
 #[test]
@@ -630,15 +638,15 @@ fn a_segment_sees_earlier_tasks_and_answers_for_all_of_them() {
     assert_eq!(seen(&lowered)[0]["store"]["command"], json!("echo 7 1"));
     let merged =
         json!({"n": 1, "v": 7, "exit": 0, "pull": {"n": 1}, "run": {"v": 7}, "store": {"exit": 0}});
-    assert_eq!(raised(&last, json!({"store": {"exit": 0}})), merged);
+    assert_eq!(decode_result(&last, json!({"store": {"exit": 0}})), merged);
     let answer = json!({"break": false, "tasks": [{"name": "store", "data": {"exit": 0}}]});
-    assert_eq!(raised(&segment(tasks, true), json!({"store": {"exit": 0}})), answer);
+    assert_eq!(decode_result(&segment(tasks, true), json!({"store": {"exit": 0}})), answer);
     // Nothing is left to run: a task stands for the merge.
     let merge = segment(json!([]), false);
-    assert_eq!(lacking(&merge), None);
+    assert_eq!(unsupported_reason(&merge), None);
     assert_eq!(seen(&self::lowered(&merge))[0]["_noetl_merge"]["kind"], json!("noop"));
     let merged = json!({"n": 1, "v": 7, "pull": {"n": 1}, "run": {"v": 7}});
-    assert_eq!(raised(&merge, json!({"_noetl_merge": {}})), merged);
+    assert_eq!(decode_result(&merge, json!({"_noetl_merge": {}})), merged);
 }
 
 #[test]
@@ -649,10 +657,12 @@ fn a_segment_that_a_published_worker_cannot_run_says_why() {
         json!([task])
     };
     let breaks = task(json!({"rules": [{"do": "break"}]}));
-    assert!(lacking(&segment(breaks.clone(), true)).unwrap().contains("ended a pipeline"));
-    assert_eq!(lacking(&segment(breaks, false)), None);
+    assert!(
+        unsupported_reason(&segment(breaks.clone(), true)).unwrap().contains("ended a pipeline")
+    );
+    assert_eq!(unsupported_reason(&segment(breaks, false)), None);
     let previous = task(json!({"config": {"result": "{{ _prev.v }}"}}));
-    assert!(lacking(&segment(previous, false)).unwrap().contains("`_prev`"));
+    assert!(unsupported_reason(&segment(previous, false)).unwrap().contains("`_prev`"));
     let mut large = segment(task(json!({})), false);
     let scope = large.scope.as_mut().unwrap();
     scope.earlier.remove("1");
@@ -666,5 +676,5 @@ fn a_segment_that_a_published_worker_cannot_run_says_why() {
         }),
         fields: Value::Null,
     });
-    assert!(lacking(&large).unwrap().contains("64 KiB"));
+    assert!(unsupported_reason(&large).unwrap().contains("64 KiB"));
 }

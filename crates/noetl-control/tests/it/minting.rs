@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, SubscriptionError};
+use noetl_control::{ControlPlane, Options, SubscriptionError};
 use noetl_model::Tenant;
 use noetl_store::{MemoryStore, StoreClock, SystemClock};
 use noetl_test_app::{FaultyStore, SimClock};
-use noetl_tools::{Noop, Registry};
+use noetl_tools::{Noop, ToolRegistry};
 
 use crate::plant::Plant;
 
@@ -24,7 +24,8 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
     let lease = Duration::from_millis(200);
     let options = Options { slots: 0, lease, ..Options::default() };
     let store = Arc::new(MemoryStore::new());
-    let control = Control::open(options, store, Arc::new(SystemClock)).await.expect("a control");
+    let control =
+        ControlPlane::open(options, store, Arc::new(SystemClock)).await.expect("a control");
     let tenant = Tenant::default();
     let document = DOCUMENT.to_owned();
     control.catalog.register(&tenant, document, "subscription", false).await.expect("an entry");
@@ -54,8 +55,8 @@ async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
     let open = async |clock: &Arc<SimClock>| {
         let options = Options { slots: 1, lease: LEASE, ..Options::default() };
         let control =
-            Control::open(options, store.clone(), clock.clone()).await.expect("a control");
-        Plant::equipped(control, Registry::default().with(Noop))
+            ControlPlane::open(options, store.clone(), clock.clone()).await.expect("a control");
+        Plant::equipped(control, ToolRegistry::default().with(Noop))
     };
     let (fast, right) = (Arc::new(SimClock::default()), Arc::new(SimClock::default()));
     let first = open(&fast).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_control::StartRequest;
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::{CommandId, ExecutionId, Fact, Seq};
 use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
 use noetl_test_app::FaultyStore;
@@ -44,7 +44,7 @@ pub(crate) async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
     panic!("nothing of {path} was started");
 }
 
-async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, Parked) {
+async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, ParkReason) {
     for _ in 0..600 {
         let log = plant.control.executions.events(id, Seq::START, 1000).await.unwrap();
         let found = log.iter().rev().find_map(|event| match &event.fact {
@@ -142,7 +142,7 @@ async fn only_the_right_token_answers() {
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant.start("  - {step: a, tool: {kind: approval}}\n").await;
-    let (command, Parked::Callback(callback)) = parked(&plant, id).await else {
+    let (command, ParkReason::Callback(callback)) = parked(&plant, id).await else {
         panic!("it waits for an answer");
     };
     let executions = &plant.control.executions;

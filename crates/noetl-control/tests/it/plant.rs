@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{Control, Options, StartRequest};
+use noetl_control::{ControlPlane, Options, StartRequest};
 use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Map, Seq, Tenant, Value};
 use noetl_store::{ExecutionRow, Sharded, Store, SystemClock};
 use noetl_test_app::{Echo, FaultyStore};
-use noetl_tools::{Call, Noop, Registry, Tool};
+use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 use noetl_worker::Worker;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -37,7 +37,7 @@ impl Tool for Gate {
         "shell"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         self.running.add_permits(1);
         tokio::select! {
             permit = self.open.acquire() => {
@@ -51,7 +51,7 @@ impl Tool for Gate {
 
 /// A control plane with a worker.
 pub(crate) struct Plant {
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ControlPlane>,
     pub(crate) tenant: Tenant,
     worker: JoinHandle<()>,
 }
@@ -62,7 +62,8 @@ impl Plant {
     }
 
     pub(crate) async fn with(store: &Arc<FaultyStore>, options: Options, gate: &Gate) -> Self {
-        let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+        let control =
+            ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
         Self::of(control, gate)
     }
 
@@ -80,16 +81,17 @@ impl Plant {
         let routed = Arc::new(Sharded::new(cluster.clone(), named.collect()));
         let alone = routed.shards();
         let options = Options { slots, ..Options::default() };
-        let control = Control::open_sharded(options, routed, alone, Arc::new(SystemClock)).await;
+        let control =
+            ControlPlane::open_sharded(options, routed, alone, Arc::new(SystemClock)).await;
         Self::of(control.unwrap(), gate)
     }
 
-    fn of(control: Control, gate: &Gate) -> Self {
-        Self::equipped(control, Registry::default().with(Noop).with(Echo).with(gate.clone()))
+    fn of(control: ControlPlane, gate: &Gate) -> Self {
+        Self::equipped(control, ToolRegistry::default().with(Noop).with(Echo).with(gate.clone()))
     }
 
     /// With these tools.
-    pub(crate) fn equipped(control: Control, tools: Registry) -> Self {
+    pub(crate) fn equipped(control: ControlPlane, tools: ToolRegistry) -> Self {
         let control = Arc::new(control);
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::ZERO));
@@ -97,7 +99,7 @@ impl Plant {
     }
 
     /// With a worker that takes nothing.
-    pub(crate) fn equipped_without_worker(control: Control) -> Self {
+    pub(crate) fn equipped_without_worker(control: ControlPlane) -> Self {
         let worker = tokio::spawn(async {});
         Self { control: Arc::new(control), tenant: Tenant::default(), worker }
     }
@@ -123,7 +125,7 @@ impl Plant {
     }
 
     pub(crate) async fn finished(&self, id: ExecutionId) -> ExecutionRow {
-        let ended = self.control.executions.finished(&self.tenant, id);
+        let ended = self.control.executions.wait_until_finished(&self.tenant, id);
         let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
         ended.expect("the execution ends").unwrap().unwrap()
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::{EventStream, Kept, MemoryStream};
-use noetl_control::{Metrics, Publishing, PublishingOptions};
-use noetl_model::event::Reported;
+use noetl_bus::{EventStream, MemoryStream, StoredMessage};
+use noetl_control::{Metrics, PublisherHandle, PublisherOptions};
+use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, Fact, Value};
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::{Cursors, Leases, MemoryStore, Store, SystemClock};
+use noetl_store::{CursorStore, LeaseStore, MemoryStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;
 use tokio::sync::watch;
 
@@ -25,22 +25,22 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(waited.is_ok(), "{what} never came");
 }
 
-pub(crate) fn options() -> PublishingOptions {
-    PublishingOptions {
+pub(crate) fn options() -> PublisherOptions {
+    PublisherOptions {
         batch: 4,
         poll: Duration::from_millis(2),
         lease: Duration::from_secs(30),
-        ..PublishingOptions::default()
+        ..PublisherOptions::default()
     }
 }
 
-fn backfill() -> PublishingOptions {
-    PublishingOptions { backfill: true, ..options() }
+fn backfill() -> PublisherOptions {
+    PublisherOptions { backfill: true, ..options() }
 }
 
 /// A tailer, with what it counts.
 struct Tailing {
-    publishing: Publishing,
+    publishing: PublisherHandle,
     metrics: Arc<Metrics>,
 }
 
@@ -63,7 +63,7 @@ impl Tailing {
 }
 
 fn start(
-    options: &PublishingOptions,
+    options: &PublisherOptions,
     store: &Arc<impl Store + 'static>,
     bus: &Arc<MemoryStream>,
 ) -> Tailing {
@@ -72,15 +72,15 @@ fn start(
     let databases: Vec<(String, Arc<dyn Store>)> = vec![("database".to_owned(), store.clone())];
     let (_, commits) = watch::channel(());
     let metrics = Arc::new(Metrics::new());
-    let publishing = Publishing::tail(options, databases, &bus, &commits, &clock, &metrics);
+    let publishing = PublisherHandle::tail(options, databases, &bus, &commits, &clock, &metrics);
     Tailing { publishing, metrics }
 }
 
-async fn follows(store: &impl Cursors) {
+async fn follows(store: &impl CursorStore) {
     until("the cursor", async || matches!(store.cursor(CURSOR).await, Ok(Some(_)))).await;
 }
 
-async fn kept(bus: &MemoryStream, count: usize) -> Vec<Kept> {
+async fn kept(bus: &MemoryStream, count: usize) -> Vec<StoredMessage> {
     until("the messages", async || bus.kept().len() >= count).await;
     bus.kept()
 }
@@ -94,7 +94,7 @@ fn ids(story: &Story, places: std::ops::RangeInclusive<u64>) -> Vec<String> {
     places.map(id).collect()
 }
 
-fn found(kept: &[Kept]) -> Vec<&str> {
+fn found(kept: &[StoredMessage]) -> Vec<&str> {
     kept.iter().map(|kept| &*kept.id).collect()
 }
 
@@ -251,7 +251,7 @@ async fn a_type_that_is_no_subject_is_made_one() {
     write(&*store, story.start()).await;
     let Fact::Reported(reported) = said("x") else { unreachable!("what a worker said") };
     for event_type in [" a b\n", "", "a.*.>"] {
-        let reported = Reported { event_type: event_type.into(), ..(*reported).clone() };
+        let reported = ReportedEvent { event_type: event_type.into(), ..(*reported).clone() };
         write(&*store, story.then(vec![Fact::Reported(Box::new(reported))])).await;
     }
     let publishing = start(&backfill(), &store, &bus);

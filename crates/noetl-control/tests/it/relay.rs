@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{EventStream, MemoryStream};
-use noetl_control::{Metrics, Publishing};
+use noetl_control::{Metrics, PublisherHandle};
 use noetl_model::Clock;
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::{MemoryStore, Outbox, OutboxOptions, Store, StoreClock, SystemClock};
+use noetl_store::{MemoryStore, OutboxOptions, OutboxStore, Store, StoreClock, SystemClock};
 use tokio::sync::watch;
 
 use crate::publishing::{options, until};
@@ -17,7 +17,7 @@ fn store(lease: Duration) -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new().with_outbox(OutboxOptions { is_on: true, lease }))
 }
 
-fn start(store: &Arc<MemoryStore>, bus: &Arc<MemoryStream>) -> Publishing {
+fn start(store: &Arc<MemoryStore>, bus: &Arc<MemoryStream>) -> PublisherHandle {
     start_counted(store, bus, &Arc::new(Metrics::new()))
 }
 
@@ -25,12 +25,12 @@ fn start_counted(
     store: &Arc<MemoryStore>,
     bus: &Arc<MemoryStream>,
     metrics: &Arc<Metrics>,
-) -> Publishing {
+) -> PublisherHandle {
     let bus: Arc<dyn EventStream> = bus.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> = store.clone();
     let (_, commits) = watch::channel(());
-    Publishing::relay(&options(), store, &bus, &commits, &clock, metrics)
+    PublisherHandle::relay(&options(), store, &bus, &commits, &clock, metrics)
 }
 
 #[tokio::test]

@@ -5,16 +5,16 @@ mod bounds;
 use std::sync::Arc;
 
 use noetl_control::{Options, Replay, ReplayRequest, Replayed};
-use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
-use noetl_model::event::{Imported, Reported};
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
+use noetl_model::event::{ImportedEvent, ReportedEvent};
 use noetl_model::{
     CatalogId, Event, EventId, ExecutionId, Fact, ResultId, SubscriptionId, Tenant, Timestamp,
     Value,
 };
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{
-    Append, EventLog, NewResult, NewSubscription, ResultStore, ResultSummary, Snapshot, Snapshots,
-    Stamp, Subscriptions, Until,
+    Append, EventLog, EventStamp, NewResult, NewSubscription, ReadBound, ResultStore,
+    ResultSummary, Snapshot, SnapshotStore, SubscriptionStore,
 };
 use noetl_test_app::FaultyStore;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn all_of(execution: ExecutionId) -> ReplayRequest {
         execution,
         tenant: Tenant::default(),
         organization: "default".into(),
-        until: Until::End,
+        until: ReadBound::End,
         projection: Projection::All,
         limit: None,
         resolve_payloads: false,
@@ -63,15 +63,20 @@ async fn grow(store: &FaultyStore, story: &mut Story, rows: usize) {
 }
 
 /// What the engine folds of everything in the store, without pages and kept states.
-async fn folded(store: &FaultyStore, id: ExecutionId, until: Until, limit: usize) -> ReplayState {
-    let mut state = ReplayState::new(Scope {
+async fn folded(
+    store: &FaultyStore,
+    id: ExecutionId,
+    until: ReadBound,
+    limit: usize,
+) -> ReplayState {
+    let mut state = ReplayState::new(ReplayScope {
         tenant_id: "default".into(),
         organization_id: "default".into(),
         execution_id: id.get(),
         projection: Projection::All,
     });
     for row in store.read_rows(id, None, until, limit).await.unwrap() {
-        state.apply(&ReplayEvent::of(&row));
+        state.apply(&ReplayEvent::from_row(&row));
     }
     state.seal();
     state
@@ -141,7 +146,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
     write(&*store, story.start()).await;
     let command = story.command_at(3);
     let name = noetl_model::command_name(story.id(), "a", command);
-    let report = Reported {
+    let report = ReportedEvent {
         event_type: "command.heartbeat".into(),
         step: Arc::from("a"),
         status: "ALIVE".into(),
@@ -166,7 +171,7 @@ async fn every_cut_is_the_fold_of_what_is_before_it() {
     let id = story.id();
     let cuts = [1, 4_999, 5_000, 5_001, 10_000, 12_344, 12_345, 20_000];
     for place in cuts {
-        let until = Until::Event(story.event_at(place));
+        let until = ReadBound::Event(story.event_at(place));
         let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
         assert_eq!(found.state, folded(&store, id, until, usize::MAX).await, "until {place}");
         assert!(!found.is_truncated);
@@ -174,11 +179,11 @@ async fn every_cut_is_the_fold_of_what_is_before_it() {
         let limited = ReplayRequest { limit: Some(place), ..all_of(id) };
         let found = replayed(&plant, &limited).await;
         let limit = usize::try_from(place).unwrap();
-        assert_eq!(found.state, folded(&store, id, Until::End, limit).await, "limit {place}");
+        assert_eq!(found.state, folded(&store, id, ReadBound::End, limit).await, "limit {place}");
         assert_eq!(found.is_truncated, place < 12_345, "limit {place}");
     }
     let log = store.read(id, noetl_model::Seq(6_000), 1).await.unwrap();
-    let until = Until::Time(log[0].at);
+    let until = ReadBound::Time(log[0].at);
     let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
     assert_eq!(found.state.event_count, 6_001);
     assert_eq!(found.state, folded(&store, id, until, usize::MAX).await);
@@ -196,7 +201,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
     grow(&store, &mut story, 2_000).await;
     let cut = ReplayRequest { limit: Some(11_000), ..all_of(id) };
     replayed(&plant, &cut).await;
-    let until = Until::Event(story.event_at(11_000));
+    let until = ReadBound::Event(story.event_at(11_000));
     replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
     assert_eq!(kept(&store, id).await, None, "they are not the whole log");
     let whole = ReplayRequest { projection: Projection::Loop, ..all_of(id) };
@@ -209,7 +214,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
 
     grow(&store, &mut story, 700).await;
     let found = replayed(&plant, &all_of(id)).await;
-    assert_eq!(found.state, folded(&store, id, Until::End, usize::MAX).await);
+    assert_eq!(found.state, folded(&store, id, ReadBound::End, usize::MAX).await);
     mark(&store, id).await;
     assert!(is_marked(&replayed(&plant, &all_of(id)).await), "it began at the kept state");
     let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
@@ -232,10 +237,10 @@ async fn a_kept_state_is_not_used_where_it_says_too_much() {
     let (last, before) = (at(10_500).await.unwrap()[0].at, at(10_499).await.unwrap()[0].at);
     let until = |until| ReplayRequest { until, ..all_of(id) };
     for (request, uses) in [
-        (until(Until::Event(story.event_at(10_500))), true),
-        (until(Until::Event(story.event_at(10_499))), false),
-        (until(Until::Time(last)), true),
-        (until(Until::Time(before)), false),
+        (until(ReadBound::Event(story.event_at(10_500))), true),
+        (until(ReadBound::Event(story.event_at(10_499))), false),
+        (until(ReadBound::Time(last)), true),
+        (until(ReadBound::Time(before)), false),
         (ReplayRequest { limit: Some(10_500), ..all_of(id) }, true),
         (ReplayRequest { limit: Some(10_499), ..all_of(id) }, false),
         (ReplayRequest { organization: "acme".into(), ..all_of(id) }, false),
@@ -260,7 +265,7 @@ async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
     write(&*store, late).await;
     let found = replayed(&plant, &all_of(id)).await;
     assert_eq!(found.state.event_count, 10_501);
-    assert_eq!(found.state, folded(&store, id, Until::End, usize::MAX).await);
+    assert_eq!(found.state, folded(&store, id, ReadBound::End, usize::MAX).await);
     let snapshot = kept(&store, id).await.expect("a kept state");
     assert_eq!(snapshot.meta["rows"], 10_501, "the old one gave way, at the same version");
     assert_eq!(replayed(&plant, &all_of(id)).await.state, found.state);
@@ -346,7 +351,7 @@ async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
         id: SubscriptionId::new(50),
         path: "subs/a".into(),
         catalog: CatalogId::new(1),
-        stamp: Stamp { event: EventId::new(51), at: Timestamp::from_micros(1) },
+        stamp: EventStamp { event: EventId::new(51), at: Timestamp::from_micros(1) },
     };
     store.register_subscription(&acme, new).await.unwrap();
     let theirs = ReplayRequest { tenant: acme, ..all_of(ExecutionId::new(50)) };
@@ -384,11 +389,11 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
     let carrying = |reference: Value, meta: Value| {
         let result = Some(json!({"status": "ok", "reference": reference}));
         let event_type = Some("frame.committed".into());
-        Fact::Imported(Box::new(Imported {
+        Fact::Imported(Box::new(ImportedEvent {
             event_type,
             result,
             meta: Some(meta),
-            ..Imported::default()
+            ..ImportedEvent::default()
         }))
     };
     let facts = vec![
@@ -437,7 +442,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
             "scope": "execution", "event_id": story.event_at(4).get(),
             "reference_summary": {"row_count": 2, "ref": own},
             "resolution": {
-                "ref": own, "resolved": true, "checksum": noetl_store::Digest::of(text.as_bytes()).to_string(),
+                "ref": own, "resolved": true, "checksum": noetl_store::Digest::of_bytes(text.as_bytes()).to_string(),
                 "size_bytes": text.len(), "row_count": 2, "value_type": "object", "error": null,
             },
         })
@@ -454,7 +459,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
         ["total", "resolved", "unresolved", "unique_refs"].map(|key| summary[key].as_u64());
     assert_eq!(numbers, [10, 5, 5, 6].map(Some));
     assert_eq!(summary["all_resolved"], false);
-    let checksum = noetl_engine::replay::Checksum::of(&shown["payload_resolution"]).value;
+    let checksum = noetl_engine::replay::Checksum::of_value(&shown["payload_resolution"]).value;
     assert_eq!(summary["checksum"], checksum);
     plant.close().await;
 }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{Control, Options};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{Event, Fact, Failure, FailureKind, Value};
 use noetl_store::{ExecutionStatus, MemoryStore, StoreClock, SystemClock};
 use noetl_test_app::{CommitFault, FaultyStore, SimClock};
-use noetl_tools::{Call, Noop, Registry, Tool};
+use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 
 use crate::own::register;
 use crate::plant::{Gate, Plant, count};
@@ -54,7 +54,7 @@ fn expired(log: &[Event]) -> usize {
 async fn supervised(store: &Arc<FaultyStore>, gate: &Gate) -> Plant {
     for _ in 0..20 {
         let options = Options { slots: 2, ..Options::default() };
-        match Control::open(options, store.clone(), Arc::new(SystemClock)).await {
+        match ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await {
             Ok(control) => return Plant::equipped(control, tools(gate)),
             Err(_) => store.set_down(false),
         }
@@ -62,8 +62,8 @@ async fn supervised(store: &Arc<FaultyStore>, gate: &Gate) -> Plant {
     panic!("it never starts");
 }
 
-fn tools(gate: &Gate) -> Registry {
-    Registry::default().with(Noop).with(gate.clone())
+fn tools(gate: &Gate) -> ToolRegistry {
+    ToolRegistry::default().with(Noop).with(gate.clone())
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ impl Tool for Failing {
         "shell"
     }
 
-    async fn run(&self, _: Call) -> Result<Value, Failure> {
+    async fn run(&self, _: ToolCall) -> Result<Value, Failure> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Err(Failure::new(FailureKind::Connection, "nobody answers"))
     }
@@ -173,8 +173,8 @@ async fn a_cancel_during_back_off() {
         {when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 5, delay: 3600}}]}}}\n";
     let (store, failing) = (Arc::new(FaultyStore::default()), Failing::default());
     let options = Options { slots: 1, ..Options::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
-    let plant = Plant::equipped(control, Registry::default().with(Noop).with(failing.clone()));
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    let plant = Plant::equipped(control, ToolRegistry::default().with(Noop).with(failing.clone()));
     let id = plant.start(BACKING_OFF).await;
     while failing.0.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;

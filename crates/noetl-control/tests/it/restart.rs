@@ -1,9 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, StartRequest};
+use noetl_control::{ControlPlane, Options, StartRequest};
 use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Value};
-use noetl_store::{Commands as _, ExecutionStatus, LogQuery, LogStream, Logs as _, SystemClock};
+use noetl_store::{
+    CommandStore as _, ExecutionStatus, LogQuery, LogStream, StepLogStore as _, SystemClock,
+};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, count};
@@ -149,7 +151,7 @@ async fn what_may_not_run_twice_fails_when_its_process_ended_in_the_middle_of_it
 async fn what_no_worker_began_is_handed_back_whatever_its_tool() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     // Its worker never takes anything.
     let plant = Plant::equipped_without_worker(control);
     plant.start(ONCE).await;
@@ -203,7 +205,7 @@ async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
 async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     let plant = Plant::equipped_without_worker(control);
     let id = plant.start(ONCE).await;
     let local = plant.control.local.clone();

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, purge};
+use noetl_control::{ControlPlane, Options, purge};
 use noetl_model::{Clock, ExecutionId, Tenant, Timestamp};
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, done, write};
 use noetl_store::{
-    Append, Blobs, Cursors, Digest, Leases, MemoryStore, NewVariable, Policy, Retention,
-    StoreClock, Transient, VariableKind, Window,
+    Append, Blobs, CursorStore, Digest, LeaseStore, MemoryStore, NewVariable, RetentionPolicy,
+    RetentionStore, RetentionWindow, StoreClock, VariableKind, VariableStore,
 };
 use noetl_test_app::{FaultyStore, SimClock};
 
@@ -28,7 +28,7 @@ async fn leave_something_old(store: &FaultyStore) {
 }
 
 async fn is_there(store: &FaultyStore) -> bool {
-    store.purge(&Policy::default(), true).await.unwrap().removed.variables > 0
+    store.purge(&RetentionPolicy::default(), true).await.unwrap().removed.variables > 0
 }
 
 /// Lets the purge come about, however long that takes.
@@ -44,17 +44,17 @@ async fn gone(store: &FaultyStore) {
 async fn open(
     store: &Arc<FaultyStore>,
     clock: &Arc<SimClock>,
-    retention: Option<Policy>,
-) -> Control {
+    retention: Option<RetentionPolicy>,
+) -> ControlPlane {
     let options = Options { slots: 0, retention, ..Options::default() };
-    Control::open(options, store.clone(), clock.clone()).await.unwrap()
+    ControlPlane::open(options, store.clone(), clock.clone()).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_old_goes_by_itself_once_a_day() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
-    let control = open(&store, &clock, Some(Policy::default())).await;
+    let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
     gone(&store).await;
     leave_something_old(&store).await;
     tokio::time::sleep(10 * DAY).await;
@@ -70,11 +70,11 @@ async fn what_is_old_goes_by_itself_once_a_day() {
 async fn a_restart_does_not_make_it_more_often() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
-    let control = open(&store, &clock, Some(Policy::default())).await;
+    let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
     gone(&store).await;
     control.close().await;
     leave_something_old(&store).await;
-    let control = open(&store, &clock, Some(Policy::default())).await;
+    let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
     tokio::time::sleep(DAY).await;
     assert!(is_there(&store).await);
     control.close().await;
@@ -95,7 +95,7 @@ async fn while_another_process_does_it_this_one_does_not() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let lease = store.acquire("retention", "another", 10 * DAY).await.unwrap().unwrap();
-    let control = open(&store, &clock, Some(Policy::default())).await;
+    let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
     tokio::time::sleep(3 * DAY).await;
     assert!(is_there(&store).await);
     assert!(store.release(&lease).await.unwrap());
@@ -107,7 +107,7 @@ async fn while_another_process_does_it_this_one_does_not() {
 async fn a_store_that_was_away_is_purged_when_it_is_back() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
-    let control = open(&store, &clock, Some(Policy::default())).await;
+    let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
     store.set_down(true);
     tokio::time::sleep(DAY).await;
     store.set_down(false);
@@ -125,7 +125,10 @@ async fn content_goes_with_its_last_execution_and_not_while_it_is_young() {
     write(&store, Append { blobs: vec![shared, own], ..story.start() }).await;
     write(&store, story.then(vec![done()])).await;
     write(&store, Append { blobs: vec![shared], ..Story::new(11).start() }).await;
-    let policy = Policy { executions: Window::days("days", 1).unwrap(), ..Policy::KEEP };
+    let policy = RetentionPolicy {
+        executions: RetentionWindow::days("days", 1).unwrap(),
+        ..RetentionPolicy::KEEP
+    };
     let purged = purge(&store, &store, &policy, false).await.unwrap();
     assert_eq!(purged.report.removed.references, 2);
     // Another reference to it might be on its way.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, ScheduleError, ScheduleWanted};
+use noetl_control::{ControlPlane, Options, ScheduleError, ScheduleSpec};
 use noetl_model::{Clock, ExecutionId, Fact, ScheduleId, Seq, Tenant, Timestamp, Value};
 use noetl_store::{
     ExecutionFilter, ExecutionRow, ExecutionStatus, MemoryStore, NewSchedule, ScheduleRow, Store,
@@ -18,14 +18,14 @@ const PLAYBOOK: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name
 struct Place {
     store: Arc<dyn Store>,
     clock: Arc<SimClock>,
-    control: Control,
+    control: ControlPlane,
     tenant: Tenant,
 }
 
-async fn control(store: &Arc<dyn Store>, clock: &Arc<SimClock>) -> Control {
+async fn control(store: &Arc<dyn Store>, clock: &Arc<SimClock>) -> ControlPlane {
     // The test starts what is due itself, so that it knows when that was.
     let options = Options { slots: 0, schedules: false, ..Options::default() };
-    Control::open(options, store.clone(), clock.clone()).await.unwrap()
+    ControlPlane::open(options, store.clone(), clock.clone()).await.unwrap()
 }
 
 fn at(text: &str) -> Timestamp {
@@ -50,7 +50,7 @@ impl Place {
     async fn make(&self, spec: Value) -> ScheduleRow {
         let mut spec = spec.as_object().unwrap().clone();
         spec.entry("playbook").or_insert_with(|| json!("jobs/a"));
-        let wanted = ScheduleWanted { name: Some("test".into()), spec };
+        let wanted = ScheduleSpec { name: Some("test".into()), spec };
         self.control.schedules.create(&self.tenant, wanted).await.unwrap()
     }
 
@@ -419,7 +419,7 @@ async fn a_document_makes_changes_and_ends_its_schedule() {
     assert_eq!((row.schedule.cron, row.schedule.interval_seconds), (None, Some(90)));
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T01:01:30Z")));
     // What a document says is not changed beside it.
-    let wanted = ScheduleWanted::default();
+    let wanted = ScheduleSpec::default();
     let changed = place.control.schedules.change(&place.tenant, id, wanted).await;
     assert!(matches!(changed, Err(ScheduleError::OfDocument { .. })), "{changed:?}");
     let removed = place.control.schedules.remove(&place.tenant, id).await;
@@ -446,7 +446,7 @@ async fn a_change_replaces_what_it_names() {
     let id = place.make(spec).await.schedule.id;
     let change = async |spec: Value| {
         let spec = spec.as_object().unwrap().clone();
-        place.control.schedules.change(&place.tenant, id, ScheduleWanted { name: None, spec }).await
+        place.control.schedules.change(&place.tenant, id, ScheduleSpec { name: None, spec }).await
     };
     let row = change(json!({"timezone": "America/New_York"})).await.unwrap();
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T08:00:00Z")));

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use noetl_control::{Asking, Control, CredentialRequest, EncryptionKey, Options, Report};
+use noetl_control::{
+    ControlPlane, CredentialRequest, EncryptionKey, EventReport, Options, SecretRequest,
+};
 use noetl_model::placeholder::remove_tags;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, Fact, Failure, FailureKind, Map, Tenant, Value};
 use noetl_store::{ExecutionFilter, ExecutionStatus, SystemClock};
 use noetl_test_app::{Echo, FaultyStore};
-use noetl_tools::{Call, Noop, Registry, Secrets, Tool};
+use noetl_tools::{Noop, SecretsTool, Tool, ToolCall, ToolRegistry};
 use serde_json::json;
 
 use crate::plant::Plant;
@@ -21,7 +23,7 @@ pub(crate) const TOKEN: &str = "tök/en+\"of the\\api\"&7";
 
 /// A tool that remembers what it was given, and says it again in every way it can.
 #[derive(Clone, Default)]
-pub(crate) struct Talkative(pub(crate) Arc<Mutex<Vec<Call>>>);
+pub(crate) struct Talkative(pub(crate) Arc<Mutex<Vec<ToolCall>>>);
 
 #[async_trait]
 impl Tool for Talkative {
@@ -29,7 +31,7 @@ impl Tool for Talkative {
         "http"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let mut said = json!({"config": call.config, "input": call.input});
         said["text"] = said.to_string().into();
         said["twice"] = said["text"].to_string().into();
@@ -79,8 +81,8 @@ fn forms() -> Vec<String> {
 pub(crate) async fn plant(tool: &Talkative) -> (Plant, Arc<FaultyStore>) {
     let store = Arc::new(FaultyStore::default());
     let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
-    let tools = Registry::default().with(Noop).with(Echo).with(Secrets).with(tool.clone());
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    let tools = ToolRegistry::default().with(Noop).with(Echo).with(SecretsTool).with(tool.clone());
     (Plant::equipped(control, tools), store)
 }
 
@@ -176,7 +178,7 @@ async fn data_that_no_credential_holds_is_not_touched() {
         description: None,
     };
     plant.control.credentials.put(&other, request).await.unwrap();
-    let asking = Asking {
+    let asking = SecretRequest {
         who: "test".into(),
         operation: "resolve",
         execution: None,
@@ -197,8 +199,8 @@ async fn a_stored_secret_is_replaced_from_the_start_on_though_nobody_used_it() {
     let key = EncryptionKey::generate();
     let options = || Options { encryption_key: Some(key.clone()), ..Options::default() };
     let open = async || {
-        let control = Control::open(options(), store.clone(), Arc::new(SystemClock)).await;
-        let tools = Registry::default().with(Noop).with(Echo).with(tool.clone());
+        let control = ControlPlane::open(options(), store.clone(), Arc::new(SystemClock)).await;
+        let tools = ToolRegistry::default().with(Noop).with(Echo).with(tool.clone());
         Plant::equipped(control.unwrap(), tools)
     };
     let before = open().await;
@@ -347,7 +349,7 @@ async fn what_others_report_is_redacted_too() {
     let id =
         plant.start("  - {step: start, tool: {kind: http, url: 'http://x', auth: api}}\n").await;
     plant.finished(id).await;
-    let report = Report {
+    let report = EventReport {
         execution: id,
         step: "start".into(),
         event_type: "worker.said".into(),
@@ -358,7 +360,7 @@ async fn what_others_report_is_redacted_too() {
         event: None,
         columns: None,
     };
-    plant.control.reports.take(&plant.tenant, report).await.unwrap();
+    plant.control.reports.record(&plant.tenant, report).await.unwrap();
     let log = plant.log(id).await;
     let kept = log.iter().find_map(|event| match &event.fact {
         Fact::Reported(said) => Some((said.payload.clone(), said.meta.clone())),

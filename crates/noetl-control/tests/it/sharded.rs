@@ -5,8 +5,8 @@ use std::time::Duration;
 use noetl_control::{StartError, StartRequest, SubmitError};
 use noetl_model::{ExecutionId, Tenant, shard_for};
 use noetl_store::{
-    BlobRefs, Commands, Digest, Due, EventLog, ExecutionFilter, ExecutionStatus, Executions,
-    Outbox, Sharded, Store, StoreError,
+    BlobRefs, CommandStore, Digest, EventLog, ExecutionFilter, ExecutionStatus, ExecutionStore,
+    OutboxStore, Sharded, Store, StoreError, TimerStore,
 };
 use noetl_test_app::FaultyStore;
 
@@ -142,10 +142,10 @@ async fn a_list_that_lacks_a_shard_is_an_error_that_names_it() {
         routed.open_commands(noetl_model::CommandId::new(0), 9).await.unwrap_err(),
         routed.command(noetl_model::CommandId::new(1)).await.unwrap_err(),
         routed.newest_id().await.unwrap_err(),
-        routed.unreferenced(&[Digest::of(b"x")]).await.unwrap_err(),
+        routed.unreferenced(&[Digest::of_bytes(b"x")]).await.unwrap_err(),
         routed.pending().await.unwrap_err(),
         routed.claim(9).await.unwrap_err(),
-        routed.take_due(9, Duration::ZERO).await.unwrap_err(),
+        routed.claim_due(9, Duration::ZERO).await.unwrap_err(),
         routed.next_due().await.unwrap_err(),
     ];
     for error in errors {

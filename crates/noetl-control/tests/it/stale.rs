@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_control::Options;
 use noetl_model::{ExecutionId, Fact};
-use noetl_store::{Append, Committed, EventLog, ExecutionStatus, Held, StoreError};
+use noetl_store::{Append, Committed, EventLog, ExecutionStatus, LockedLog, StoreError};
 use noetl_test_app::{CallInterceptor, FaultyStore};
 use tokio::sync::watch;
 
@@ -75,7 +75,7 @@ impl CallInterceptor for Stale {
         self.inner.commit(batch).await
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
         self.inner.hold(execution).await
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use noetl_bus::{CommandBus, CommandReader, EventStream, MemoryStream, Message};
-use noetl_control::{SystemReaders, SystemReading};
+use noetl_bus::{CommandBus, CommandConsumer, EventStream, MemoryStream, StreamMessage};
+use noetl_control::{SystemConsumers, SystemConsumersHandle};
 use noetl_model::{ExecutionId, Origin, Seq, Tenant, Value};
-use noetl_store::{MemoryStore, Snapshots};
+use noetl_store::{MemoryStore, SnapshotStore};
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
@@ -13,17 +13,17 @@ use crate::plant::{Gate, Plant, chain};
 use crate::publishing::{options, until};
 
 const STREAM: &str = "noetl_events";
-const MATERIALIZE: SystemReaders = SystemReaders { materialize: true, project: false };
-const PROJECT: SystemReaders = SystemReaders { materialize: false, project: true };
+const MATERIALIZE: SystemConsumers = SystemConsumers { materialize: true, project: false };
+const PROJECT: SystemConsumers = SystemConsumers { materialize: false, project: true };
 
-fn read(what: SystemReaders, bus: &Arc<MemoryStream>, plant: &Plant) -> SystemReading {
-    let bus: Arc<dyn CommandReader> = bus.clone();
-    SystemReading::start(what, &options(), &bus, &plant.control)
+fn read(what: SystemConsumers, bus: &Arc<MemoryStream>, plant: &Plant) -> SystemConsumersHandle {
+    let bus: Arc<dyn CommandConsumer> = bus.clone();
+    SystemConsumersHandle::start(what, &options(), &bus, &plant.control)
 }
 
 async fn publish(bus: &MemoryStream, rows: &[Value]) {
     bus.ensure(&options().stream()).await.unwrap();
-    let messages = rows.iter().enumerate().map(|(number, row)| Message {
+    let messages = rows.iter().enumerate().map(|(number, row)| StreamMessage {
         subject: "noetl.events.call.done".to_owned(),
         id: format!("{number}:{row}"),
         payload: match row {

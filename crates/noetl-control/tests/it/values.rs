@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_control::{Options, StartRequest};
 use noetl_model::{Fact, Map, Value};
-use noetl_store::{BlobRefs, EventLog, ExecutionStatus, Snapshots};
+use noetl_store::{BlobRefs, EventLog, ExecutionStatus, SnapshotStore};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, count};
@@ -36,7 +36,7 @@ async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
     let version = i64::try_from(row.version.0).unwrap();
     assert!(snapshot.version <= version, "{} of {version}", snapshot.version);
     let restored = noetl_engine::Execution::from_snapshot(id, snapshot.body.as_bytes()).unwrap();
-    let mut folded = noetl_engine::Execution::absent(id);
+    let mut folded = noetl_engine::Execution::new(id);
     let mut tailed = restored.clone();
     for event in store.read(id, noetl_model::Seq::START, 100_000).await.unwrap() {
         folded.apply(&event);

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
-use noetl_control::{Verified, verify};
+use noetl_control::{VerifyReport, verify};
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::conformance::story::{Story, completed, done, imported, issued, said, write};
-use noetl_store::{ExecutionStatus, Policy, Retention, Window};
+use noetl_store::{ExecutionStatus, RetentionPolicy, RetentionStore, RetentionWindow};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
 
-async fn all(store: &FaultyStore) -> Verified {
+async fn all(store: &FaultyStore) -> VerifyReport {
     verify(store, ExecutionId::new(i64::MIN), 100).await.unwrap()
 }
 
@@ -41,7 +41,7 @@ async fn executions_are_checked_in_pages() {
     let page = verify(&store, ExecutionId::new(10), 1).await.unwrap();
     assert_eq!((page.executions, page.last), (1, Some(ExecutionId::new(11))));
     let end = verify(&store, ExecutionId::new(12), 1).await.unwrap();
-    assert_eq!(end, Verified::default());
+    assert_eq!(end, VerifyReport::default());
 }
 
 #[tokio::test]
@@ -80,7 +80,10 @@ async fn what_retention_took_is_not_missed() {
     write(&store, ended.start()).await;
     write(&store, ended.then(vec![completed(ended.command_at(3)), done()])).await;
     write(&store, Story::new(11).then(vec![imported(), issued("a")])).await;
-    let policy = Policy { commands: Window::days("days", 1).unwrap(), ..Policy::KEEP };
+    let policy = RetentionPolicy {
+        commands: RetentionWindow::days("days", 1).unwrap(),
+        ..RetentionPolicy::KEEP
+    };
     assert_eq!(store.purge(&policy, false).await.unwrap().removed.commands, 1);
     assert_eq!(messages(&store).await, [] as [&str; 0]);
 }

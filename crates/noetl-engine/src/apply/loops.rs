@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, LoopEvent, LoopFact, LoopItem};
-use noetl_model::repeat::{FrameState, LoopItems};
+use noetl_model::event::{CommandSpec, LoopEvent, LoopFact, LoopItem};
+use noetl_model::loops::{FrameState, LoopItems};
 use noetl_model::{Failure, Seq, Value};
-use noetl_playbook::template::{Source, from_json_owned};
+use noetl_playbook::template::{ValueSource, from_json_owned};
 
 use crate::execution::{Execution, OpenCommand};
-use crate::repeat::{self, Chunk, End, Repeat, Short, Span};
-use crate::trail::{Trail, Undo};
-use crate::values::{Kept, size_of, slot};
+use crate::loops::{self, Chunk, ItemFailure, ItemOutcome, ItemRange, LoopState};
+use crate::undo_log::{UndoEntry, UndoLog};
+use crate::values::{StoredValue, size_of, slot};
 
-type Visit = (Arc<str>, u32);
+type StepRunKey = (Arc<str>, u32);
 
 impl Execution {
-    pub(super) fn loop_moved(&mut self, fact: &LoopFact, seq: Seq, trail: &mut Trail) {
+    pub(super) fn loop_moved(&mut self, fact: &LoopFact, seq: Seq, trail: &mut UndoLog) {
         let visit = (fact.step.clone(), fact.generation);
         match &fact.what {
             LoopEvent::Started(started) => {
-                let before = self.loops.insert(visit.clone(), Repeat::new(started));
-                trail.push(|| Undo::Loop(visit, before.map(Box::new)));
+                let before = self.loops.insert(visit.clone(), LoopState::new(started));
+                trail.push(|| UndoEntry::Loop(visit, before.map(Box::new)));
             }
             LoopEvent::Items(items) => self.add_items(&visit, items, seq, trail),
             LoopEvent::Frame(moved) => {
@@ -47,25 +47,25 @@ impl Execution {
                 if let Some(under_way) = self.running.get_mut(&visit) {
                     let before = under_way.clone();
                     under_way.data = Some(result);
-                    trail.push(|| Undo::Visit(visit, Some(before)));
+                    trail.push(|| UndoEntry::Visit(visit, Some(before)));
                 }
             }
         }
     }
 
-    fn add_items(&mut self, visit: &Visit, given: &LoopItems, seq: Seq, trail: &mut Trail) {
+    fn add_items(&mut self, visit: &StepRunKey, given: &LoopItems, seq: Seq, trail: &mut UndoLog) {
         let bytes: usize = given.items.iter().map(size_of).sum();
         let fits = self.held_bytes().saturating_add(bytes) <= self.limits.total_bytes
             && self.limits.holds_items();
         let source = if fits {
-            Source::Held(from_json_owned(Value::Array(given.items.clone())))
+            ValueSource::Held(from_json_owned(Value::Array(given.items.clone())))
         } else {
-            Source::Event { seq, key: None, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
+            ValueSource::Event { seq, key: None, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
         };
         trail.note(&source);
         let held = if fits { bytes } else { 0 };
         let len = u32::try_from(given.items.len()).unwrap_or(u32::MAX);
-        let items = Kept { slot: slot(source), bytes: held };
+        let items = StoredValue { slot: slot(source), bytes: held };
         let chunk = Chunk { from: given.from, len, items };
         let first = given.from;
         self.in_loop(visit, trail, |repeat| {
@@ -76,7 +76,7 @@ impl Execution {
                 }),
             ];
             if let Some(frame) = given.frame {
-                let span = Span { first, rows: len, next: 0, open: 0, failed: 0 };
+                let span = ItemRange { first, rows: len, next: 0, open: 0, failed: 0 };
                 undo.push(repeat.set_span(frame, Some(span)));
             }
             undo
@@ -84,7 +84,12 @@ impl Execution {
     }
 
     /// Counts a command of a loop as issued, for the first time or as another attempt.
-    pub(super) fn item_issued(&mut self, issued: &Issued, item: &LoopItem, trail: &mut Trail) {
+    pub(super) fn item_issued(
+        &mut self,
+        issued: &CommandSpec,
+        item: &LoopItem,
+        trail: &mut UndoLog,
+    ) {
         let visit = (issued.step.clone(), issued.generation);
         let item = item.clone();
         self.in_loop(&visit, trail, |repeat| {
@@ -92,8 +97,8 @@ impl Execution {
                 return vec![repeat.set_counters(|counters| counters.claims += 1)];
             }
             let mut undo = Vec::with_capacity(3);
-            let ended = repeat.ends.get(repeat::index(item.index)).cloned().flatten();
-            let failed_before = matches!(ended, Some(End::Failed(_)));
+            let ended = repeat.ends.get(loops::index(item.index)).cloned().flatten();
+            let failed_before = matches!(ended, Some(ItemOutcome::Failed(_)));
             if failed_before {
                 undo.extend(repeat.set_end(item.index, None));
             }
@@ -121,8 +126,8 @@ impl Execution {
     pub(super) fn item_ended(
         &mut self,
         command: &OpenCommand,
-        end: Option<End>,
-        trail: &mut Trail,
+        end: Option<ItemOutcome>,
+        trail: &mut UndoLog,
     ) {
         let issued = &command.issued;
         let Some(item) = &issued.item else { return };
@@ -134,19 +139,19 @@ impl Execution {
                 })];
             }
             let mut undo = Vec::with_capacity(3);
-            let failed = matches!(end, Some(End::Failed(_)));
+            let failed = matches!(end, Some(ItemOutcome::Failed(_)));
             undo.push(repeat.set_counters(|counters| {
                 counters.open = counters.open.saturating_sub(1);
                 match &end {
-                    Some(End::Done(kept)) => {
+                    Some(ItemOutcome::Done(kept)) => {
                         counters.done += 1;
                         counters.bytes += kept.bytes;
                     }
-                    Some(End::Failed(_)) => {
+                    Some(ItemOutcome::Failed(_)) => {
                         counters.failed += 1;
                         counters.first_failed.get_or_insert(item.index);
                     }
-                    Some(End::Skipped) => counters.skipped += 1,
+                    Some(ItemOutcome::Skipped) => counters.skipped += 1,
                     None => {}
                 }
             }));
@@ -164,26 +169,26 @@ impl Execution {
     }
 
     /// Removes the loop of a step run that ends.
-    pub(super) fn drop_loop(&mut self, visit: &Visit, trail: &mut Trail) {
+    pub(super) fn drop_loop(&mut self, visit: &StepRunKey, trail: &mut UndoLog) {
         if let Some(repeat) = self.loops.remove(visit) {
-            trail.push(|| Undo::Loop(visit.clone(), Some(Box::new(repeat))));
+            trail.push(|| UndoEntry::Loop(visit.clone(), Some(Box::new(repeat))));
         }
     }
 
     fn in_loop(
         &mut self,
-        visit: &Visit,
-        trail: &mut Trail,
-        change: impl FnOnce(&mut Repeat) -> Vec<repeat::Undo>,
+        visit: &StepRunKey,
+        trail: &mut UndoLog,
+        change: impl FnOnce(&mut LoopState) -> Vec<loops::LoopUndo>,
     ) {
         let Some(repeat) = self.loops.get_mut(visit) else { return };
         for undo in change(repeat) {
-            trail.push(|| Undo::InLoop(visit.clone(), undo));
+            trail.push(|| UndoEntry::InLoop(visit.clone(), undo));
         }
     }
 }
 
 /// Returns the outcome of an item that failed.
-pub(super) fn failed(failure: &Failure) -> End {
-    End::Failed(Arc::new(Short::of(failure)))
+pub(super) fn failed(failure: &Failure) -> ItemOutcome {
+    ItemOutcome::Failed(Arc::new(ItemFailure::from_failure(failure)))
 }

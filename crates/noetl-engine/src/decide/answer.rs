@@ -1,26 +1,26 @@
 //! Accepts the answer a parked command waits for, from its child execution or from outside.
 
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 
-use super::{Answer, AnswerFrom, Draft, Refusal};
+use super::{Answer, AnswerSource, Decision, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Answer) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Answer) -> Result<(), Rejection> {
     draft.known()?;
-    let open = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
+    let open = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     let is_awaited = match (&open.parked, &input.from) {
-        (Some(Parked::Child(child)), AnswerFrom::Child(from)) => child.execution == *from,
-        (Some(Parked::Callback(callback)), AnswerFrom::Token(token)) => {
+        (Some(ParkReason::Child(child)), AnswerSource::Child(from)) => child.execution == *from,
+        (Some(ParkReason::Callback(callback)), AnswerSource::Token(token)) => {
             is_same(&callback.token, token)
         }
-        (Some(Parked::Callback(_)), AnswerFrom::Trusted) => true,
+        (Some(ParkReason::Callback(_)), AnswerSource::Trusted) => true,
         _ => false,
     };
     if !is_awaited {
-        return Err(Refusal::NotAwaited);
+        return Err(Rejection::NotAwaited);
     }
     let issued = open.issued.clone();
     draft.actor = input.actor;
-    draft.own_ended(input.command, &issued, input.outcome, input.reference);
+    draft.control_tool_ended(input.command, &issued, input.outcome, input.reference);
     draft.settle();
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use noetl_model::{CommandState, Fact};
 
-use super::{Begin, Draft, Refusal};
+use super::{Decision, MarkStarted, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Begin) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: MarkStarted) -> Result<(), Rejection> {
     draft.known()?;
     let Some(command) = draft.state.open_command(input.command) else { return Ok(()) };
     let holder = command.worker.clone();
@@ -12,7 +12,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Begin) -> Result<(), Refu
         return Ok(());
     }
     let step = command.issued.step.clone();
-    let Begin { command, worker } = input;
+    let MarkStarted { command, worker } = input;
     draft.record(Fact::CommandStarted { command, step, worker });
     Ok(())
 }

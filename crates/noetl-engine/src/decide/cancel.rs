@@ -3,9 +3,9 @@
 
 use noetl_model::Fact;
 
-use super::{Cancel, Draft, Refusal};
+use super::{Cancel, Decision, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Cancel) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Cancel) -> Result<(), Rejection> {
     draft.running()?;
     draft.cancel_commands(|_| true);
     draft.actor = input.actor;

@@ -2,17 +2,17 @@
 
 use noetl_model::{CommandState, Fact};
 
-use super::{Claim, Draft, Refusal};
+use super::{Claim, Decision, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Claim) -> Result<(), Rejection> {
     draft.running()?;
-    let command = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
+    let command = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     match (&command.state, &command.worker) {
         (CommandState::Pending, _) => {
             // A failing execution waits only for commands in flight and for the step that runs
             // last.
             if draft.state.is_failing() && !draft.is_final(&command.issued.step) {
-                return Err(Refusal::CommandFinished);
+                return Err(Rejection::CommandFinished);
             }
             let step = command.issued.step.clone();
             let (command, worker) = (input.command, input.worker);
@@ -20,7 +20,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refu
             Ok(())
         }
         (_, Some(holder)) if *holder == input.worker => Ok(()),
-        (_, Some(holder)) => Err(Refusal::ClaimedBy(holder.clone())),
-        (_, None) => Err(Refusal::CommandFinished),
+        (_, Some(holder)) => Err(Rejection::ClaimedBy(holder.clone())),
+        (_, None) => Err(Rejection::CommandFinished),
     }
 }

@@ -1,12 +1,12 @@
 //! Accepts the result of a command (rule R3). The first completion decides; later ones change
 //! nothing.
 
-use noetl_model::event::{Callback, Parked};
+use noetl_model::event::{Callback, ParkReason};
 use noetl_model::{Fact, Value};
 
-use super::{Complete, Draft, Refusal};
+use super::{Complete, Decision, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Complete) -> Result<(), Rejection> {
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();
@@ -34,7 +34,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
         if !is_parked {
             let until = draft.moment.now.plus(super::CALLBACK_WAIT);
             let token = draft.token(command);
-            let on = Parked::Callback(Callback { token, until });
+            let on = ParkReason::Callback(Callback { token, until });
             draft.record(Fact::CommandParked { command, step, on });
         }
         return Ok(());

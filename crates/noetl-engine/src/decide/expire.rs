@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Issued;
+use noetl_model::event::CommandSpec;
 use noetl_model::{CommandState, Fact, Failure, FailureKind};
 
-use super::{Draft, Expire, Refusal};
+use super::{Decision, Expire, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Expire) -> Result<(), Rejection> {
     draft.running()?;
-    let open = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
+    let open = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     // A pending or parked command has no lease.
     if open.state == CommandState::Pending || open.parked.is_some() {
         return Ok(());
@@ -27,7 +27,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Ref
         draft.record(Fact::CommandExpired { command, step, reason: input.reason.clone() });
         let once = !issued.idempotent;
         if !input.may_have_run || (issued.attempt < input.attempts_max && !once) {
-            let again = Issued { attempt: issued.attempt.saturating_add(1), ..(*issued).clone() };
+            let again =
+                CommandSpec { attempt: issued.attempt.saturating_add(1), ..(*issued).clone() };
             draft.record(Fact::CommandIssued(Arc::new(again)));
         } else {
             let message = if once {

@@ -1,8 +1,8 @@
 //! Accepts the failure of a command (rule R3).
 
-use super::{Draft, Fail, Refusal};
+use super::{Decision, Fail, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Fail) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Fail) -> Result<(), Rejection> {
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();

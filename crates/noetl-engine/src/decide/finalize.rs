@@ -3,9 +3,9 @@
 
 use noetl_model::{Fact, Failure, FailureKind, Value};
 
-use super::{Draft, Finalize, Refusal};
+use super::{Decision, Finalize, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Finalize) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Finalize) -> Result<(), Rejection> {
     draft.running()?;
     draft.cancel_commands(|_| true);
     draft.actor = input.actor;

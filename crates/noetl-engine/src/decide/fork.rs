@@ -7,33 +7,33 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{ForkedFrom, Issued, Started};
+use noetl_model::event::{CommandSpec, ExecutionStart, ForkedFrom};
 use noetl_model::trace::Trace;
 use noetl_model::{
     CommandId, DEPTH_MAX, Event, EventId, Fact, Map, Seq, Timestamp, is_deeper_than,
 };
 
 use super::start::{self, merge};
-use super::{Draft, Fork, Refusal, Start};
+use super::{Decision, Fork, Rejection, StartInput};
 use crate::execution::{Execution, OpenCommand, Status};
-use crate::fork::last_rest;
+use crate::fork::last_quiescent_event;
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Fork) -> Result<(), Rejection> {
     if draft.state.status != Status::Absent {
-        return Err(Refusal::AlreadyStarted);
+        return Err(Rejection::AlreadyStarted);
     }
     let first = input.log.first();
     let Some(Fact::PlaybookStarted(started)) = first.map(|event| &event.fact) else {
-        return Err(Refusal::NotFound);
+        return Err(Rejection::NotFound);
     };
     let mut workload = started.workload.clone();
     merge(&mut workload, &input.workload);
     if workload.values().any(|value| is_deeper_than(value, DEPTH_MAX)) {
         let message = format!("the workload nests more than {DEPTH_MAX} levels deep");
-        return Err(Refusal::Workload(message));
+        return Err(Rejection::Workload(message));
     }
     let start = start_of(input, &input.log[0], started, workload);
-    match last_rest(&input.log, input.cut) {
+    match last_quiescent_event(&input.log, input.cut) {
         Some(last) => take_over(draft, input, &input.log[..=last], started, start),
         // The origin has no consistent cut at or before the requested one: start over with its
         // workload.
@@ -42,10 +42,10 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Refu
 }
 
 /// Returns the start of an execution that copies only the origin's workload.
-fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Start {
+fn start_of(input: &Fork, first: &Event, started: &ExecutionStart, payload: Map) -> StartInput {
     let forked = ForkedFrom { execution: first.execution, seq: Seq::START, event: EventId::new(0) };
     let (catalog, version) = input.version.unwrap_or((started.catalog, started.version));
-    Start {
+    StartInput {
         catalog,
         path: started.path.clone(),
         version,
@@ -63,14 +63,14 @@ fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Sta
 }
 
 fn take_over(
-    draft: &mut Draft<'_, '_>,
+    draft: &mut Decision<'_, '_>,
     input: &Fork,
     past: &[Event],
-    started: &Started,
-    start: Start,
-) -> Result<(), Refusal> {
+    started: &ExecutionStart,
+    start: StartInput,
+) -> Result<(), Rejection> {
     let (Some(first), Some(last)) = (past.first(), past.last()) else { return Ok(()) };
-    let mut origin = Execution::absent(first.execution);
+    let mut origin = Execution::new(first.execution);
     past.iter().for_each(|event| origin.apply(event));
     let now = draft.moment.now;
     let forked = ForkedFrom { execution: first.execution, seq: last.seq, event: last.id };
@@ -85,7 +85,7 @@ fn take_over(
         }
     };
     draft.actor = start.actor;
-    draft.record(Fact::PlaybookStarted(Box::new(Started {
+    draft.record(Fact::PlaybookStarted(Box::new(ExecutionStart {
         catalog: start.catalog,
         version: start.version,
         workload,
@@ -100,7 +100,7 @@ fn take_over(
     let ids = BTreeMap::new();
     let mut copy = Copy { origin: &origin, is_other, now, ids, trace: trace.clone() };
     for event in &past[1..] {
-        if let Some(fact) = copy.of(event) {
+        if let Some(fact) = copy.copied_fact(event) {
             let is_issue = matches!(fact, Fact::CommandIssued(_));
             draft.actor.clone_from(&event.actor);
             let id = draft.record(fact);
@@ -109,7 +109,7 @@ fn take_over(
             }
         }
     }
-    let answered: Vec<(CommandId, Arc<Issued>)> =
+    let answered: Vec<(CommandId, Arc<CommandSpec>)> =
         draft.state.open_commands().map(|(id, open)| (id, open.issued.clone())).collect();
     let under_way = origin.open_commands().filter(|(_, open)| is_reissued(open, is_other));
     for (_, open) in under_way {
@@ -118,11 +118,11 @@ fn take_over(
             continue;
         }
         let trace = trace.clone();
-        let issued = Arc::new(Issued { attempt: 1, trace, ..(*open.issued).clone() });
+        let issued = Arc::new(CommandSpec { attempt: 1, trace, ..(*open.issued).clone() });
         let claims = issued.item.as_ref().is_some_and(|item| item.claims);
         let command: CommandId = draft.record(Fact::CommandIssued(issued.clone())).into();
-        if draft.is_own(&issued) && !claims {
-            draft.hold_own(command, &issued, None);
+        if draft.is_control_tool(&issued) && !claims {
+            draft.claim_control_tool(command, &issued, None);
         }
     }
     let loops: Vec<(Arc<str>, u32)> = draft.state.loops.keys().cloned().collect();
@@ -146,12 +146,12 @@ fn is_reissued(open: &OpenCommand, is_other: bool) -> bool {
 }
 
 /// Issues the command of an active step run as rendered by another version of the playbook.
-fn render_anew(draft: &mut Draft<'_, '_>, issued: &Issued, past: &[Event]) {
+fn render_anew(draft: &mut Decision<'_, '_>, issued: &CommandSpec, past: &[Event]) {
     let playbook = draft.playbook;
     let Some(ix) = playbook.find(&issued.step) else { return };
     let (step, generation) = (playbook.step(ix), issued.generation);
     match &issued.item {
-        Some(item) => draft.issue_again(step, generation, item),
+        Some(item) => draft.reissue_item(step, generation, item),
         None => draft.begin_work(step, generation, led_there(past, &issued.step, generation)),
     }
 }
@@ -186,7 +186,7 @@ struct Copy<'o> {
 impl Copy<'_> {
     /// Returns the fact to record, or `None` for reported and imported events, for terminal events,
     /// and for commands that the fork issues again.
-    fn of(&self, event: &Event) -> Option<Fact> {
+    fn copied_fact(&self, event: &Event) -> Option<Fact> {
         let mut fact = event.fact.clone();
         match &mut fact {
             Fact::CommandIssued(issued) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, ForkedFrom, Reported, ToolRun};
+use noetl_model::event::{BlobRef, ForkedFrom, ReportedEvent, ToolRun};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Failure, Map, Seq, Timestamp, TraceContext,
     Value,
@@ -12,13 +12,13 @@ use noetl_model::{
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Starts an execution of a playbook.
-    Start(Box<Start>),
+    Start(Box<StartInput>),
     /// Starts an execution with a copy of another execution's event log.
     Fork(Box<Fork>),
     /// Assigns a command to a worker.
     Claim(Claim),
     /// Reports that a worker started a command.
-    Begin(Begin),
+    Begin(MarkStarted),
     /// Reports that a command succeeded.
     Complete(Complete),
     /// Reports that a command failed.
@@ -30,7 +30,7 @@ pub enum Input {
     /// Ends a failing execution's wait for commands that did not stop.
     Abandon(Abandon),
     /// Records a report of a worker or client.
-    Keep(Box<Keep>),
+    Keep(Box<RecordReport>),
     /// Fires the timer of a parked command.
     Wake(Wake),
     /// Delivers the answer that a parked command waits for.
@@ -53,7 +53,7 @@ pub struct Wake {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub command: CommandId,
-    pub from: AnswerFrom,
+    pub from: AnswerSource,
     /// Result or failure to end the command with.
     pub outcome: Result<Value, Failure>,
     /// Blob that holds the answer, if the answer is too large for the event log.
@@ -63,7 +63,7 @@ pub struct Answer {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerFrom {
+pub enum AnswerSource {
     /// Execution that the command started.
     Child(ExecutionId),
     /// Callback token; must equal the command's token.
@@ -101,7 +101,7 @@ pub struct Finalize {
 
 /// Input that starts an execution of a playbook.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Start {
+pub struct StartInput {
     /// Catalog entry that the execution stays pinned to.
     pub catalog: CatalogId,
     pub path: Arc<str>,
@@ -155,7 +155,7 @@ pub struct Claim {
 
 /// Input that reports that a worker started a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begin {
+pub struct MarkStarted {
     pub command: CommandId,
     pub worker: Arc<str>,
 }
@@ -220,8 +220,8 @@ pub struct Abandon;
 /// Input that records a report of a worker or client. The report is shown and does not affect
 /// state.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Keep {
-    pub said: Reported,
+pub struct RecordReport {
+    pub said: ReportedEvent,
     /// Event ID sent with the report, which deduplicates resent reports. The engine mints one if
     /// `None`.
     pub id: Option<EventId>,

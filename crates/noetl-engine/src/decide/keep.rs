@@ -1,18 +1,18 @@
 //! Records a report of a worker or client. The report is shown and does not affect state.
 
 use noetl_model::Fact;
-use noetl_model::event::Reported;
+use noetl_model::event::ReportedEvent;
 
-use super::{Draft, Keep, Refusal};
+use super::{Decision, RecordReport, Rejection};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Keep) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: RecordReport) -> Result<(), Rejection> {
     draft.known()?;
     // Reports must not grow the event log of a finished execution without bound.
     if draft.state.status.is_final() && draft.state.version.0 >= draft.moment.caps.events {
-        return Err(Refusal::AlreadyFinished(draft.state.status));
+        return Err(Rejection::AlreadyFinished(draft.state.status));
     }
     let id = input.id.unwrap_or_else(|| (draft.moment.ids)());
-    let said = Reported { key: input.key.or(input.said.key), ..input.said };
+    let said = ReportedEvent { key: input.key.or(input.said.key), ..input.said };
     draft.record_as(id, Fact::Reported(Box::new(said)));
     Ok(())
 }

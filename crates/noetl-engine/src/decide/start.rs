@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Started;
+use noetl_model::event::ExecutionStart;
 use noetl_model::{DEPTH_MAX, Fact, Map, Value, is_deeper_than};
 use noetl_playbook::template::{Names, Scope, ValueTemplate, from_json};
 
-use super::{Draft, Refusal, Start};
+use super::{Decision, Rejection, StartInput};
 use crate::execution::Status;
 use crate::flow::Activation;
 use crate::scope;
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: StartInput) -> Result<(), Rejection> {
     if draft.state.status != Status::Absent {
-        return Err(Refusal::AlreadyStarted);
+        return Err(Rejection::AlreadyStarted);
     }
     let workload = workload(draft, &input)?;
     let variables = initial_context(draft, &input, &workload)?;
     draft.actor = input.actor;
-    draft.record(Fact::PlaybookStarted(Box::new(Started {
+    draft.record(Fact::PlaybookStarted(Box::new(ExecutionStart {
         catalog: input.catalog,
         path: input.path,
         version: input.version,
@@ -45,7 +45,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
 
 /// Renders the playbook's workload defaults and merges the payload over them: maps merge, other
 /// values replace. A default that the payload replaces is not rendered, so it cannot fail.
-pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
+pub(super) fn workload(draft: &Decision<'_, '_>, input: &StartInput) -> Result<Map, Rejection> {
     let payload = from_json(&Value::Object(input.payload.clone()));
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
     // Templates of defaults may refer to the payload.
@@ -59,7 +59,7 @@ pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refu
                 }
                 let value = value.render(&scope);
                 let value =
-                    value.map_err(|e| Refusal::Workload(format!("workload.{name}: {e}")))?;
+                    value.map_err(|e| Rejection::Workload(format!("workload.{name}: {e}")))?;
                 merged.insert(name.clone(), value);
             }
         }
@@ -70,13 +70,13 @@ pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refu
     merge(&mut merged, &input.payload);
     if merged.values().any(|value| is_deeper_than(value, DEPTH_MAX)) {
         let message = format!("the workload nests more than {DEPTH_MAX} levels deep");
-        return Err(Refusal::Workload(message));
+        return Err(Rejection::Workload(message));
     }
     Ok(merged)
 }
 
-fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
-    let mut scope = scope::base(draft);
+fn scope_for_start(draft: &Decision<'_, '_>, input: &StartInput) -> Scope {
+    let mut scope = scope::base_scope(draft);
     scope.identity.catalog = input.catalog;
     scope.identity.path = input.path.clone();
     scope.identity.version = input.version;
@@ -97,7 +97,11 @@ pub fn merge(into: &mut Map, over: &Map) {
 }
 
 /// Renders the playbook's initial `ctx` variables, whose templates may refer to the workload.
-fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Result<Map, Refusal> {
+fn initial_context(
+    draft: &Decision<'_, '_>,
+    input: &StartInput,
+    workload: &Map,
+) -> Result<Map, Rejection> {
     let mut values = Map::new();
     if draft.playbook.vars.is_empty() {
         return Ok(values);
@@ -106,7 +110,7 @@ fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Resu
     scope.workload = Arc::new(named(workload));
     for (name, value) in &draft.playbook.vars {
         let value = value.render(&scope);
-        let value = value.map_err(|e| Refusal::Workload(format!("vars.{name}: {e}")))?;
+        let value = value.map_err(|e| Rejection::Workload(format!("vars.{name}: {e}")))?;
         values.insert(name.clone(), value);
     }
     Ok(values)

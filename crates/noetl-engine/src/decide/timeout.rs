@@ -3,9 +3,9 @@
 
 use noetl_model::{Fact, Failure, FailureKind};
 
-use super::{Draft, Refusal, Timeout};
+use super::{Decision, Rejection, Timeout};
 
-pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), Refusal> {
+pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Timeout) -> Result<(), Rejection> {
     draft.running()?;
     match input {
         Timeout::Step { step, generation } => {

@@ -1,7 +1,7 @@
 //! Items of a loop: conversion of the rendered value to a list, and chunks of a bounded size.
 
 use noetl_model::{Map, Value};
-use noetl_playbook::document::{FailureMode, Loop, LoopMode};
+use noetl_playbook::document::{FailureMode, LoopMode, LoopSpec};
 use noetl_playbook::template::{Data, exact_json};
 
 use crate::values::size_of;
@@ -106,7 +106,7 @@ pub(super) fn rows(answer: &Data) -> Option<Vec<Value>> {
 }
 
 /// Returns the loop settings of a command that runs a whole loop on one worker.
-pub(super) fn local(repeat: &Loop, items: &[Value], max_in_flight: u32) -> Value {
+pub(super) fn local(repeat: &LoopSpec, items: &[Value], max_in_flight: u32) -> Value {
     serde_json::json!({
         "items": items,
         "iterator": repeat.iterator,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Fact, Failure, FailureKind};
-use noetl_playbook::document::{Admit, Join, Step, Work};
+use noetl_playbook::document::{AdmissionPolicy, JoinRule, Step, StepWork};
 use noetl_playbook::template::Scope;
 
-use super::split::Next;
-use super::{Activation, limit, named};
-use crate::decide::Draft;
+use super::split::NextSegment;
+use super::{Activation, render, timeouts};
+use crate::decide::Decision;
 use crate::scope;
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     pub(super) fn enter(&mut self, activation: Activation) {
         let playbook = self.playbook;
         let step = playbook.step(activation.step);
@@ -22,7 +22,7 @@ impl Draft<'_, '_> {
             return;
         }
         let generation = self.state.generation(&step.name) + 1;
-        let round = (step.join == Join::Any).then(|| self.round_of(activation.step));
+        let round = (step.join == JoinRule::Any).then(|| self.round_of(activation.step));
         let tokens = activation.tokens;
         let from = activation.from;
         let limit = self.visit_limit(step, from.as_deref());
@@ -31,8 +31,8 @@ impl Draft<'_, '_> {
         let name = step.name.clone();
         self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
         if let Some(condition) = &step.when {
-            let scope = scope::for_tool(self, from.as_deref());
-            let holds = condition.holds(&scope).map_err(named::at("when"));
+            let scope = scope::tool_scope(self, from.as_deref());
+            let holds = condition.holds(&scope).map_err(render::with_path("when"));
             match self.rendered(&scope, holds) {
                 None | Some(Ok(true)) => {}
                 Some(Ok(false)) => {
@@ -53,20 +53,20 @@ impl Draft<'_, '_> {
     /// Starts the work of a step run.
     pub(crate) fn begin_work(&mut self, step: &Step, generation: u32, from: Option<Arc<str>>) {
         match (&step.repeat, &step.work) {
-            (_, Work::Route) => {
+            (_, StepWork::Route) => {
                 self.inline_visits += 1;
                 self.exit_done(&step.name, generation);
             }
             (Some(repeat), _) => self.begin_loop(step, repeat, generation, from),
-            (None, Work::Split(split)) => {
-                let scope = scope::for_tool(self, from.as_deref());
-                let next = Next::first(generation, None, from, 1);
+            (None, StepWork::Split(split)) => {
+                let scope = scope::tool_scope(self, from.as_deref());
+                let next = NextSegment::first(generation, None, from, 1);
                 if let Err(message) = self.issue_segment(step, split, &scope, next) {
                     self.exit_unrendered(step, generation, message);
                 }
             }
             (None, work) => {
-                let scope = scope::for_tool(self, from.as_deref());
+                let scope = scope::tool_scope(self, from.as_deref());
                 if let Err(message) = self.issue(step, work, generation, &scope, None) {
                     self.exit_unrendered(step, generation, message);
                 }
@@ -83,8 +83,8 @@ impl Draft<'_, '_> {
         if step.limits.is_empty() {
             return Ok(step.timeout);
         }
-        let scope = scope::for_tool(self, from);
-        let limit = limit::of_visit(step, &scope);
+        let scope = scope::tool_scope(self, from);
+        let limit = timeouts::step_timeout(step, &scope);
         // If a value is missing, the decision is undone, so the limit does not matter.
         if self.misses(&scope) { Ok(None) } else { limit }
     }
@@ -122,8 +122,13 @@ impl Draft<'_, '_> {
     }
 
     /// Returns `true` if a step admits its tokens. Otherwise the tokens end here, or wait.
-    fn is_admitted(&mut self, step: &Step, admit: &Admit, activation: &Activation) -> bool {
-        let scope = scope::for_tool(self, activation.from.as_deref());
+    fn is_admitted(
+        &mut self,
+        step: &Step,
+        admit: &AdmissionPolicy,
+        activation: &Activation,
+    ) -> bool {
+        let scope = scope::tool_scope(self, activation.from.as_deref());
         let allowed = admits(admit, &scope);
         match self.rendered(&scope, allowed) {
             // If a value is missing, the decision is undone and retried with the value.
@@ -173,10 +178,10 @@ impl Draft<'_, '_> {
 }
 
 /// Returns the verdict of the first rule whose condition holds. Without one, the token is admitted.
-fn admits(admit: &Admit, scope: &Scope) -> Result<bool, String> {
+fn admits(admit: &AdmissionPolicy, scope: &Scope) -> Result<bool, String> {
     for (place, (condition, allowed)) in admit.rules.iter().enumerate() {
         let at = format!("spec.policy.admit.rules[{place}].when");
-        if condition.holds(scope).map_err(named::at(&at))? {
+        if condition.holds(scope).map_err(render::with_path(&at))? {
             return Ok(*allowed);
         }
     }

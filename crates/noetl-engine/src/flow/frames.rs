@@ -2,39 +2,40 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, LoopEvent, LoopItem};
-use noetl_model::repeat::{FrameMoved, FrameSizes, FrameState, LoopItems};
+use noetl_model::event::{CommandSpec, LoopEvent, LoopItem};
+use noetl_model::loops::{FrameSizes, FrameState, FrameTransition, LoopItems};
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
-use noetl_playbook::document::{Cursor, Over, Step};
+use noetl_playbook::document::{Cursor, LoopSource, Step};
 use noetl_playbook::template::from_json_owned;
 
 use super::collection;
-use crate::decide::Draft;
+use crate::decide::Decision;
 use crate::scope;
 
 /// Variable that passes the number of rows to claim to the claim's statement.
 const FRAME_MAX_ROWS: &str = "__frame_max_rows";
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Returns the frame sizes that were rendered when the loop started, or else those of the
     /// playbook.
     pub(super) fn frame_sizes(&self, cursor: &Cursor, visit: &(Arc<str>, u32)) -> FrameSizes {
-        self.repeat(visit).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
+        self.loop_state(visit).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
     }
 
     /// Closes the frames whose rows have all ended.
     pub(super) fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
-        let Some(state) = self.repeat(visit).filter(|state| state.counters.total.is_none()) else {
+        let Some(state) = self.loop_state(visit).filter(|state| state.counters.total.is_none())
+        else {
             return;
         };
-        let ended: Vec<FrameMoved> = state
+        let ended: Vec<FrameTransition> = state
             .spans
             .iter()
             .filter(|(_, span)| span.open == 0 && span.next >= span.rows)
             .map(|(frame, span)| {
                 let failed = span.failed > 0;
                 let to = if failed { FrameState::Failed } else { FrameState::Committed };
-                FrameMoved { frame: *frame, to, rows: span.rows }
+                FrameTransition { frame: *frame, to, rows: span.rows }
             })
             .collect();
         for moved in ended {
@@ -51,7 +52,7 @@ impl Draft<'_, '_> {
         visit: &(Arc<str>, u32),
     ) {
         loop {
-            let Some(state) = self.repeat(visit) else { return };
+            let Some(state) = self.loop_state(visit) else { return };
             let counters = state.counters;
             let under_way = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
             let is_full = under_way >= counters.max_in_flight;
@@ -59,7 +60,7 @@ impl Draft<'_, '_> {
                 return;
             }
             let frame = counters.frames;
-            let moved = FrameMoved { frame, to: FrameState::Dispatched, rows: 0 };
+            let moved = FrameTransition { frame, to: FrameState::Dispatched, rows: 0 };
             self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
             let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
             if !self.claim_frame(step, cursor, generation, visit, item) {
@@ -78,8 +79,8 @@ impl Draft<'_, '_> {
         visit: &(Arc<str>, u32),
         item: LoopItem,
     ) -> bool {
-        let from = self.repeat(visit).and_then(|state| state.from.clone());
-        let mut scope = scope::for_tool(self, from.as_deref());
+        let from = self.loop_state(visit).and_then(|state| state.from.clone());
+        let mut scope = scope::tool_scope(self, from.as_deref());
         let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
         Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
         let Err(message) = self.issue_tool(step, &cursor.claim, generation, &scope, item) else {
@@ -95,12 +96,12 @@ impl Draft<'_, '_> {
     pub(super) fn rows_claimed(
         &mut self,
         command: CommandId,
-        issued: &Arc<Issued>,
+        issued: &Arc<CommandSpec>,
         item: &LoopItem,
     ) {
         let answer = self.state.open_command(command).and_then(|open| open.answer.as_ref());
         let slot = answer.map(|answer| answer.slot.clone()).unwrap_or_default();
-        let scope = scope::for_tool(self, None);
+        let scope = scope::tool_scope(self, None);
         let data = scope.reach.data(&slot);
         if self.misses(&scope) {
             return;
@@ -114,17 +115,17 @@ impl Draft<'_, '_> {
             return self.exit_loop_failed(&name, generation, failure);
         };
         if rows.is_empty() {
-            let moved = FrameMoved { frame, to: FrameState::Committed, rows: 0 };
+            let moved = FrameTransition { frame, to: FrameState::Committed, rows: 0 };
             self.loop_fact(&name, generation, LoopEvent::Frame(moved));
         } else {
             let ix = self.playbook.find(&name);
             let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
             let whole = matches!(
                 repeat.map(|repeat| &repeat.over),
-                Some(Over::Cursor(cursor)) if cursor.frame.whole
+                Some(LoopSource::Cursor(cursor)) if cursor.frame.whole
             );
             let items = if whole { vec![Value::Array(rows)] } else { rows };
-            let known = self.repeat(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
+            let known = self.loop_state(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
             let from = u32::try_from(known).unwrap_or(u32::MAX);
             let recorded = LoopItems { from, items, frame: Some(frame) };
             self.loop_fact(&name, generation, LoopEvent::Items(recorded));

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::event::{Issued, ItemOf, LoopItem};
+use noetl_model::event::{CommandSpec, LoopItem, LoopItemRef};
 use noetl_model::scope::CommandScope;
 use noetl_model::{CommandId, Fact, Failure, Map, Value};
-use noetl_playbook::document::{Step, Tool, Work};
+use noetl_playbook::document::{Step, StepWork, Tool};
 use noetl_playbook::python_names::named_in;
 use noetl_playbook::template::{Scope, exact_json};
 
-use super::split::Next;
-use super::{limit, named};
-use crate::decide::Draft;
-use crate::{places, slice};
+use super::split::NextSegment;
+use super::{render, timeouts};
+use crate::decide::Decision;
+use crate::{required_values, slice};
 
 /// Tool kind of a command that holds a pipeline.
 pub(crate) const PIPELINE: &str = "task_sequence";
@@ -30,33 +30,36 @@ pub(super) struct Made {
 }
 
 /// Parts of a command that are not rendered.
-pub(super) struct Parts {
+pub(super) struct CommandParts {
     pub(super) kind: Arc<str>,
     pub(super) timeout: Option<Duration>,
     pub(super) idempotent: bool,
 }
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Issues the command of a step run, or of one item. Issues nothing if a template does not
     /// render.
     pub(crate) fn issue(
         &mut self,
         step: &Step,
-        work: &Work,
+        work: &StepWork,
         generation: u32,
         scope: &Scope,
         item: Option<LoopItem>,
     ) -> Result<(), String> {
         let mut misled = None;
         let (kind, timeout, idempotent) = match work {
-            Work::Route => return Ok(()),
-            Work::Split(split) => {
-                let next = Next::first(generation, item, None, 1);
+            StepWork::Route => return Ok(()),
+            StepWork::Split(split) => {
+                let next = NextSegment::first(generation, item, None, 1);
                 return self.issue_segment(step, split, scope, next);
             }
-            Work::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
-            Work::Own(own) => {
-                let rendered = own.limit.as_ref().map(|limit| limit::of(limit, &step.name, scope));
+            StepWork::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
+            StepWork::Own(own) => {
+                let rendered = own
+                    .limit
+                    .as_ref()
+                    .map(|limit| timeouts::resolve_timeout(limit, &step.name, scope));
                 let timeout = match rendered {
                     None => own.tool.timeout,
                     Some(Ok(timeout)) => timeout,
@@ -67,33 +70,33 @@ impl Draft<'_, '_> {
                 };
                 (own.tool.kind.clone(), timeout, true)
             }
-            Work::Pipeline(pipeline) => {
+            StepWork::Pipeline(pipeline) => {
                 let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
                 (Arc::from(PIPELINE), None, idempotent)
             }
         };
         let made = match work {
-            Work::Route | Work::Split(_) => Ok(Made::default()),
-            Work::Tool(tool) => tool_made(tool, scope),
-            Work::Own(own) => tool_made(&own.tool, scope),
-            Work::Pipeline(pipeline) => Ok(Made {
+            StepWork::Route | StepWork::Split(_) => Ok(Made::default()),
+            StepWork::Tool(tool) => tool_made(tool, scope),
+            StepWork::Own(own) => tool_made(&own.tool, scope),
+            StepWork::Pipeline(pipeline) => Ok(Made {
                 config: object((*pipeline.source).clone()),
                 input: Map::new(),
-                scope: Some(Box::new(slice::of(
+                scope: Some(Box::new(slice::slice_scope(
                     pipeline.mentions(),
                     scope,
                     &self.playbook.keychain,
                 ))),
             }),
         };
-        if let (Work::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
-            let places = places::of_tool(tool, self.state, scope.previous.as_ref());
+        if let (StepWork::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
+            let places = required_values::of_tool(tool, self.state, scope.previous.as_ref());
             self.need(places);
         }
-        let parts = Parts { kind, timeout, idempotent };
+        let parts = CommandParts { kind, timeout, idempotent };
         let (id, issued) = self.hand_out(step, generation, scope, parts, made, item)?;
-        if matches!(work, Work::Own(_)) && self.needed.is_empty() {
-            self.hold_own(id, &issued, misled);
+        if matches!(work, StepWork::Own(_)) && self.needed.is_empty() {
+            self.claim_control_tool(id, &issued, misled);
         }
         Ok(())
     }
@@ -107,7 +110,8 @@ impl Draft<'_, '_> {
         scope: &Scope,
         item: LoopItem,
     ) -> Result<(), String> {
-        let parts = Parts { kind: tool.kind.clone(), timeout: tool.timeout, idempotent: true };
+        let parts =
+            CommandParts { kind: tool.kind.clone(), timeout: tool.timeout, idempotent: true };
         let made = tool_made(tool, scope);
         self.hand_out(step, generation, scope, parts, made, Some(item)).map(|_| ())
     }
@@ -120,13 +124,13 @@ impl Draft<'_, '_> {
         scope: &Scope,
         repeat: Value,
     ) -> Result<(), String> {
-        let Work::Pipeline(pipeline) = &step.work else { return Ok(()) };
+        let StepWork::Pipeline(pipeline) = &step.work else { return Ok(()) };
         let mut config = object((*pipeline.source).clone());
         config.insert("loop".to_owned(), repeat);
-        let slice = slice::of(pipeline.mentions(), scope, &self.playbook.keychain);
+        let slice = slice::slice_scope(pipeline.mentions(), scope, &self.playbook.keychain);
         let made = Made { config, input: Map::new(), scope: Some(Box::new(slice)) };
         let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
-        let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
+        let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
         self.hand_out(step, generation, scope, parts, Ok(made), None).map(|_| ())
     }
 
@@ -135,17 +139,17 @@ impl Draft<'_, '_> {
         step: &Step,
         generation: u32,
         scope: &Scope,
-        parts: Parts,
+        parts: CommandParts,
         made: Result<Made, String>,
         item: Option<LoopItem>,
-    ) -> Result<(CommandId, Arc<Issued>), String> {
+    ) -> Result<(CommandId, Arc<CommandSpec>), String> {
         // If a value is missing, the decision is undone, so this command is never recorded. It acts
         // as a placeholder, so that the same attempt finds the values that other branches need.
         let mut made = match self.rendered(scope, made) {
             None => Made::default(),
             Some(made) => made?,
         };
-        let Parts { kind, timeout, idempotent } = parts;
+        let CommandParts { kind, timeout, idempotent } = parts;
         if let Some(iteration) = scope.iteration.as_ref().filter(|_| &*kind == PYTHON) {
             let item = || exact_json(&scope.reach.data(&iteration.item));
             made.input.entry(&*iteration.name).or_insert_with(item);
@@ -155,7 +159,7 @@ impl Draft<'_, '_> {
             }
         }
         let timeout = timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
-        let issued = Arc::new(Issued {
+        let issued = Arc::new(CommandSpec {
             step: step.name.clone(),
             generation,
             attempt: 1,
@@ -174,7 +178,7 @@ impl Draft<'_, '_> {
     }
 
     /// Completes a command whose result is recorded.
-    pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
+    pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<CommandSpec>) {
         match issued.split() {
             Some(split) if split.partial => return self.segment_completed(command, issued),
             Some(_) if self.lacks_earlier(command, issued) => return,
@@ -196,7 +200,12 @@ impl Draft<'_, '_> {
     }
 
     /// Fails a command, and its step run or item with it.
-    pub(crate) fn failed(&mut self, command: CommandId, issued: &Arc<Issued>, failure: Failure) {
+    pub(crate) fn failed(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<CommandSpec>,
+        failure: Failure,
+    ) {
         let (step, item) = (issued.step.clone(), item_of(issued));
         self.record(Fact::CommandFailed { command, step, failure: failure.clone(), item });
         match &issued.item {
@@ -209,11 +218,11 @@ impl Draft<'_, '_> {
     }
 
     /// Fails the step run or item of a command that expired and is not issued again.
-    pub(crate) fn lost(&mut self, issued: &Arc<Issued>, failure: Failure) {
+    pub(crate) fn lost(&mut self, issued: &Arc<CommandSpec>, failure: Failure) {
         if issued.item.is_some() {
             // The expiration did not end the item, so the item fails with a command of its own.
             let attempt = issued.attempt + 1;
-            let last = Arc::new(Issued { attempt, ..(**issued).clone() });
+            let last = Arc::new(CommandSpec { attempt, ..(**issued).clone() });
             let command = self.record(Fact::CommandIssued(last.clone()));
             self.failed(command.into(), &last, failure);
         } else {
@@ -222,7 +231,7 @@ impl Draft<'_, '_> {
     }
 
     /// Records the `ctx` and `step` variables that a command's tasks set.
-    pub(crate) fn write_context(&mut self, issued: &Issued, values: Map, locals: Map) {
+    pub(crate) fn write_context(&mut self, issued: &CommandSpec, values: Map, locals: Map) {
         if !values.is_empty() || !locals.is_empty() {
             let (step, generation) = (issued.step.clone(), issued.generation);
             self.record(Fact::ContextUpdated { step, generation, values, locals });
@@ -231,15 +240,15 @@ impl Draft<'_, '_> {
 }
 
 /// Returns the loop item that a command runs, for its completion event.
-pub(super) fn item_of(issued: &Issued) -> Option<Box<ItemOf>> {
+pub(super) fn item_of(issued: &CommandSpec) -> Option<Box<LoopItemRef>> {
     let item = issued.item.as_ref().filter(|item| !item.claims)?;
     let (index, total, frame) = (item.index, item.total, item.frame);
-    Some(Box::new(ItemOf { generation: issued.generation, index, total, frame }))
+    Some(Box::new(LoopItemRef { generation: issued.generation, index, total, frame }))
 }
 
 fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, String> {
-    let config = object(named::render(&tool.config, scope, "tool")?);
-    let input = object(named::render(&tool.input, scope, "tool.input")?);
+    let config = object(render::render(&tool.config, scope, "tool")?);
+    let input = object(render::render(&tool.input, scope, "tool.input")?);
     let read = match config.get("code").and_then(Value::as_str) {
         Some(code) if &*tool.kind == PYTHON => slice::of_code(&named_in(code), scope),
         _ => None,

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use noetl_model::Fact;
 use noetl_playbook::StepIx;
-use noetl_playbook::document::Join;
+use noetl_playbook::document::JoinRule;
 
 use super::Activation;
-use crate::decide::Draft;
+use crate::decide::Decision;
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Accepts a token at `to`. If no other token can arrive, the token starts the step at once.
     pub(super) fn arrive(&mut self, to: StepIx, from: &Arc<str>) {
         let step = self.playbook.step(to);
         let starts = match step.join {
-            Join::Each => true,
-            Join::All => !self.playbook.graph.is_join(to),
-            Join::Any => {
+            JoinRule::Each => true,
+            JoinRule::All => !self.playbook.graph.is_join(to),
+            JoinRule::Any => {
                 let late = self.state.rounds.get(&step.name) == Some(&self.round_of(to));
                 if late || self.is_queued(to) {
                     self.drop_token(to);

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef;
 use noetl_model::{Fact, Failure, FailureKind, Value};
-use noetl_playbook::template::{Part, Reach, Slot, Source, exact_json};
+use noetl_playbook::template::{ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
 use super::Activation;
-use crate::decide::Draft;
-use crate::execution::{Failing, OpenCommand, Status};
-use crate::values::KeptFailure;
+use crate::decide::Decision;
+use crate::execution::{OpenCommand, PendingFailure, Status};
+use crate::values::StoredFailure;
 
 /// Maximum number of step runs that one decision may begin and end. Steps without a tool take no
 /// time, so a cycle of them would never end; no reasonable playbook routes through this many.
 const INLINE_VISITS_MAX: u32 = 10_000;
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Enters steps until a command is in flight, a token waits, or the execution has ended.
     pub(crate) fn settle(&mut self) {
         while self.state.status == Status::Running {
@@ -101,7 +101,7 @@ impl Draft<'_, '_> {
              give one of them a tool, or an arc that ends the cycle"
         );
         let failure = Failure::new(FailureKind::Config, message);
-        let outcome = noetl_model::Outcome::Failed { failure, handled: false, drains: false };
+        let outcome = noetl_model::StepOutcome::Failed { failure, handled: false, drains: false };
         let next = noetl_model::Routing::default();
         self.record(Fact::StepExited { step, generation, outcome, next });
         self.cancel_idle();
@@ -145,7 +145,7 @@ impl Draft<'_, '_> {
             self.record(Fact::PlaybookCompleted { result, reference: Some(reference) });
             return;
         }
-        let reach = Reach::new(self.loaded.values());
+        let reach = ValueLoader::new(self.loaded.values());
         let result = exact_json(&reach.data(&leaf));
         self.need(reach.needed());
         self.record(Fact::PlaybookCompleted { result, reference: None });
@@ -166,10 +166,10 @@ impl Draft<'_, '_> {
         leaf.cloned()
     }
 
-    fn end_failed(&mut self, failing: &Failing) {
+    fn end_failed(&mut self, failing: &PendingFailure) {
         let failure = match &failing.failure {
-            KeptFailure::Held(failure) => failure.clone(),
-            KeptFailure::At { seq, .. } => {
+            StoredFailure::Held(failure) => failure.clone(),
+            StoredFailure::At { seq, .. } => {
                 self.need(failing.failure.place());
                 let lost = || Failure::new(FailureKind::Unknown, "the failure cannot be read");
                 self.loaded.failure(*seq).cloned().unwrap_or_else(lost)
@@ -180,10 +180,10 @@ impl Draft<'_, '_> {
 }
 
 /// Returns the blob that holds a value, or `None` if the value is not in a blob.
-fn blob_of(slot: &Slot) -> Option<Arc<BlobRef>> {
-    let Slot::Away(away) = slot else { return None };
+fn blob_of(slot: &ValueSlot) -> Option<Arc<BlobRef>> {
+    let ValueSlot::Away(away) = slot else { return None };
     match away.parts.as_slice() {
-        [Part { source: Source::Blob { reference, .. }, .. }] => Some(reference.clone()),
+        [ValuePatch { source: ValueSource::Blob { reference, .. }, .. }] => Some(reference.clone()),
         _ => None,
     }
 }

@@ -8,21 +8,23 @@ mod call;
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued, LoopItem};
+use noetl_model::event::{BlobRef, CommandSpec, LoopItem};
 use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::scope::{
     CommandScope, EarlierSegment, ScopeBlob, ScopePart, SplitScope, TaskResult,
 };
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Map, Value};
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{Segment, Split, Step, Work};
+use noetl_playbook::document::{Segment, Split, Step, StepWork};
 use noetl_playbook::pipeline::{earlier_blob, earlier_key, earlier_tasks, merged};
-use noetl_playbook::template::{Data, Part, Reach, Scope, Slot, Source, exact_json};
+use noetl_playbook::template::{
+    Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json,
+};
 
 pub(crate) use call::is_call;
 
-use super::issue::{Made, PIPELINE, Parts, object};
-use crate::decide::Draft;
+use super::issue::{CommandParts, Made, PIPELINE, object};
+use crate::decide::Decision;
 use crate::values::size_of;
 use crate::{scope, slice};
 
@@ -31,7 +33,7 @@ use crate::{scope, slice};
 const MERGED_HERE_MAX: usize = 64 * 1024;
 
 /// The segment of a step run to issue next.
-pub(super) struct Next {
+pub(super) struct NextSegment {
     pub(super) generation: u32,
     pub(super) item: Option<LoopItem>,
     pub(super) split: SplitScope,
@@ -40,7 +42,7 @@ pub(super) struct Next {
     blobs: Vec<ScopeBlob>,
 }
 
-impl Next {
+impl NextSegment {
     /// Returns the first segment.
     pub(super) fn first(
         generation: u32,
@@ -53,7 +55,12 @@ impl Next {
     }
 
     /// Returns the segment after that of a command with this result.
-    fn after(issued: &Issued, segment: u32, kind: EarlierSegment, answer: SegmentValue) -> Self {
+    fn after(
+        issued: &CommandSpec,
+        segment: u32,
+        kind: EarlierSegment,
+        answer: SegmentValue,
+    ) -> Self {
         let (mut split, mut earlier, mut blobs) = match issued.scope.as_deref() {
             Some(scope @ CommandScope { split: Some(split), .. }) => {
                 let blobs = scope.blobs.iter().filter(|blob| blob.among == ScopePart::Earlier);
@@ -90,22 +97,22 @@ pub(super) enum SegmentValue {
     Blob(Arc<BlobRef>),
 }
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Issues a segment, or, after the last call, the command that merges the results.
     pub(super) fn issue_segment(
         &mut self,
         step: &Step,
         split: &Split,
         scope: &Scope,
-        mut next: Next,
+        mut next: NextSegment,
     ) -> Result<(), String> {
         let at = usize::try_from(next.split.segment).unwrap_or(usize::MAX);
         match split.segments.get(at) {
             Some(Segment::Tasks(pipeline)) => {
                 next.split.partial = at + 1 < split.segments.len();
-                let slice = slice::of(pipeline.mentions(), scope, &self.playbook.keychain);
+                let slice = slice::slice_scope(pipeline.mentions(), scope, &self.playbook.keychain);
                 let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
-                let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
+                let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
                 let (generation, item) = (next.generation, next.item.clone());
                 let config = object((*pipeline.source).clone());
                 let made = Made { config, input: Map::new(), scope: Some(next.carried(slice)) };
@@ -124,7 +131,7 @@ impl Draft<'_, '_> {
 
     /// Issues the command whose result is that of the whole pipeline, and completes it at once if
     /// the results are small.
-    fn issue_merge(&mut self, step: &Step, scope: &Scope, next: Next) -> Result<(), String> {
+    fn issue_merge(&mut self, step: &Step, scope: &Scope, next: NextSegment) -> Result<(), String> {
         let (generation, item) = (next.generation, next.item.clone());
         let bytes: usize = next.earlier.values().map(size_of).sum();
         let is_small = next.blobs.is_empty() && bytes <= MERGED_HERE_MAX;
@@ -136,7 +143,7 @@ impl Draft<'_, '_> {
         };
         let config = Map::from_iter([("tasks".to_owned(), Value::Array(Vec::new()))]);
         let made = Made { config, input: Map::new(), scope: Some(carried) };
-        let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent: true };
+        let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent: true };
         let (command, issued) = self.hand_out(step, generation, scope, parts, Ok(made), item)?;
         if let Some(tasks) = tasks.filter(|_| self.needed.is_empty()) {
             let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
@@ -150,7 +157,7 @@ impl Draft<'_, '_> {
 
     /// Issues the next segment after a command whose result is recorded and isn't that of the last
     /// one.
-    pub(super) fn segment_completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
+    pub(super) fn segment_completed(&mut self, command: CommandId, issued: &Arc<CommandSpec>) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(segment) = segment_of(split, issued) else { return };
         let answer = self.state.open_command(command).and_then(|open| open.answer.clone());
@@ -162,7 +169,7 @@ impl Draft<'_, '_> {
             }
         };
         let known = blob_of(&slot);
-        let reach = Reach::new(self.loaded.values());
+        let reach = ValueLoader::new(self.loaded.values());
         // The known fields of a blob depend on how many values are in memory.
         let fields = known.as_ref().map(|(_, fields)| exact_json(fields));
         let fields = fields.filter(|fields| fields.get("break").is_some());
@@ -189,7 +196,7 @@ impl Draft<'_, '_> {
     /// Returns `true` if the result of a last segment lacks those of earlier ones, like that of a
     /// worker that doesn't support split pipelines. The command has then failed, or a value is
     /// missing.
-    pub(super) fn lacks_earlier(&mut self, command: CommandId, issued: &Arc<Issued>) -> bool {
+    pub(super) fn lacks_earlier(&mut self, command: CommandId, issued: &Arc<CommandSpec>) -> bool {
         let tasks = issued.config.get("tasks").and_then(Value::as_array);
         let mut earlier = issued.split().into_iter().flat_map(|split| &split.tasks);
         let call = earlier.find_map(|segment| match segment {
@@ -205,7 +212,7 @@ impl Draft<'_, '_> {
         if slot.known_field(call).is_some() {
             return false;
         }
-        let reach = Reach::new(self.loaded.values());
+        let reach = ValueLoader::new(self.loaded.values());
         let data = reach.data(&slot);
         let missing = reach.needed();
         if !missing.is_empty() {
@@ -227,7 +234,7 @@ impl Draft<'_, '_> {
     fn segment_ended(
         &mut self,
         command: CommandId,
-        issued: &Arc<Issued>,
+        issued: &Arc<CommandSpec>,
         (step, split): (&Step, &Split),
         kind: EarlierSegment,
         answer: SegmentValue,
@@ -243,7 +250,7 @@ impl Draft<'_, '_> {
         let at = issued.split().map_or(0, |split| split.segment);
         let end = u32::try_from(split.segments.len()).unwrap_or(u32::MAX);
         let segment = if broke { end } else { at.saturating_add(1) };
-        let next = Next::after(issued, segment, kind, answer);
+        let next = NextSegment::after(issued, segment, kind, answer);
         let Some(scope) = self.segment_scope(step, issued) else { return };
         if let Err(message) = self.issue_segment(step, split, &scope, next) {
             match &issued.item {
@@ -257,10 +264,10 @@ impl Draft<'_, '_> {
     }
 
     /// Restarts a row of a cursor from its first segment.
-    pub(super) fn restart_split(&mut self, issued: &Arc<Issued>, attempt: u32) {
+    pub(super) fn restart_split(&mut self, issued: &Arc<CommandSpec>, attempt: u32) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(scope) = self.segment_scope(step, issued) else { return };
-        let next = Next::first(issued.generation, issued.item.clone(), None, attempt);
+        let next = NextSegment::first(issued.generation, issued.item.clone(), None, attempt);
         let item = issued.item.clone();
         if let (Err(message), Some(item)) = (self.issue_segment(step, split, &scope, next), item) {
             self.fail_unrendered(step, issued.generation, item, message);
@@ -271,7 +278,7 @@ impl Draft<'_, '_> {
     /// Returns the results of the tasks before a segment, or `None` if a value is missing.
     fn earlier(&mut self, carried: &CommandScope) -> Option<Result<Vec<TaskResult>, String>> {
         let split = carried.split.as_deref()?;
-        let reach = Reach::new(self.loaded.values());
+        let reach = ValueLoader::new(self.loaded.values());
         let answer = |segment: usize| match earlier_blob(carried, segment) {
             Some(reference) => exact_json(&reach.data(&away(reference))),
             None => carried.earlier.get(&earlier_key(segment)).cloned().unwrap_or_default(),
@@ -289,29 +296,29 @@ impl Draft<'_, '_> {
     }
 
     /// Returns the scope of a segment's templates, without the results of earlier tasks.
-    fn segment_scope(&self, step: &Step, issued: &Issued) -> Option<Scope> {
+    fn segment_scope(&self, step: &Step, issued: &CommandSpec) -> Option<Scope> {
         let Some(item) = &issued.item else {
             let from = issued.split().and_then(|split| split.from.as_deref());
-            return Some(scope::for_tool(self, from));
+            return Some(scope::tool_scope(self, from));
         };
         let visit = (issued.step.clone(), issued.generation);
-        let from = self.repeat(&visit)?.from.clone();
+        let from = self.loop_state(&visit)?.from.clone();
         Some(self.item_scope(step.repeat.as_ref()?, &visit, from.as_deref(), item.index))
     }
 }
 
 /// Returns the step and the split pipeline of a command, or `None` if its pipeline is not split.
-fn split_of<'p>(playbook: &'p Playbook, issued: &Issued) -> Option<(&'p Step, &'p Split)> {
+fn split_of<'p>(playbook: &'p Playbook, issued: &CommandSpec) -> Option<(&'p Step, &'p Split)> {
     issued.split()?;
     let step = playbook.step(playbook.find(&issued.step)?);
     match &step.work {
-        Work::Split(split) => Some((step, split)),
-        Work::Route | Work::Tool(_) | Work::Pipeline(_) | Work::Own(_) => None,
+        StepWork::Split(split) => Some((step, split)),
+        StepWork::Route | StepWork::Tool(_) | StepWork::Pipeline(_) | StepWork::Own(_) => None,
     }
 }
 
 /// Returns the segment that a command runs.
-fn segment_of<'s>(split: &'s Split, issued: &Issued) -> Option<&'s Segment> {
+fn segment_of<'s>(split: &'s Split, issued: &CommandSpec) -> Option<&'s Segment> {
     let segment = usize::try_from(issued.split()?.segment).ok()?;
     split.segments.get(segment)
 }
@@ -322,15 +329,15 @@ fn outdated() -> Failure {
     Failure::new(FailureKind::Config, message)
 }
 
-fn away(reference: &Arc<BlobRef>) -> Slot {
-    Slot::away(Source::Blob { reference: reference.clone(), fields: Data::from(()) })
+fn away(reference: &Arc<BlobRef>) -> ValueSlot {
+    ValueSlot::away(ValueSource::Blob { reference: reference.clone(), fields: Data::from(()) })
 }
 
 /// Returns the blob that holds a value, with its known fields.
-fn blob_of(slot: &Slot) -> Option<(Arc<BlobRef>, Data)> {
-    let Slot::Away(away) = slot else { return None };
+fn blob_of(slot: &ValueSlot) -> Option<(Arc<BlobRef>, Data)> {
+    let ValueSlot::Away(away) = slot else { return None };
     match away.parts.as_slice() {
-        [Part { source: Source::Blob { reference, fields }, .. }] => {
+        [ValuePatch { source: ValueSource::Blob { reference, fields }, .. }] => {
             Some((reference.clone(), fields.clone()))
         }
         _ => None,

@@ -45,14 +45,14 @@ pub struct BusinessObject {
 }
 
 /// Type and ID of an object.
-pub(super) struct Identity {
+pub(super) struct ObjectIdentity {
     object_type: String,
     object_id: String,
 }
 
-impl Identity {
+impl ObjectIdentity {
     /// Returns the object an event is about: from its meta, or else from its aggregate.
-    pub(super) fn of(event: &ReplayEvent) -> Option<Self> {
+    pub(super) fn from_event(event: &ReplayEvent) -> Option<Self> {
         let fields = &event.meta;
         let inside = meta::object(fields, KIND);
         let said = |inner: [&str; 2], outer: [&str; 2]| {
@@ -93,7 +93,7 @@ impl Identity {
 
 impl BusinessObject {
     /// Creates an object without events.
-    pub(super) fn new(identity: Identity) -> Self {
+    pub(super) fn new(identity: ObjectIdentity) -> Self {
         Self {
             object_key: identity.key(),
             object_type: identity.object_type,
@@ -144,7 +144,8 @@ impl BusinessObject {
         if let Some(state) = meta::object(inside, "state") {
             self.attributes = state.clone();
         }
-        let patch = meta::at(inside, "patch").or_else(|| meta::at(inside, "attributes"));
+        let patch =
+            meta::non_null(inside, "patch").or_else(|| meta::non_null(inside, "attributes"));
         if let Some(patch) = patch.and_then(|patch| patch.as_object()) {
             let fields = patch.iter().map(|(key, value)| (key.clone(), value.clone()));
             self.attributes.extend(fields);

@@ -22,7 +22,7 @@ pub struct Checksum {
 
 impl Checksum {
     /// Returns the checksum of a value's canonical text.
-    pub fn of(value: &Value) -> Self {
+    pub fn of_value(value: &Value) -> Self {
         let mut hash = Hash::default();
         write_value(&mut hash, value);
         hash.finish()
@@ -53,18 +53,19 @@ impl ReplayState {
         let mut whole = Hash::default();
         let mut fields = Fields::new(&mut whole);
         // In order of the field names, as canonical text requires. A missing field is omitted.
-        let business_object = fields.part("business_objects", &Part::Map(&self.business_objects));
-        let command = fields.part("commands", &Part::Map(&self.commands));
+        let business_object =
+            fields.part("business_objects", &ChecksumPart::Map(&self.business_objects));
+        let command = fields.part("commands", &ChecksumPart::Map(&self.commands));
         fields.value("event_count", &self.event_count);
-        let execution = fields.part("execution", &Part::<()>::Value(json(&self.execution)));
+        let execution = fields.part("execution", &ChecksumPart::<()>::Value(json(&self.execution)));
         fields.value("execution_id", &self.execution_id);
-        let frame = fields.part("frames", &Part::Map(&self.frames));
+        let frame = fields.part("frames", &ChecksumPart::Map(&self.frames));
         fields.optional("last_event_id", self.last_event_id.as_ref());
         fields.optional("last_event_type", self.last_event_type.as_ref());
-        let r#loop = fields.part("loops", &Part::Map(&self.loops));
+        let r#loop = fields.part("loops", &ChecksumPart::Map(&self.loops));
         fields.value("organization_id", &self.organization_id);
         fields.value("projection", &self.projection);
-        let stages = Part::Map(&self.stages);
+        let stages = ChecksumPart::Map(&self.stages);
         let stage = stages.checksum();
         let parts =
             ProjectionChecksums { business_object, command, execution, frame, r#loop, stage };
@@ -80,12 +81,12 @@ impl ReplayState {
 }
 
 /// A part of the state that has its own checksum.
-enum Part<'a, T> {
+enum ChecksumPart<'a, T> {
     Map(&'a BTreeMap<String, T>),
     Value(Value),
 }
 
-impl<T: Serialize> Part<'_, T> {
+impl<T: Serialize> ChecksumPart<'_, T> {
     fn write(&self, out: &mut impl Write) {
         match self {
             Self::Value(value) => write_value(out, value),
@@ -140,7 +141,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Writes a part and returns its own checksum.
-    fn part<T: Serialize>(&mut self, name: &str, part: &Part<'_, T>) -> Checksum {
+    fn part<T: Serialize>(&mut self, name: &str, part: &ChecksumPart<'_, T>) -> Checksum {
         self.name(name);
         let mut both = Both { whole: self.out, part: Hash::default() };
         part.write(&mut both);

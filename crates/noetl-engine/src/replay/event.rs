@@ -42,7 +42,7 @@ pub struct ReplayEvent {
 impl ReplayEvent {
     /// Converts a row to an event. JSON that cannot be parsed counts as missing: a row that replays
     /// with less data is better than an event log that does not replay.
-    pub fn of(row: &EventRow) -> Self {
+    pub fn from_row(row: &EventRow) -> Self {
         let meta = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let meta: Map = meta.unwrap_or_default();
         let command = row.command_id.map(|id| id.to_string());
@@ -122,7 +122,7 @@ impl ReplayEvent {
 /// Returns the ID of the command that a worker's report names. Workers name commands
 /// `<execution>:<step>:<id>`; all other events use the bare ID.
 fn reported_command(row: &EventRow, meta: &Map) -> Option<String> {
-    let name = meta::at(meta, "command_id").filter(|_| row.origin == Origin::Reported)?;
+    let name = meta::non_null(meta, "command_id").filter(|_| row.origin == Origin::Reported)?;
     let rest = name.as_str()?.strip_prefix(&row.execution_id.to_string())?.strip_prefix(':')?;
     let (_, id) = rest.rsplit_once(':')?;
     id.parse::<CommandId>().ok().map(|id| id.to_string())
@@ -130,25 +130,28 @@ fn reported_command(row: &EventRow, meta: &Map) -> Option<String> {
 
 /// Returns the reference in a result without deserializing the rest, which may be large.
 fn reference_in(result: &str) -> Option<Value> {
-    let Found(reference) = serde_json::from_str(result).ok()?;
+    let ReferenceSearch(reference) = serde_json::from_str(result).ok()?;
     reference.filter(|reference| !reference.is_null())
 }
 
 /// Reference field of a result; the last one if it is repeated.
-struct Found(Option<Value>);
+struct ReferenceSearch(Option<Value>);
 
-impl<'de> Deserialize<'de> for Found {
+impl<'de> Deserialize<'de> for ReferenceSearch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Finder;
 
         impl<'de> Visitor<'de> for Finder {
-            type Value = Found;
+            type Value = ReferenceSearch;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Found, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> Result<ReferenceSearch, A::Error> {
                 let mut found = None;
                 while let Some(key) = fields.next_key::<std::borrow::Cow<'de, str>>()? {
                     if key == "reference" {
@@ -157,7 +160,7 @@ impl<'de> Deserialize<'de> for Found {
                         fields.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(Found(found))
+                Ok(ReferenceSearch(found))
             }
         }
 

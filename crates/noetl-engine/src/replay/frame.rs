@@ -8,7 +8,7 @@ use super::reference::PayloadSummary;
 use super::state::UNKNOWN;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Frame {
+pub struct ReplayFrame {
     pub frame_id: String,
     /// Stage the frame belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Frame {
     pub output_ref_summary: Option<PayloadSummary>,
 }
 
-impl Frame {
+impl ReplayFrame {
     /// Creates a frame without events.
     pub(super) fn new(frame_id: String) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Frame {
         self.terminal_event_id = Some(event.event_id);
         let emitted = meta::integer(&event.meta, "events_emitted");
         self.events_emitted = emitted.unwrap_or(self.events_emitted);
-        let summary = event.reference.as_ref().map(PayloadSummary::of);
+        let summary = event.reference.as_ref().map(PayloadSummary::from_value);
         self.output_ref_summary = Some(summary.unwrap_or_default());
         self.output_ref.clone_from(&event.reference);
     }

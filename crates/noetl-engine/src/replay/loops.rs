@@ -6,7 +6,7 @@ use super::event::ReplayEvent;
 use super::meta;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Loop {
+pub struct ReplayLoop {
     pub loop_id: String,
     /// Step of the loop, from its first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Loop {
     pub last_event_id: Option<i64>,
 }
 
-impl Loop {
+impl ReplayLoop {
     /// Creates a loop from its first event.
     pub(super) fn new(loop_id: String, event: &ReplayEvent) -> Self {
         let total = || meta::integer(&event.meta, "total");

@@ -7,18 +7,18 @@ pub(super) use noetl_model::{Map, Value};
 use super::canonical;
 
 /// Returns the value at this key, unless it is null.
-pub(super) fn at<'a>(fields: &'a Map, key: &str) -> Option<&'a Value> {
+pub(super) fn non_null<'a>(fields: &'a Map, key: &str) -> Option<&'a Value> {
     fields.get(key).filter(|value| !value.is_null())
 }
 
 /// Returns the object at this key.
 pub(super) fn object<'a>(fields: &'a Map, key: &str) -> Option<&'a Map> {
-    at(fields, key)?.as_object()
+    non_null(fields, key)?.as_object()
 }
 
 /// Returns the value at this key as text: a text as it is, other values as JSON.
 pub(super) fn text(fields: &Map, key: &str) -> Option<String> {
-    let value = at(fields, key)?;
+    let value = non_null(fields, key)?;
     Some(match value {
         Value::String(text) => text.clone(),
         other => canonical::text(other),
@@ -32,7 +32,7 @@ pub(super) fn first_text(fields: &Map, keys: &[&str]) -> Option<String> {
 
 /// Returns the integer at this key. A text of digits is not an integer.
 pub(super) fn integer(fields: &Map, key: &str) -> Option<i64> {
-    at(fields, key)?.as_i64()
+    non_null(fields, key)?.as_i64()
 }
 
 #[cfg(test)]

@@ -17,7 +17,11 @@ pub struct PayloadRef {
 impl PayloadRef {
     /// Creates a reference with its summary.
     pub(super) fn new(event_id: i64, reference: &Value) -> Self {
-        Self { event_id, summary: PayloadSummary::of(reference), reference: reference.clone() }
+        Self {
+            event_id,
+            summary: PayloadSummary::from_value(reference),
+            reference: reference.clone(),
+        }
     }
 }
 
@@ -42,7 +46,7 @@ pub struct PayloadSummary {
 
 impl PayloadSummary {
     /// Returns the summary of a reference; empty if the reference is not an object.
-    pub fn of(reference: &Value) -> Self {
+    pub fn from_value(reference: &Value) -> Self {
         let Some(reference) = reference.as_object() else { return Self::default() };
         let rows = meta::object(reference, "rows_ref");
         let inside = |key| rows.and_then(|rows| meta::object(rows, key));

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::checksum::Checksum;
 use super::meta::Map;
-use super::state::{ReplayState, Scope};
+use super::state::{ReplayScope, ReplayState};
 
 /// A stored replay state with its identity in the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Seed {
+pub struct ReplaySeed {
     /// ID of the aggregate: `execution/<id>/<projection>`.
     pub aggregate_id: String,
     /// Type of the aggregate: `replay_state`.
@@ -56,7 +56,7 @@ pub enum SeedError {
 
 /// Starting point of a fold.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Base {
+pub struct ReplayBase {
     /// State folded before. The caller must not fold its events again.
     pub state: Option<ReplayState>,
     /// Origin of `state`, included in the sealed state. It is part of the checksum: without it, a
@@ -66,10 +66,10 @@ pub struct Base {
     pub upcaster_registry_digest: Option<String>,
 }
 
-impl Seed {
+impl ReplaySeed {
     /// Checks that a fold of this execution with these upcasters may start here, and returns its
     /// starting point.
-    pub fn base(self, execution_id: i64, upcasters: Option<&str>) -> Result<Base, SeedError> {
+    pub fn base(self, execution_id: i64, upcasters: Option<&str>) -> Result<ReplayBase, SeedError> {
         let found = self.state.execution_id;
         if found != execution_id {
             return Err(SeedError::Foreign { wanted: execution_id, found });
@@ -80,7 +80,7 @@ impl Seed {
         if self.state.last_event_id != Some(self.version) {
             return Err(SeedError::Version);
         }
-        Ok(Base {
+        Ok(ReplayBase {
             upcaster_registry_digest: upcasters.map(str::to_owned),
             snapshot: Some(ReplaySnapshot {
                 aggregate_id: self.aggregate_id,
@@ -97,7 +97,7 @@ impl Seed {
 impl ReplayState {
     /// Creates the initial state of a fold. Identity comes from `scope`, counters continue from
     /// `base`, and checksums are cleared until the state is sealed.
-    pub fn begin(scope: Scope, base: Base) -> Self {
+    pub fn begin(scope: ReplayScope, base: ReplayBase) -> Self {
         let known = base.state.unwrap_or_else(|| Self::new(scope.clone()));
         let known_digest = known.upcaster_registry_digest;
         Self {

@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::business::{BusinessObject, Identity};
+use super::business::{BusinessObject, ObjectIdentity};
 use super::checksum::{Checksum, ProjectionChecksums};
 use super::command::ReplayedCommand;
 use super::event::ReplayEvent;
 use super::execution::ReplayedExecution;
-use super::frame::Frame;
-use super::loops::Loop;
+use super::frame::ReplayFrame;
+use super::loops::ReplayLoop;
 use super::seed::ReplaySnapshot;
 use super::stage::Stage;
 
@@ -75,7 +75,7 @@ impl FromStr for Projection {
 
 /// Identity of the folded event log, and the requested projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct ReplayScope {
     /// Tenant of the execution.
     pub tenant_id: String,
     /// Organization within the tenant.
@@ -107,13 +107,13 @@ pub struct ReplayState {
     /// Stages, by stage ID.
     pub stages: BTreeMap<String, Stage>,
     /// Frames, by frame ID.
-    pub frames: BTreeMap<String, Frame>,
+    pub frames: BTreeMap<String, ReplayFrame>,
     /// Commands, by command ID.
     pub commands: BTreeMap<String, ReplayedCommand>,
     /// Business objects, by type and ID.
     pub business_objects: BTreeMap<String, BusinessObject>,
     /// Loops, by loop ID.
-    pub loops: BTreeMap<String, Loop>,
+    pub loops: BTreeMap<String, ReplayLoop>,
     /// Digest of the upcasters, which convert old event formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upcaster_registry_digest: Option<String>,
@@ -130,7 +130,7 @@ pub struct ReplayState {
 
 impl ReplayState {
     /// Creates the state before the first event.
-    pub fn new(scope: Scope) -> Self {
+    pub fn new(scope: ReplayScope) -> Self {
         Self {
             tenant_id: scope.tenant_id,
             organization_id: scope.organization_id,
@@ -165,19 +165,19 @@ impl ReplayState {
         }
         if let Some(id) = event.frame() {
             let frame = self.frames.entry(id);
-            frame.or_insert_with_key(|id| Frame::new(id.clone())).apply(event);
+            frame.or_insert_with_key(|id| ReplayFrame::new(id.clone())).apply(event);
         }
         if let Some(id) = event.command() {
             let command = self.commands.entry(id);
             command.or_insert_with_key(|id| ReplayedCommand::new(id.clone())).apply(event);
         }
-        if let Some(identity) = Identity::of(event) {
+        if let Some(identity) = ObjectIdentity::from_event(event) {
             let object = self.business_objects.entry(identity.key());
             object.or_insert_with(|| BusinessObject::new(identity)).apply(event);
         }
         if let Some(id) = event.loop_id() {
             let found = self.loops.entry(id);
-            found.or_insert_with_key(|id| Loop::new(id.clone(), event)).apply(event);
+            found.or_insert_with_key(|id| ReplayLoop::new(id.clone(), event)).apply(event);
         }
     }
 }

@@ -4,40 +4,42 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{ForkedFrom, Started};
+use noetl_model::event::{ExecutionStart, ForkedFrom};
 use noetl_model::trace::{self, TraceContext};
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
 mod command;
-mod kind;
 mod loops;
+mod slot;
 
-use self::command::Command;
-use self::kind::Kind;
+use self::command::CommandShape;
+use self::slot::SlotShape;
 use super::{FIRST, SnapshotError, VERSION};
-use crate::execution::{Counts, Execution, Failing, HeldToken, OpenCommand, Status, Visit};
-use crate::values::{Kept, KeptFailure, Limits, Values};
+use crate::execution::{
+    Execution, OpenCommand, PendingFailure, Status, StepCounts, StepRun, WaitingToken,
+};
+use crate::values::{StoredFailure, StoredValue, ValueLimits, ValueTable};
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct StateShape {
     v: u32,
     id: i64,
     version: u64,
     last_event: Option<i64>,
     status: String,
-    started: Option<Start>,
+    started: Option<StartShape>,
     started_at: i64,
     updated_at: i64,
     ended_at: Option<i64>,
-    workload: Vec<(Arc<str>, Kind)>,
-    ctx: Vec<(Arc<str>, Kind)>,
-    results: Vec<(Arc<str>, Kind)>,
+    workload: Vec<(Arc<str>, SlotShape)>,
+    ctx: Vec<(Arc<str>, SlotShape)>,
+    results: Vec<(Arc<str>, SlotShape)>,
     generations: BTreeMap<Arc<str>, u32>,
     rounds: BTreeMap<Arc<str>, u32>,
-    running: Vec<(Arc<str>, u32, Option<Kind>)>,
+    running: Vec<(Arc<str>, u32, Option<SlotShape>)>,
     waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
-    commands: Vec<Command>,
+    commands: Vec<CommandShape>,
     failing: Option<Fails>,
     leaf: Option<Arc<str>>,
     completed: u32,
@@ -45,7 +47,7 @@ pub(super) struct State {
     current_step: Option<Arc<str>>,
     error: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    loops: Vec<loops::Loop>,
+    loops: Vec<loops::LoopShape>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     held: Vec<(Arc<str>, Option<Arc<str>>, i64)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,10 +64,10 @@ pub(super) struct State {
 }
 
 /// Variables of a step run: step, run number, and named values.
-type Locals = (Arc<str>, u32, Vec<(Arc<str>, Kind)>);
+type Locals = (Arc<str>, u32, Vec<(Arc<str>, SlotShape)>);
 
 #[derive(Serialize, Deserialize)]
-struct Start {
+struct StartShape {
     catalog: i64,
     path: Arc<str>,
     version: u32,
@@ -98,13 +100,17 @@ enum Cause {
     Event { seq: u64, bytes: u64 },
 }
 
-impl State {
-    pub(super) fn of(state: &Execution) -> Self {
+impl StateShape {
+    pub(super) fn from_state(state: &Execution) -> Self {
         let copied = |map: &std::collections::HashMap<Arc<str>, u32>| {
             map.iter().map(|(name, n)| (name.clone(), *n)).collect()
         };
-        let visit = |((step, generation), visit): (&(Arc<str>, u32), &Visit)| {
-            (step.clone(), *generation, visit.data.as_ref().map(|data| Kind::of(&data.slot)))
+        let visit = |((step, generation), visit): (&(Arc<str>, u32), &StepRun)| {
+            (
+                step.clone(),
+                *generation,
+                visit.data.as_ref().map(|data| SlotShape::from_slot(&data.slot)),
+            )
         };
         Self {
             v: version_of(state),
@@ -112,7 +118,7 @@ impl State {
             version: state.version.0,
             last_event: state.last_event.map(EventId::get),
             status: status_text(state.status).to_owned(),
-            started: state.started.as_deref().map(Start::of),
+            started: state.started.as_deref().map(StartShape::of),
             started_at: state.started_at.as_micros(),
             updated_at: state.updated_at.as_micros(),
             ended_at: state.ended_at.map(Timestamp::as_micros),
@@ -123,14 +129,18 @@ impl State {
             rounds: copied(&state.rounds),
             running: state.running.iter().map(visit).collect(),
             waiting: state.waiting.clone(),
-            commands: state.commands.iter().map(|(id, open)| Command::of(*id, open)).collect(),
+            commands: state
+                .commands
+                .iter()
+                .map(|(id, open)| CommandShape::from_command(*id, open))
+                .collect(),
             failing: state.failing.as_deref().map(Fails::of),
             leaf: state.leaf.clone(),
             completed: state.counts.completed,
             failed: state.counts.failed,
             current_step: state.current_step.clone(),
             error: state.error.clone(),
-            loops: state.loops.iter().map(loops::Loop::of).collect(),
+            loops: state.loops.iter().map(loops::LoopShape::from_loop).collect(),
             held: held(state),
             children: state.children.iter().map(|(id, child)| (id.get(), child.get())).collect(),
             sent: state.sent.iter().map(|child| child.get()).collect(),
@@ -147,12 +157,12 @@ impl State {
     pub(super) fn restored(
         self,
         id: ExecutionId,
-        limits: Limits,
+        limits: ValueLimits,
     ) -> Result<Execution, SnapshotError> {
         if self.id != id.get() {
             return Err(SnapshotError::OtherExecution(ExecutionId::new(self.id)));
         }
-        let mut state = Execution::within(id, limits);
+        let mut state = Execution::with_value_limits(id, limits);
         state.version = Seq(self.version);
         state.last_event = self.last_event.map(EventId::new);
         state.status = status_of(&self.status)?;
@@ -166,8 +176,10 @@ impl State {
         state.generations = self.generations.into_iter().collect();
         state.rounds = self.rounds.into_iter().collect();
         for (step, generation, data) in self.running {
-            let data = data.map(Kind::kept).transpose()?;
-            state.running.insert((step, generation), Visit { data, locals: Values::default() });
+            let data = data.map(SlotShape::kept).transpose()?;
+            state
+                .running
+                .insert((step, generation), StepRun { data, locals: ValueTable::default() });
         }
         for (step, generation, locals) in self.locals {
             if let Some(visit) = state.running.get_mut(&(step, generation)) {
@@ -182,7 +194,7 @@ impl State {
         }
         state.failing = self.failing.map(|failing| Arc::new(failing.restored()));
         state.leaf = self.leaf;
-        state.counts = Counts { completed: self.completed, failed: self.failed };
+        state.counts = StepCounts { completed: self.completed, failed: self.failed };
         state.current_step = self.current_step;
         state.error = self.error;
         for repeat in self.loops {
@@ -190,7 +202,7 @@ impl State {
             state.loops.insert(visit, repeat);
         }
         for (step, from, until) in self.held {
-            let token = HeldToken { from, until: Timestamp::from_micros(until) };
+            let token = WaitingToken { from, until: Timestamp::from_micros(until) };
             state.held.entry(step).or_default().push(token);
         }
         let child = |(id, child)| (CommandId::new(id), ExecutionId::new(child));
@@ -241,21 +253,21 @@ fn is_true(answer: &bool) -> bool {
     *answer
 }
 
-fn named(values: &Values) -> Vec<(Arc<str>, Kind)> {
-    values.names.iter().map(|(name, slot)| (name.clone(), Kind::of(slot))).collect()
+fn named(values: &ValueTable) -> Vec<(Arc<str>, SlotShape)> {
+    values.names.iter().map(|(name, slot)| (name.clone(), SlotShape::from_slot(slot))).collect()
 }
 
-fn values(named: Vec<(Arc<str>, Kind)>) -> Result<Values, SnapshotError> {
-    let mut values = Values::default();
+fn values(named: Vec<(Arc<str>, SlotShape)>) -> Result<ValueTable, SnapshotError> {
+    let mut values = ValueTable::default();
     for (name, kind) in named {
-        let Kept { slot, bytes } = kind.kept()?;
+        let StoredValue { slot, bytes } = kind.kept()?;
         values.set(name, slot, bytes);
     }
     Ok(values)
 }
 
-impl Start {
-    fn of(started: &Started) -> Self {
+impl StartShape {
+    fn of(started: &ExecutionStart) -> Self {
         Self {
             catalog: started.catalog.get(),
             path: started.path.clone(),
@@ -271,8 +283,8 @@ impl Start {
         }
     }
 
-    fn restored(self) -> Started {
-        Started {
+    fn restored(self) -> ExecutionStart {
+        ExecutionStart {
             catalog: CatalogId::new(self.catalog),
             path: self.path,
             version: self.version,
@@ -290,20 +302,20 @@ impl Start {
 }
 
 impl Fails {
-    fn of(failing: &Failing) -> Self {
+    fn of(failing: &PendingFailure) -> Self {
         let failure = match &failing.failure {
-            KeptFailure::Held(failure) => Cause::Held(failure.clone()),
-            KeptFailure::At { seq, bytes } => Cause::Event { seq: seq.0, bytes: *bytes },
+            StoredFailure::Held(failure) => Cause::Held(failure.clone()),
+            StoredFailure::At { seq, bytes } => Cause::Event { seq: seq.0, bytes: *bytes },
         };
         Self { step: failing.step.clone(), failure }
     }
 
-    fn restored(self) -> Failing {
+    fn restored(self) -> PendingFailure {
         let failure = match self.failure {
-            Cause::Held(failure) => KeptFailure::Held(failure),
-            Cause::Event { seq, bytes } => KeptFailure::At { seq: Seq(seq), bytes },
+            Cause::Held(failure) => StoredFailure::Held(failure),
+            Cause::Event { seq, bytes } => StoredFailure::At { seq: Seq(seq), bytes },
         };
-        Failing { step: self.step, failure }
+        PendingFailure { step: self.step, failure }
     }
 }
 

@@ -27,7 +27,8 @@ fn what_a_command_sets_for_its_step_is_seen_by_the_arcs_only() {
     let text = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: step.x.y == 'yes' and step.z}]}}
 - {step: b, tool: {kind: noop, input: {gone: '{{ step.x is defined }}'}}}";
-    for limits in [crate::Limits::NONE, crate::Limits { value_bytes: 0, total_bytes: 0 }] {
+    for limits in [crate::ValueLimits::NONE, crate::ValueLimits { value_bytes: 0, total_bytes: 0 }]
+    {
         let mut run = Run::within(playbook(text), limits);
         run.input(start()).unwrap();
         let command = run.command("a");

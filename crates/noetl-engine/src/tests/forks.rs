@@ -6,8 +6,10 @@ use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Fact, Map, Seq, Valu
 use serde_json::json;
 
 use super::harness::{Run, playbook, start};
-use crate::fork::{before_failure, before_step, misfit};
-use crate::{Awaited, Complete, DueKind, Execution, Fork, Input, Status, due_of, outstanding};
+use crate::fork::{first_incompatibility, seq_before_failure, seq_before_step};
+use crate::{
+    Complete, Execution, Fork, Input, Status, TimerKind, WaitKind, pending_waits, timers_of,
+};
 
 const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
      - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
@@ -16,7 +18,7 @@ const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n
 /// An execution of the same playbook that begins with the past of `of`.
 pub(super) fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
-    fork.state = Execution::absent(ExecutionId::new(2));
+    fork.state = Execution::new(ExecutionId::new(2));
     let workload = workload.as_object().cloned().unwrap_or_default();
     let log = of.log.clone().into();
     let input = Fork { log, cut: Seq(cut), workload, trace: None, version: None, actor: None };
@@ -85,7 +87,7 @@ fn a_failure_is_tried_again() {
     run.complete("a", json!({"v": 1}));
     run.fail("b");
     assert_eq!(run.state.status(), Status::Failed);
-    let cut = before_failure(&run.log).unwrap();
+    let cut = seq_before_failure(&run.log).unwrap();
     let mut fork = forked(LINE, &run, cut.0, json!({}));
     assert_eq!(fork.open(), ["b"]);
     fork.complete("b", json!({"v": 2}));
@@ -98,7 +100,7 @@ fn an_execution_that_was_stopped_goes_on_where_it_was() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.script("cancel").unwrap();
-    let cut = before_failure(&run.log).unwrap();
+    let cut = seq_before_failure(&run.log).unwrap();
     assert_eq!(forked(LINE, &run, cut.0, json!({})).open(), ["b"]);
 }
 
@@ -108,9 +110,9 @@ fn a_step_is_gone_back_to_by_name() {
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));
     run.complete("c", json!({"v": 3}));
-    let cut = before_step(&run.log, "b").unwrap();
+    let cut = seq_before_step(&run.log, "b").unwrap();
     assert_eq!(forked(LINE, &run, cut.0, json!({})).open(), ["b"]);
-    assert_eq!(before_step(&run.log, "nowhere"), None);
+    assert_eq!(seq_before_step(&run.log, "nowhere"), None);
 }
 
 const LOOP: &str = "- {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, \
@@ -146,7 +148,7 @@ fn the_items_of_a_loop_that_failed_are_tried_again() {
     run.fail("a:0");
     run.complete("a:1", json!("one"));
     assert_eq!(run.state.status(), Status::Failed);
-    let cut = before_failure(&run.log).unwrap();
+    let cut = seq_before_failure(&run.log).unwrap();
     let mut fork = forked(LOOP, &run, cut.0, json!({}));
     for item in ["a:0", "a:1", "a:2"] {
         fork.complete(item, json!(item));
@@ -222,7 +224,7 @@ fn an_item_that_could_not_be_rendered_is_rendered_again() {
     let mut run = Run::started(UNRENDERED);
     run.complete("a:0", json!(null));
     assert_eq!(run.state.status(), Status::Failed);
-    let cut = before_failure(&run.log).unwrap();
+    let cut = seq_before_failure(&run.log).unwrap();
     let fork = forked(UNRENDERED, &run, cut.0, json!({}));
     assert_eq!(fork.state.status(), Status::Failed, "nothing else stands for it");
 }
@@ -259,9 +261,9 @@ fn what_a_pipeline_set_stays_with_its_answer() {
 const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_step: end}, \
      next: {arcs: [{step: b}]}}\n- {step: b, tool: {kind: wait, seconds: 5}}\n";
 
-fn due(run: &Run) -> Vec<DueKind> {
+fn due(run: &Run) -> Vec<TimerKind> {
     let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    due_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
 }
 
 #[test]
@@ -269,39 +271,39 @@ fn a_child_is_called_anew_and_one_that_answered_is_not() {
     let mut run = Run::started(CALL);
     let fork = forked(CALL, &run, whole(&run), json!({}));
     let asked = due(&fork);
-    let [DueKind::StartChild { child, parent, .. }] = asked.as_slice() else {
+    let [TimerKind::StartChild { child, parent, .. }] = asked.as_slice() else {
         panic!("{asked:?}");
     };
     assert_eq!((child.execution, *parent), (fork.child("a"), ExecutionId::new(2)));
     run.script("child a {\"v\": 7}").unwrap();
     let fork = forked(CALL, &run, whole(&run), json!({}));
     assert_eq!(fork.open(), ["b"]);
-    assert!(matches!(due(&fork).as_slice(), [DueKind::Wake { .. }]), "only the wait is due");
+    assert!(matches!(due(&fork).as_slice(), [TimerKind::Wake { .. }]), "only the wait is due");
 }
 
 #[test]
 fn an_execution_waits_for_what_is_outstanding() {
     let mut run = Run::started(LINE);
-    let waits = |run: &Run| outstanding(&run.state).remove(0).awaited;
-    assert_eq!(waits(&run), Awaited::Worker { tool: Arc::from("noop"), attempt: 1 });
+    let waits = |run: &Run| pending_waits(&run.state).remove(0).awaited;
+    assert_eq!(waits(&run), WaitKind::Worker { tool: Arc::from("noop"), attempt: 1 });
     run.claim("a", "w");
     let worker = Arc::from("w");
-    assert_eq!(waits(&run), Awaited::Report { worker, began: false, stopping: false });
+    assert_eq!(waits(&run), WaitKind::Report { worker, began: false, stopping: false });
     let wait = Run::started("- {step: a, tool: {kind: wait, seconds: 5}}\n");
     let until = wait.awaited("a");
-    assert_eq!(waits(&wait), Awaited::Time { until, retries: false });
-    let since = outstanding(&wait.state)[0].since.unwrap();
+    assert_eq!(waits(&wait), WaitKind::Time { until, retries: false });
+    let since = pending_waits(&wait.state)[0].since.unwrap();
     assert_eq!(until.since(since).as_secs(), 5);
     let approval = Run::started("- {step: a, tool: {kind: approval}}\n");
-    assert!(matches!(waits(&approval), Awaited::Answer { .. }));
+    assert!(matches!(waits(&approval), WaitKind::Answer { .. }));
     let call = Run::started(CALL);
     let execution = call.child("a");
-    assert_eq!(waits(&call), Awaited::Child { execution, until: None });
+    assert_eq!(waits(&call), WaitKind::Child { execution, until: None });
     let repeat = Run::started(LOOP);
-    let items = Awaited::Items { total: Some(3), ended: 0, open: 2, claims: 0 };
-    assert_eq!(outstanding(&repeat.state).pop().unwrap().awaited, items);
+    let items = WaitKind::Items { total: Some(3), ended: 0, open: 2, claims: 0 };
+    assert_eq!(pending_waits(&repeat.state).pop().unwrap().awaited, items);
     run.script("cancel").unwrap();
-    assert_eq!(outstanding(&run.state), []);
+    assert_eq!(pending_waits(&run.state), []);
 }
 
 #[test]
@@ -317,17 +319,17 @@ fn a_second_start_of_a_fork_is_refused() {
         actor: None,
     };
     let again = fork.input(Input::Fork(Box::new(input)));
-    assert_eq!(again, Err(crate::Refusal::AlreadyStarted));
-    assert_eq!(fork.input(start()), Err(crate::Refusal::AlreadyStarted));
+    assert_eq!(again, Err(crate::Rejection::AlreadyStarted));
+    assert_eq!(fork.input(start()), Err(crate::Rejection::AlreadyStarted));
 }
 
 /// An execution of another version that begins with the past of `of`, or why it does not fit.
 fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
     let mut fork = Run::new(playbook(workflow));
-    if let Some(misfit) = misfit(&fork.playbook, &of.log, Seq(cut)) {
+    if let Some(misfit) = first_incompatibility(&fork.playbook, &of.log, Seq(cut)) {
         return Err(misfit.to_string());
     }
-    fork.state = Execution::absent(ExecutionId::new(2));
+    fork.state = Execution::new(ExecutionId::new(2));
     let (log, workload, trace) = (of.log.clone().into(), Map::new(), None);
     let version = Some((CatalogId::new(7), 2));
     let input = Fork { log, cut: Seq(cut), workload, trace, version, actor: None };

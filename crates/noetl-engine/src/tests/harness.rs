@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use noetl_model::command::ATTEMPTS_MAX;
-use noetl_model::event::{ItemOf, LoopEvent, LoopFact, Parked};
+use noetl_model::event::{LoopEvent, LoopFact, LoopItemRef, ParkReason};
 use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
-    Timestamp, TraceContext, Value,
+    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map,
+    StepOutcome, Timestamp, TraceContext, Value,
 };
 use noetl_playbook::Playbook;
 use noetl_playbook::template::Entropy;
 
 use crate::{
-    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Execution, Expire, Fail, Finalize,
-    Input, Limits, Loaded, Moment, OpenCommand, Place, Refusal, Start, Timeout, Wake, decide,
-    places_needed,
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, DecisionValues, Execution,
+    Expire, Fail, Finalize, Input, MarkStarted, OpenCommand, Rejection, StartInput, Timeout,
+    ValueLimits, ValueRef, Wake, decide, required_values,
 };
 
 /// The span that executions under test are below.
@@ -43,22 +43,22 @@ pub(super) struct Run {
     /// Whether what is known to be needed is loaded before deciding.
     pub(super) preload: bool,
     /// What was asked for, try by try.
-    pub(super) asked: Vec<Vec<Place>>,
+    pub(super) asked: Vec<Vec<ValueRef>>,
     /// Whether the checks after each decision, which replay the whole log, are left out.
     pub(super) quick: bool,
-    pub(super) caps: crate::Caps,
+    pub(super) caps: crate::ExecutionLimits,
 }
 
 impl Run {
     pub(super) fn new(playbook: Playbook) -> Self {
-        Self::within(playbook, Limits::default())
+        Self::within(playbook, ValueLimits::default())
     }
 
     /// One whose state holds as much as `limits` say.
-    pub(super) fn within(playbook: Playbook, limits: Limits) -> Self {
-        let state = Execution::within(ExecutionId::new(1), limits);
+    pub(super) fn within(playbook: Playbook, limits: ValueLimits) -> Self {
+        let state = Execution::with_value_limits(ExecutionId::new(1), limits);
         let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let caps = crate::Caps::default();
+        let caps = crate::ExecutionLimits::default();
         Self { playbook, state, log, blobs, preload: false, asked, quick: false, caps }
     }
 
@@ -69,17 +69,17 @@ impl Run {
         run
     }
 
-    pub(super) fn input(&mut self, input: Input) -> Result<Vec<Event>, Refusal> {
-        let mut loaded = Loaded::new();
+    pub(super) fn input(&mut self, input: Input) -> Result<Vec<Event>, Rejection> {
+        let mut loaded = DecisionValues::new();
         if self.preload {
-            for place in places_needed(&self.playbook, &self.state, &input) {
+            for place in required_values(&self.playbook, &self.state, &input) {
                 self.load(&mut loaded, &place);
             }
         }
         let entropy = Entropy::new(7);
         loop {
             let decided = self.attempt(input.clone(), loaded.clone(), &entropy);
-            let Err(Refusal::Need(places)) = decided else {
+            let Err(Rejection::Need(places)) = decided else {
                 if !self.quick {
                     self.check_invariants();
                 }
@@ -99,11 +99,11 @@ impl Run {
     pub(super) fn attempt(
         &mut self,
         input: Input,
-        loaded: Loaded,
+        loaded: DecisionValues,
         entropy: &Entropy,
-    ) -> Result<Vec<Event>, Refusal> {
+    ) -> Result<Vec<Event>, Rejection> {
         let mut next_id = self.log.last().map_or(100, |event| event.id.get());
-        let mut moment = Moment {
+        let mut moment = DecisionEnv {
             now: Timestamp::from_millis(1_704_067_200_000 + next_id),
             ids: &mut || {
                 next_id += 1;
@@ -115,7 +115,7 @@ impl Run {
             caps: self.caps,
         };
         let (before, bytes) = match self.quick {
-            true => (Execution::absent(self.state.id()), Vec::new()),
+            true => (Execution::new(self.state.id()), Vec::new()),
             false => (self.state.clone(), self.state.to_snapshot()),
         };
         let decided = decide(&self.playbook, &mut self.state, input, &mut moment);
@@ -130,15 +130,15 @@ impl Run {
         decided
     }
 
-    fn load(&self, loaded: &mut Loaded, place: &Place) {
+    fn load(&self, loaded: &mut DecisionValues, place: &ValueRef) {
         match place {
-            Place::Event { seq, .. } => {
+            ValueRef::Event { seq, .. } => {
                 let event = self.log.iter().find(|event| event.seq == *seq);
                 loaded.insert(event.unwrap_or_else(|| panic!("no event {seq}")));
             }
-            Place::Blob(reference) => match self.blobs.get(&*reference.digest) {
+            ValueRef::Blob(reference) => match self.blobs.get(&*reference.digest) {
                 Some(bytes) => loaded.insert_blob(reference, bytes),
-                None => loaded.insert_lost(place.clone(), "it is gone"),
+                None => loaded.insert_unreadable(place.clone(), "it is gone"),
             },
         }
     }
@@ -160,9 +160,9 @@ impl Run {
     /// The time a step's command waits for.
     pub(super) fn awaited(&self, step: &str) -> Timestamp {
         match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
-            Some(Parked::Until(at) | Parked::Retry(at)) => *at,
-            Some(Parked::Callback(callback)) => callback.until,
-            Some(Parked::Child(child)) => child.until.expect("it waits for a time"),
+            Some(ParkReason::Until(at) | ParkReason::Retry(at)) => *at,
+            Some(ParkReason::Callback(callback)) => callback.until,
+            Some(ParkReason::Child(child)) => child.until.expect("it waits for a time"),
             None => panic!("{step} waits for nothing"),
         }
     }
@@ -170,7 +170,7 @@ impl Run {
     /// The execution a step's command waits for.
     pub(super) fn child(&self, step: &str) -> ExecutionId {
         match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
-            Some(Parked::Child(child)) => child.execution,
+            Some(ParkReason::Child(child)) => child.execution,
             other => panic!("{step} waits for {other:?}"),
         }
     }
@@ -210,19 +210,19 @@ impl Run {
     }
 
     /// Decides one line of a script.
-    pub(super) fn script(&mut self, line: &str) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn script(&mut self, line: &str) -> Result<Vec<Event>, Rejection> {
         let input = parse(self, &BTreeMap::new(), line);
         self.input(input)
     }
 
     /// What later templates see of a step.
     pub(super) fn result(&self, step: &str) -> Value {
-        let mut loaded = Loaded::new();
+        let mut loaded = DecisionValues::new();
         let slot = self.state.results.get(step).cloned().unwrap_or_default();
         for place in slot.places() {
             self.load(&mut loaded, &place);
         }
-        let reach = noetl_playbook::template::Reach::new(loaded.values());
+        let reach = noetl_playbook::template::ValueLoader::new(loaded.values());
         noetl_playbook::template::exact_json(&reach.data(&slot))
     }
 
@@ -248,7 +248,7 @@ impl Run {
         for (index, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap in the log");
         }
-        let mut replayed = Execution::within(self.state.id(), self.state.limits);
+        let mut replayed = Execution::with_value_limits(self.state.id(), self.state.limits);
         for event in &self.log {
             replayed.apply(event);
         }
@@ -281,7 +281,7 @@ pub(super) fn start() -> Input {
 }
 
 pub(super) fn start_with(payload: Map) -> Input {
-    Input::Start(Box::new(Start {
+    Input::Start(Box::new(StartInput {
         catalog: CatalogId::new(1),
         path: Arc::from("t"),
         version: 1,
@@ -341,7 +341,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
     match verb {
         "start" => start(),
         "claim" => Input::Claim(Claim { command: command(), worker: worker() }),
-        "begin" => Input::Begin(Begin { command: command(), worker: worker() }),
+        "begin" => Input::Begin(MarkStarted { command: command(), worker: worker() }),
         "complete" => {
             let data = rest.map(|_| json());
             Input::Complete(Complete {
@@ -377,7 +377,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
         }
         "wake" => Input::Wake(Wake { command: command(), at: run.awaited(step) }),
         "child" => {
-            let from = AnswerFrom::Child(run.child(step));
+            let from = AnswerSource::Child(run.child(step));
             let answer = Answer {
                 command: command(),
                 from,
@@ -388,13 +388,13 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             Input::Answer(Box::new(answer))
         }
         "childfails" => {
-            let from = AnswerFrom::Child(run.child(step));
+            let from = AnswerSource::Child(run.child(step));
             let outcome = Err(Failure::new(FailureKind::ChildFailed, "it broke"));
             let answer = Answer { command: command(), from, outcome, reference: None, actor: None };
             Input::Answer(Box::new(answer))
         }
         "approve" => {
-            let from = AnswerFrom::Trusted;
+            let from = AnswerSource::Trusted;
             let answer = Answer {
                 command: command(),
                 from,
@@ -405,7 +405,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             Input::Answer(Box::new(answer))
         }
         "guess" => {
-            let from = AnswerFrom::Token(Arc::from("guessed"));
+            let from = AnswerSource::Token(Arc::from("guessed"));
             let answer = Answer {
                 command: command(),
                 from,
@@ -440,11 +440,11 @@ fn show(event: &Event) -> String {
         Fact::StepHeld { step, .. } => format!("step.held {step}"),
         Fact::Loop(fact) => show_loop(fact),
         Fact::CommandParked { step, on, .. } => match on {
-            Parked::Until(_) => format!("command.parked {step} until a time"),
-            Parked::Retry(_) => format!("command.parked {step} until the next try"),
-            Parked::Child(child) if child.waits => format!("command.parked {step} on a child"),
-            Parked::Child(_) => format!("command.parked {step} to send a child"),
-            Parked::Callback(_) => format!("command.parked {step} on an answer"),
+            ParkReason::Until(_) => format!("command.parked {step} until a time"),
+            ParkReason::Retry(_) => format!("command.parked {step} until the next try"),
+            ParkReason::Child(child) if child.waits => format!("command.parked {step} on a child"),
+            ParkReason::Child(_) => format!("command.parked {step} to send a child"),
+            ParkReason::Callback(_) => format!("command.parked {step} on an answer"),
         },
         Fact::CommandIssued(issued) => {
             let item = match &issued.item {
@@ -471,15 +471,15 @@ fn show(event: &Event) -> String {
         }
         Fact::StepExited { step, outcome, next, .. } => {
             let outcome = match outcome {
-                Outcome::Done => "done".to_owned(),
-                Outcome::Skipped => "skipped".to_owned(),
-                Outcome::Failed { failure, drains: true, .. } => {
+                StepOutcome::Done => "done".to_owned(),
+                StepOutcome::Skipped => "skipped".to_owned(),
+                StepOutcome::Failed { failure, drains: true, .. } => {
                     format!("failed, rest goes on: {failure}")
                 }
-                Outcome::Failed { failure, handled: true, drains: false } => {
+                StepOutcome::Failed { failure, handled: true, drains: false } => {
                     format!("failed, handled: {failure}")
                 }
-                Outcome::Failed { failure, .. } => format!("failed: {failure}"),
+                StepOutcome::Failed { failure, .. } => format!("failed: {failure}"),
             };
             let again = |back| if back { " again" } else { "" };
             let taken = next.taken.iter().map(|arc| format!("{}{}", arc.step, again(arc.back)));
@@ -496,7 +496,7 @@ fn show(event: &Event) -> String {
     }
 }
 
-fn show_item(item: Option<&ItemOf>) -> String {
+fn show_item(item: Option<&LoopItemRef>) -> String {
     item.map(|item| format!(" item {}", item.index)).unwrap_or_default()
 }
 

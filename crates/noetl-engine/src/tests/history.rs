@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::harness::{Run, playbook};
-use crate::first_difference;
+use crate::first_divergence;
 
 const OLD: &str = "- {step: a, tool: {kind: noop, result: '{{ workload.n }}'}, \
      set: {ctx.k: '{{ output.v }}'}, next: {arcs: [{step: b, when: '{{ output.v > 5 }}'}, {step: c}]}}\n\
@@ -20,7 +20,7 @@ fn recorded() -> Run {
 
 fn difference(text: &str) -> Option<String> {
     let run = recorded();
-    let found = first_difference(&playbook(text), &run.log, &Arc::default(), |_| None);
+    let found = first_divergence(&playbook(text), &run.log, &Arc::default(), |_| None);
     found.map(|found| format!("{}: {} | {}", found.step, found.recorded, found.now))
 }
 

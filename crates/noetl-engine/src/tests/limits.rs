@@ -1,30 +1,30 @@
 //! Limits that are known only when a step is entered.
 
-use noetl_model::event::Reported;
+use noetl_model::event::ReportedEvent;
 use serde_json::json;
 
 use super::harness::{Run, playbook, start_with};
-use crate::{DueKind, Input, Keep, Limits, Refusal, Status};
+use crate::{Input, RecordReport, Rejection, Status, TimerKind, ValueLimits};
 
-fn started(workflow: &str, payload: serde_json::Value, limits: Limits) -> Run {
+fn started(workflow: &str, payload: serde_json::Value, limits: ValueLimits) -> Run {
     let mut run = Run::within(playbook(workflow), limits);
     run.input(start_with(payload.as_object().unwrap().clone())).unwrap();
     run
 }
 
 fn run(workflow: &str, payload: serde_json::Value) -> Run {
-    started(workflow, payload, Limits::default())
+    started(workflow, payload, ValueLimits::default())
 }
 
 /// What is due of a run: kinds with their seconds after its first event.
 fn due(run: &Run) -> Vec<(String, i64)> {
     let events: Vec<_> = run.log.iter().cloned().map(std::sync::Arc::new).collect();
     let since = run.log[0].at.as_micros();
-    let due = crate::due_of(&run.state, |_| false, &events).into_iter();
+    let due = crate::timers_of(&run.state, |_| false, &events).into_iter();
     due.map(|due| {
         let name = match due.kind {
-            DueKind::StepTimeout { .. } => "timeout",
-            DueKind::Wake { .. } => "wake",
+            TimerKind::StepTimeout { .. } => "timeout",
+            TimerKind::Wake { .. } => "wake",
             other => panic!("{other:?}"),
         };
         (name.to_owned(), (due.at.as_micros() - since) / 1_000_000)
@@ -37,7 +37,7 @@ const STEP: &str = "- {step: a, tool: {kind: noop}, spec: {timeout: '{{ workload
 
 #[test]
 fn the_time_of_a_step_may_be_a_template() {
-    for limits in [Limits::NONE, Limits { value_bytes: 0, total_bytes: 0 }] {
+    for limits in [ValueLimits::NONE, ValueLimits { value_bytes: 0, total_bytes: 0 }] {
         for t in [json!("2m"), json!(200)] {
             let run = started(STEP, json!({ "t": t }), limits);
             assert_eq!(due(&run), [("timeout".to_owned(), 90)], "the shortest counts");
@@ -199,7 +199,7 @@ fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
     assert!(error.contains("may have 60 (NOETL_EVENTS_MAX)"), "{error}");
     assert!(run.log.len() < 80, "{}", run.log.len());
     assert_eq!(run.state.open_commands().count(), 0, "nothing runs on");
-    let said = Reported {
+    let said = ReportedEvent {
         event_type: "note".to_owned(),
         step: "a".into(),
         status: "OK".to_owned(),
@@ -209,6 +209,6 @@ fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
         key: None,
         columns: None,
     };
-    let refused = run.input(Input::Keep(Box::new(Keep { said, id: None, key: None })));
-    assert_eq!(refused.unwrap_err(), Refusal::AlreadyFinished(Status::Failed));
+    let refused = run.input(Input::Keep(Box::new(RecordReport { said, id: None, key: None })));
+    assert_eq!(refused.unwrap_err(), Rejection::AlreadyFinished(Status::Failed));
 }

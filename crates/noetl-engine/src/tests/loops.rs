@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::harness::{Run, check, playbook};
-use crate::{Limits, Status};
+use crate::{Status, ValueLimits};
 
 fn looped(spec: &str, over: &str) -> String {
     format!(
@@ -314,7 +314,7 @@ fn a_loop_means_the_same_when_nothing_is_held() {
          - {{step: b, tool: {{kind: noop, result: '{{{{ a.results }}}}'}}}}\n",
         serde_json::to_string(&items).unwrap()
     );
-    for limits in [Limits::NONE, Limits { value_bytes: 0, total_bytes: 0 }] {
+    for limits in [ValueLimits::NONE, ValueLimits { value_bytes: 0, total_bytes: 0 }] {
         let mut run = Run::within(playbook(&text), limits);
         run.quick = true;
         run.input(super::harness::start()).unwrap();
@@ -389,15 +389,15 @@ fn a_claim_that_fails_fails_the_loop() {
 
 /// What the wire's read model makes of a log of ours.
 fn replayed(run: &Run) -> Value {
-    use crate::replay::{Projection, ReplayEvent, ReplayState, Scope};
-    let mut state = ReplayState::new(Scope {
+    use crate::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
+    let mut state = ReplayState::new(ReplayScope {
         tenant_id: "default".to_owned(),
         organization_id: "default".to_owned(),
         execution_id: 1,
         projection: Projection::All,
     });
     for event in &run.log {
-        state.apply(&ReplayEvent::of(&noetl_model::row::EventRow::from(event)));
+        state.apply(&ReplayEvent::from_row(&noetl_model::row::EventRow::from(event)));
     }
     serde_json::to_value(state).unwrap()
 }

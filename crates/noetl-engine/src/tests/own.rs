@@ -6,7 +6,7 @@ use noetl_model::{Event, Fact, Failure, FailureKind};
 use serde_json::json;
 
 use super::harness::{Run, check};
-use crate::{ChildOutcome, DueKind, Status, due_of};
+use crate::{ChildOutcome, Status, TimerKind, timers_of};
 
 const WAIT: &str = "- {step: a, tool: {kind: wait, seconds: 5}, next: {arcs: [{step: b}]}}\n\
                     - {step: b, tool: {kind: noop}}\n";
@@ -33,16 +33,16 @@ wake a
     );
 }
 
-fn due(run: &Run) -> Vec<DueKind> {
+fn due(run: &Run) -> Vec<TimerKind> {
     let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    due_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
 }
 
 #[test]
 fn a_wait_asks_to_be_woken() {
     let run = Run::started(WAIT);
     let command = run.command("a");
-    assert_eq!(due(&run), [DueKind::Wake { command, at: run.awaited("a") }]);
+    assert_eq!(due(&run), [TimerKind::Wake { command, at: run.awaited("a") }]);
 }
 
 const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_step: end, \
@@ -53,7 +53,7 @@ const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_s
 fn a_playbook_that_is_called_answers_for_its_step() {
     let mut run = Run::started(CALL);
     let asked = due(&run);
-    let [DueKind::StartChild { child, payload, command, .. }] = asked.as_slice() else {
+    let [TimerKind::StartChild { child, payload, command, .. }] = asked.as_slice() else {
         panic!("{asked:?}");
     };
     assert_eq!(*command, run.command("a"));
@@ -100,7 +100,10 @@ fn a_playbook_that_is_not_waited_for_is_sent_off() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other/one}}\n");
     assert_eq!(run.state.status(), Status::Completed);
     let asked = due(&run);
-    assert!(matches!(&asked[..], [DueKind::StartChild { child, .. }] if !child.waits), "{asked:?}");
+    assert!(
+        matches!(&asked[..], [TimerKind::StartChild { child, .. }] if !child.waits),
+        "{asked:?}"
+    );
     assert_eq!(run.result("a")["async"], json!(true));
 }
 
@@ -110,10 +113,10 @@ fn a_cancelled_execution_cancels_what_it_called() {
     let child = run.child("a");
     let events = run.input(crate::Input::Cancel(crate::Cancel::default())).unwrap();
     let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    let asked = due_of(&run.state, |_| false, &events);
+    let asked = timers_of(&run.state, |_| false, &events);
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].target, child);
-    assert!(matches!(asked[0].kind, DueKind::CancelChild { .. }));
+    assert!(matches!(asked[0].kind, TimerKind::CancelChild { .. }));
 }
 
 #[test]
@@ -278,7 +281,7 @@ fn who_waits_too_long_to_be_let_in_is_refused() {
          rules: [{when: '{{ true }}', then: {allow: false}}]}}}}\n",
     );
     assert_eq!(run.state.status(), Status::Running);
-    assert!(matches!(&due(&run)[..], [DueKind::AdmissionTimeout { .. }]));
+    assert!(matches!(&due(&run)[..], [TimerKind::AdmissionTimeout { .. }]));
     run.script("refuse b").unwrap();
     assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
 }

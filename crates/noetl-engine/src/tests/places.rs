@@ -8,18 +8,18 @@ use serde_json::json;
 
 use super::harness::{Run, playbook, start, start_with};
 use crate::{
-    Abandon, Complete, Execution, Fail, Input, Loaded, Place, Refusal, Status, VALUES_BYTES_MAX,
-    places_needed,
+    Abandon, Complete, DecisionValues, Execution, Fail, Input, Rejection, Status, VALUES_BYTES_MAX,
+    ValueRef, required_values,
 };
 
 fn large() -> Value {
     json!({ "text": "x".repeat(5000), "n": 5 })
 }
 
-fn seqs(places: &[Place]) -> Vec<u64> {
-    let seq = |place: &Place| match place {
-        Place::Event { seq, .. } => seq.0,
-        Place::Blob(_) => panic!("{place:?}"),
+fn seqs(places: &[ValueRef]) -> Vec<u64> {
+    let seq = |place: &ValueRef| match place {
+        ValueRef::Event { seq, .. } => seq.0,
+        ValueRef::Blob(_) => panic!("{place:?}"),
     };
     places.iter().map(seq).collect()
 }
@@ -32,7 +32,7 @@ fn blob() -> Arc<BlobRef> {
     })
 }
 
-fn complete_with_blob(run: &mut Run, step: &str, fields: Value) -> Result<(), Refusal> {
+fn complete_with_blob(run: &mut Run, step: &str, fields: Value) -> Result<(), Rejection> {
     let command = run.command(step);
     let (data, reference) = (Some(fields), Some(blob()));
     let input = Complete {
@@ -88,7 +88,7 @@ fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
         step: noetl_model::Map::new(),
         run: None,
     };
-    let known = places_needed(&run.playbook, &run.state, &Input::Complete(input));
+    let known = required_values(&run.playbook, &run.state, &Input::Complete(input));
     run.complete("b", large());
     assert_eq!(run.asked.len(), 1);
     assert_eq!(seqs(&run.asked[0]), [4], "the call.done of a; that of b is at hand");
@@ -143,10 +143,10 @@ fn a_name_for_a_value_beside_the_log_does_not_read_it() {
         step: noetl_model::Map::new(),
         run: None,
     });
-    assert!(places_needed(&run.playbook, &run.state, &input).is_empty());
+    assert!(required_values(&run.playbook, &run.state, &input).is_empty());
     // What is not its name is read, once the decision finds that it is not among the fields.
     run.input(input).unwrap();
-    assert!(matches!(run.asked[0][..], [Place::Blob(_)]), "{:?}", run.asked);
+    assert!(matches!(run.asked[0][..], [ValueRef::Blob(_)]), "{:?}", run.asked);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn what_may_not_be_entered_is_not_loaded_before() {
         step: noetl_model::Map::new(),
         run: None,
     };
-    assert!(places_needed(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
+    assert!(required_values(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
     run.input(Input::Complete(input)).unwrap();
     assert_eq!((run.asked.len(), run.open()), (0, vec!["d".to_owned()]));
 }
@@ -319,7 +319,7 @@ fn a_blob_is_read_when_more_than_its_fields_is_touched() {
     complete_with_blob(&mut run, "a", json!({"rows": 7})).unwrap();
     assert!(run.asked.is_empty());
     run.complete("b", json!(1));
-    assert_eq!(run.asked, [[Place::Blob(blob())]]);
+    assert_eq!(run.asked, [[ValueRef::Blob(blob())]]);
     assert_eq!(run.open(), ["c"]);
 }
 
@@ -372,7 +372,7 @@ fn values_together_are_bounded() {
     let mut document: String = (0..count).map(step).collect();
     document.push_str(&format!("- {{step: s{count}, tool: {{kind: noop}}}}\n"));
     let playbook = playbook(&document);
-    let mut state = Execution::absent(noetl_model::ExecutionId::new(1));
+    let mut state = Execution::new(noetl_model::ExecutionId::new(1));
     let mut run = Run::new(playbook);
     run.input(start()).unwrap();
     for n in 0..count {
@@ -392,7 +392,7 @@ fn values_together_are_bounded() {
             &run.playbook,
             &mut run.state,
             Input::Complete(input),
-            &mut crate::Moment {
+            &mut crate::DecisionEnv {
                 now: noetl_model::Timestamp::default(),
                 ids: &mut {
                     let mut id = i64::try_from(n).unwrap() * 100 + 1000;
@@ -403,8 +403,8 @@ fn values_together_are_bounded() {
                 },
                 entropy: noetl_playbook::template::Entropy::new(1),
                 env: Arc::default(),
-                loaded: Loaded::new(),
-                caps: crate::Caps::default(),
+                loaded: DecisionValues::new(),
+                caps: crate::ExecutionLimits::default(),
             },
         )
         .unwrap();
@@ -435,7 +435,7 @@ fn an_imported_row_changes_nothing_but_the_version() {
 #[test]
 fn a_replaced_id_is_kept_beside_what_was_said() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
-    let said = noetl_model::event::Reported {
+    let said = noetl_model::event::ReportedEvent {
         event_type: "note".into(),
         step: Arc::from("a"),
         status: "x".into(),
@@ -445,7 +445,7 @@ fn a_replaced_id_is_kept_beside_what_was_said() {
         key: None,
         columns: None,
     };
-    let keep = crate::Keep { said, id: None, key: Some(77) };
+    let keep = crate::RecordReport { said, id: None, key: Some(77) };
     let events = run.input(Input::Keep(Box::new(keep))).unwrap();
     let noetl_model::Fact::Reported(kept) = &events[0].fact else { panic!("{events:?}") };
     assert_eq!(kept.key, Some(77));

@@ -1,13 +1,13 @@
 //! Random graphs, random routing, random order of completion.
 
-use noetl_model::event::Parked;
+use noetl_model::event::ParkReason;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Seq};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::harness::Run;
 use crate::{
-    Answer, AnswerFrom, Cancel, Complete, Execution, Fail, Fork, Input, Status, Timeout, Wake,
+    Answer, AnswerSource, Cancel, Complete, Execution, Fail, Fork, Input, Status, Timeout, Wake,
 };
 
 /// For each step of a random graph: whether it takes all matching arcs, and its targets.
@@ -111,9 +111,11 @@ fn drive_all(run: &mut Run, script: &Script, limit: usize) {
             Input::Answer(Box::new(answer))
         };
         let input = match parked {
-            Some(Parked::Until(at) | Parked::Retry(at)) => Input::Wake(Wake { command, at }),
-            Some(Parked::Child(child)) => answer(AnswerFrom::Child(child.execution)),
-            Some(Parked::Callback(_)) => answer(AnswerFrom::Trusted),
+            Some(ParkReason::Until(at) | ParkReason::Retry(at)) => {
+                Input::Wake(Wake { command, at })
+            }
+            Some(ParkReason::Child(child)) => answer(AnswerSource::Child(child.execution)),
+            Some(ParkReason::Callback(_)) => answer(AnswerSource::Trusted),
             None => match outcome() {
                 Err(failure) => {
                     Input::Fail(Fail { command, failure, ctx: Map::new(), step: Map::new() })
@@ -183,7 +185,7 @@ proptest! {
         for cut in cuts {
             let cut = cut.index(run.log.len() + 1) as u64;
             let mut fork = Run::new(super::harness::playbook(&text));
-            fork.state = Execution::absent(ExecutionId::new(2));
+            fork.state = Execution::new(ExecutionId::new(2));
             fork.quick = true;
             let (cut, workload) = (Seq(cut), Map::new());
             let (log, trace, version) = (run.log.clone().into(), None, None);

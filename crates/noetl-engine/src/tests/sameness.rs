@@ -12,7 +12,7 @@ use proptest::sample::{Index, select};
 use serde_json::json;
 
 use super::harness::{Run, playbook, start_with};
-use crate::{Claim, Complete, Execution, Expire, Fail, Input, Limits};
+use crate::{Claim, Complete, Execution, Expire, Fail, Input, ValueLimits};
 
 /// What a tool's input may be; `K` is some step.
 const INPUTS: [&str; 16] = [
@@ -161,7 +161,7 @@ fn value(of: &Move, n: usize) -> Value {
     json!({ "v": "v".repeat(of.size), "go": of.go, "n": n, "f": 2.0, "z": {"b": 1, "a": null} })
 }
 
-fn started(plan: &[PlannedStep], limits: Limits, preload: bool) -> Run {
+fn started(plan: &[PlannedStep], limits: ValueLimits, preload: bool) -> Run {
     let mut run = Run::within(playbook(&document(plan)), limits);
     run.preload = preload;
     let payload = json!({ "big": {"v": "w".repeat(2000), "n": 2}, "small": 1 });
@@ -245,10 +245,10 @@ proptest! {
     /// that replay equals life.
     #[test]
     fn what_is_held_never_shows_in_the_log(plan in plans(), moves in moves()) {
-        let nothing = Limits { value_bytes: 0, total_bytes: 0 };
-        let tight = Limits { value_bytes: 1024, total_bytes: 3000 };
-        let mut held = started(&plan, Limits::NONE, false);
-        let others = [(nothing, false), (nothing, true), (tight, false), (Limits::default(), true)];
+        let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
+        let tight = ValueLimits { value_bytes: 1024, total_bytes: 3000 };
+        let mut held = started(&plan, ValueLimits::NONE, false);
+        let others = [(nothing, false), (nothing, true), (tight, false), (ValueLimits::default(), true)];
         let mut others = others.map(|(limits, preload)| started(&plan, limits, preload));
         for (n, of) in moves.iter().enumerate() {
             perform(&mut held, n, of);
@@ -265,14 +265,14 @@ proptest! {
     /// From a snapshot at any event on, the fold goes as if there were none.
     #[test]
     fn a_snapshot_and_the_tail_are_the_whole_log(plan in plans(), moves in moves()) {
-        let nothing = Limits { value_bytes: 0, total_bytes: 0 };
-        for limits in [nothing, Limits::default(), Limits::NONE] {
+        let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
+        for limits in [nothing, ValueLimits::default(), ValueLimits::NONE] {
             let mut run = started(&plan, limits, true);
             for (n, of) in moves.iter().enumerate() {
                 perform(&mut run, n, of);
             }
             let id = run.state.id();
-            let mut folded = Execution::within(id, limits);
+            let mut folded = Execution::with_value_limits(id, limits);
             let mut restored: Vec<Execution> = Vec::new();
             for event in &run.log {
                 let bytes = folded.to_snapshot();

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Issued;
-use noetl_model::{Event, EventId, ExecutionId, Fact, Failure, FailureKind, Outcome, Routing, Seq};
+use noetl_model::event::CommandSpec;
+use noetl_model::{
+    Event, EventId, ExecutionId, Fact, Failure, FailureKind, Routing, Seq, StepOutcome,
+};
 use noetl_model::{Map, Timestamp, Value};
 use serde_json::json;
 
 use super::harness::{Run, playbook, start_with};
 use crate::{
-    Begin, Claim, Complete, Execution, Fail, Input, SNAPSHOT_LOG_BYTES_MIN, SnapshotError,
+    Claim, Complete, Execution, Fail, Input, MarkStarted, SNAPSHOT_LOG_BYTES_MIN, SnapshotError,
     snapshot_is_due,
 };
 
@@ -45,7 +47,7 @@ fn history() -> Run {
     let claim = |command| Input::Claim(Claim { command, worker: worker.clone() });
     let (c, d, e, f) = (run.command("c"), run.command("d"), run.command("e"), run.command("f"));
     run.input(claim(c)).unwrap();
-    run.input(Input::Begin(Begin { command: c, worker: worker.clone() })).unwrap();
+    run.input(Input::Begin(MarkStarted { command: c, worker: worker.clone() })).unwrap();
     let answer = Some(json!("y".repeat(2000)));
     let complete = Complete {
         command: c,
@@ -161,7 +163,7 @@ fn a_snapshot_is_due_when_the_log_outgrew_the_last_one() {
 
 /// Three steps that lead to one another, over and over.
 fn circle(events: usize) -> Execution {
-    let mut state = Execution::absent(ExecutionId::new(1));
+    let mut state = Execution::new(ExecutionId::new(1));
     let steps: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
     let mut seq = 0;
     let mut apply = |state: &mut Execution, fact: Fact| {
@@ -184,7 +186,7 @@ fn circle(events: usize) -> Execution {
             deadline: None,
         };
         apply(&mut state, entered);
-        let issued = Issued {
+        let issued = CommandSpec {
             step: step.clone(),
             generation,
             attempt: 1,
@@ -206,7 +208,7 @@ fn circle(events: usize) -> Execution {
         let done = Fact::CallDone { command, step: step.clone(), data, reference: None, run: None };
         apply(&mut state, done);
         apply(&mut state, Fact::CommandCompleted { command, step: step.clone(), item: None });
-        let (outcome, next) = (Outcome::Done, Routing::default());
+        let (outcome, next) = (StepOutcome::Done, Routing::default());
         apply(&mut state, Fact::StepExited { step, generation, outcome, next });
     }
     state

@@ -6,7 +6,7 @@ use noetl_model::trace::{Attribute, Span, SpanId};
 use noetl_model::{Event, ExecutionId, Fact, Map, Seq, TraceContext};
 
 use super::harness::{Run, TRACE, playbook, start};
-use crate::{Cancel, Claim, Complete, Execution, Fork, Input, due_of, may_end, spans_of};
+use crate::{Cancel, Claim, Complete, Execution, Fork, Input, spans_before, spans_of, timers_of};
 
 const TWO: &str = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -14,7 +14,7 @@ const TWO: &str = "\
 
 /// The spans that end with an input.
 fn spans(run: &mut Run, input: Input) -> Vec<Span> {
-    let endings = may_end(&run.state, &input);
+    let endings = spans_before(&run.state, &input);
     let events = run.input(input).unwrap();
     spans_of(&run.state, &endings, &events)
 }
@@ -117,7 +117,7 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
     let (log, workload, version) = (origin.log.clone().into(), Map::new(), None);
     let fork = Fork { log, cut, workload, trace, version, actor: None };
     let mut run = Run::new(playbook(TWO));
-    run.state = Execution::absent(ExecutionId::new(2));
+    run.state = Execution::new(ExecutionId::new(2));
     assert_eq!(spans(&mut run, Input::Fork(Box::new(fork))), []);
     let id = TraceContext::read(&other, None).unwrap().trace.id;
     let is_mine = |event: &Event| match &event.fact {
@@ -135,14 +135,14 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
 fn what_an_execution_starts_is_below_its_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
     let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    let due = due_of(&run.state, |_| false, &events);
+    let due = timers_of(&run.state, |_| false, &events);
     let text = serde_json::to_value(&due[0].kind).unwrap();
     let (command, _) = run.state.open_commands().next().unwrap();
     let caller = TraceContext::read(TRACE, Some("a=b")).unwrap();
-    let expected = caller.at(SpanId::of_command(command));
+    let expected = caller.with_span(SpanId::of_command(command));
     assert_eq!(text["trace"], serde_json::to_value(&expected).unwrap());
     // A row from before this was kept.
     let mut old = text;
     old.as_object_mut().unwrap().remove("trace");
-    assert!(serde_json::from_value::<crate::DueKind>(old).is_ok());
+    assert!(serde_json::from_value::<crate::TimerKind>(old).is_ok());
 }

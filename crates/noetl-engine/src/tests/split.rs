@@ -10,7 +10,8 @@ use super::forks::forked;
 use super::harness::{Run, check, playbook};
 use super::own::with_final_step;
 use crate::{
-    Answer, AnswerFrom, Cancel, Complete, DueKind, Execution, Fork, Input, Limits, Status, due_of,
+    Answer, AnswerSource, Cancel, Complete, Execution, Fork, Input, Status, TimerKind, ValueLimits,
+    timers_of,
 };
 
 const AROUND: &str = "- step: a\n  tool:\n  \
@@ -26,13 +27,13 @@ fn answer(name: &str, data: Value) -> Value {
     json!({"break": false, "tasks": [{"name": name, "data": data}]})
 }
 
-fn due(run: &Run, events: Vec<Event>) -> Vec<DueKind> {
+fn due(run: &Run, events: Vec<Event>) -> Vec<TimerKind> {
     let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    due_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
 }
 
 /// Settings of the only open command.
-fn open_issued(run: &Run) -> Arc<noetl_model::event::Issued> {
+fn open_issued(run: &Run) -> Arc<noetl_model::event::CommandSpec> {
     let mut open = run.state.open_commands();
     let (_, command) = open.next().expect("a command is open");
     command.issued.clone()
@@ -79,7 +80,7 @@ fn a_call_sees_the_results_of_earlier_tasks() {
     let mut run = Run::started(AROUND);
     let events = run.complete("a", answer("pull", json!({"n": 1})));
     let asked = due(&run, events);
-    let [DueKind::StartChild { payload, child, .. }] = asked.as_slice() else {
+    let [TimerKind::StartChild { payload, child, .. }] = asked.as_slice() else {
         panic!("{asked:?}");
     };
     assert_eq!(json!(payload), json!({"n": 1, "p": 1}));
@@ -223,10 +224,10 @@ fn a_cancelled_execution_cancels_the_called_one() {
     let child = run.child("a");
     let events = run.input(Input::Cancel(Cancel::default())).unwrap();
     let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    let asked = due_of(&run.state, |_| false, &events);
+    let asked = timers_of(&run.state, |_| false, &events);
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].target, child);
-    assert!(matches!(asked[0].kind, DueKind::CancelChild { .. }));
+    assert!(matches!(asked[0].kind, TimerKind::CancelChild { .. }));
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn a_step_timeout_ends_the_call() {
     run.timeout("a");
     assert_eq!(run.state.status(), Status::Failed);
     let asked = due(&run, run.log[from..].to_vec());
-    assert!(asked.iter().any(|due| matches!(due, DueKind::CancelChild { .. })), "{asked:?}");
+    assert!(asked.iter().any(|due| matches!(due, TimerKind::CancelChild { .. })), "{asked:?}");
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn each_item_of_a_loop_is_split_by_itself() {
     let events = run.complete("a:1", answer("pull", json!({"n": 1})));
     let asked = due(&run, events);
     assert!(
-        matches!(&asked[..], [DueKind::StartChild { payload, .. }] if payload["i"] == json!(2)),
+        matches!(&asked[..], [TimerKind::StartChild { payload, .. }] if payload["i"] == json!(2)),
         "{asked:?}"
     );
     // The item still counts as one that runs.
@@ -354,7 +355,7 @@ fn blob(run: &mut Run, digest: &str, value: &Value) -> Arc<BlobRef> {
 
 #[test]
 fn large_answers_stay_beside_the_log() {
-    for limits in [Limits::default(), Limits::NONE] {
+    for limits in [ValueLimits::default(), ValueLimits::NONE] {
         let mut run = Run::within(playbook(AROUND), limits);
         run.input(super::harness::start()).unwrap();
         let whole = answer("pull", json!({"n": 1, "text": "x".repeat(100)}));
@@ -371,13 +372,13 @@ fn large_answers_stay_beside_the_log() {
         let events = run.input(Input::Complete(complete)).unwrap();
         let asked = due(&run, events);
         assert!(
-            matches!(&asked[..], [DueKind::StartChild { payload, .. }] if payload["n"] == json!(1)),
+            matches!(&asked[..], [TimerKind::StartChild { payload, .. }] if payload["n"] == json!(1)),
             "{asked:?}"
         );
         let child = blob(&mut run, "two", &json!({"v": 7, "text": "y"}));
         let answered = Answer {
             command: run.command("a"),
-            from: AnswerFrom::Child(run.child("a")),
+            from: AnswerSource::Child(run.child("a")),
             outcome: Ok(json!({})),
             reference: Some(child.clone()),
             actor: None,
@@ -415,7 +416,9 @@ fn an_answer_without_tasks_fails_the_step() {
     run.complete("a", json!({"n": 1}));
     let error = run.state.summary().error.unwrap();
     assert!(error.contains("upgrade the worker"), "{error}");
-    for (limits, data) in [(Limits::default(), json!({"x": 1})), (Limits::NONE, json!([1]))] {
+    for (limits, data) in
+        [(ValueLimits::default(), json!({"x": 1})), (ValueLimits::NONE, json!([1]))]
+    {
         let mut run = Run::within(playbook(AROUND), limits);
         run.input(super::harness::start()).unwrap();
         run.complete("a", answer("pull", json!({"n": 1})));
@@ -438,7 +441,7 @@ fn a_fork_goes_on_with_the_segment_that_was_open() {
     let mut run = after_call();
     run.claim("a", "w");
     run.fail("a");
-    let cut = crate::fork::before_failure(&run.log).unwrap();
+    let cut = crate::fork::seq_before_failure(&run.log).unwrap();
     let fork = forked(AROUND, &run, cut.0, json!({}));
     let issued = open_issued(&fork);
     assert_eq!(issued.config["tasks"][0]["name"], json!("store"));
@@ -467,9 +470,9 @@ fn a_fork_at_any_event_has_one_open_command() {
 fn another_version_begins_the_step_run_again() {
     let run = after_call();
     let mut fork = Run::new(playbook("- {step: a, tool: {kind: noop, n: 2}}\n"));
-    fork.state = Execution::absent(noetl_model::ExecutionId::new(2));
+    fork.state = Execution::new(noetl_model::ExecutionId::new(2));
     for seq in [run.log.len() as u64, 3] {
-        fork.state = Execution::absent(noetl_model::ExecutionId::new(2));
+        fork.state = Execution::new(noetl_model::ExecutionId::new(2));
         fork.log.clear();
         let input = Fork {
             log: run.log.clone().into(),
@@ -488,9 +491,9 @@ fn another_version_begins_the_step_run_again() {
 fn decisions_of_a_log_come_out_the_same_again() {
     let run = after_call();
     let env = Arc::default();
-    assert_eq!(crate::first_difference(&run.playbook, &run.log, &env, |_| None), None);
+    assert_eq!(crate::first_divergence(&run.playbook, &run.log, &env, |_| None), None);
     let other = playbook(&AROUND.replace("name: pull, kind: noop", "name: pull, kind: noop, x: 1"));
-    assert!(crate::first_difference(&other, &run.log, &env, |_| None).is_some());
+    assert!(crate::first_divergence(&other, &run.log, &env, |_| None).is_some());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use noetl_engine::replay::{Checksum, ReplayState, Scope, canonical};
+use noetl_engine::replay::{Checksum, ReplayScope, ReplayState, canonical};
 use noetl_model::Value;
 use serde_json::json;
 
@@ -28,12 +28,12 @@ fn goldens() -> Vec<(String, Value)> {
     paths.iter().map(read).collect()
 }
 
-fn scope_of(golden: &Value) -> Scope {
+fn scope_of(golden: &Value) -> ReplayScope {
     let said = &golden["scope"];
     if said.is_null() {
         return scope();
     }
-    Scope {
+    ReplayScope {
         tenant_id: said["tenant_id"].as_str().expect("a tenant").to_owned(),
         organization_id: said["organization_id"].as_str().expect("an organization").to_owned(),
         execution_id: said["execution_id"].as_i64().expect("an id"),
@@ -68,7 +68,7 @@ fn every_vector_has_its_text_and_digest() {
     let mut count = 0;
     for vector in vectors {
         let value = &vector["value"];
-        assert_eq!(json!(Checksum::of(value).value), vector["sha256"], "{value}");
+        assert_eq!(json!(Checksum::of_value(value).value), vector["sha256"], "{value}");
         if let Some(text) = vector["text"].as_str() {
             assert_eq!(canonical::text(value), text);
         }

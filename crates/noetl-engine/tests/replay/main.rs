@@ -7,12 +7,12 @@ mod seeds;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, EventId, ExecutionId, Map, Origin, Seq, Timestamp, Value};
 
-fn scope() -> Scope {
-    Scope {
+fn scope() -> ReplayScope {
+    ReplayScope {
         tenant_id: "default".to_owned(),
         organization_id: "default".to_owned(),
         execution_id: 7,
@@ -27,7 +27,7 @@ fn event(columns: &Value) -> ReplayEvent {
     let json = |key: &str| (!columns[key].is_null()).then(|| columns[key].to_string());
     let further = ["stage_id", "frame_id", "aggregate_type", "aggregate_id"];
     let more: Map = further.iter().map(|key| ((*key).to_owned(), columns[*key].clone())).collect();
-    ReplayEvent::of(&EventRow {
+    ReplayEvent::from_row(&EventRow {
         execution_id: ExecutionId::new(7),
         event_id: EventId::new(number("event_id").expect("an id")),
         seq: Seq(1),
@@ -51,7 +51,7 @@ fn event(columns: &Value) -> ReplayEvent {
 }
 
 /// Folds events in the order of their ids.
-fn fold(scope: Scope, events: &[ReplayEvent]) -> ReplayState {
+fn fold(scope: ReplayScope, events: &[ReplayEvent]) -> ReplayState {
     let mut events: Vec<&ReplayEvent> = events.iter().collect();
     events.sort_by_key(|event| event.event_id);
     let mut state = ReplayState::new(scope);

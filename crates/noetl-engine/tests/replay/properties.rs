@@ -1,6 +1,6 @@
 //! What holds for every log.
 
-use noetl_engine::replay::{Base, ReplayEvent, ReplayState, canonical};
+use noetl_engine::replay::{ReplayBase, ReplayEvent, ReplayState, canonical};
 use noetl_model::{Map, Value};
 use proptest::prelude::*;
 use serde_json::json;
@@ -140,7 +140,7 @@ proptest! {
         let (before, after) = log.split_at(cut.index(log.len() + 1));
         let text = serde_json::to_string(&fold(scope(), before)).expect("JSON");
         let kept: ReplayState = serde_json::from_str(&text).expect("a state");
-        let base = Base { state: Some(kept), ..Base::default() };
+        let base = ReplayBase { state: Some(kept), ..ReplayBase::default() };
         let mut state = ReplayState::begin(scope(), base);
         after.iter().for_each(|event| state.apply(event));
         state.seal();
@@ -162,7 +162,7 @@ proptest! {
         let mut value = serde_json::to_value(&state).expect("JSON");
         value.as_object_mut().expect("an object").remove("checksum");
         let parts = state.projection_checksums.clone().expect("a sealed state");
-        let of = noetl_engine::replay::Checksum::of;
+        let of = noetl_engine::replay::Checksum::of_value;
         prop_assert_eq!(of(&value), state.checksum.expect("a sealed state"));
         prop_assert_eq!(of(&value["business_objects"]), parts.business_object);
         prop_assert_eq!(of(&value["commands"]), parts.command);

@@ -1,12 +1,14 @@
 //! Folds that begin at a state which was kept.
 
-use noetl_engine::replay::{Base, Checksum, Projection, ReplayState, Scope, Seed, SeedError};
+use noetl_engine::replay::{
+    Checksum, Projection, ReplayBase, ReplayScope, ReplaySeed, ReplayState, SeedError,
+};
 use noetl_model::Map;
 use serde_json::json;
 
 use crate::{event, fold, scope};
 
-fn kept(upcasters: Option<&str>) -> Seed {
+fn kept(upcasters: Option<&str>) -> ReplaySeed {
     let mut state = fold(
         scope(),
         &[
@@ -18,7 +20,7 @@ fn kept(upcasters: Option<&str>) -> Seed {
     state.seal();
     let mut meta = Map::new();
     meta.insert("rows".to_owned(), json!(2));
-    Seed {
+    ReplaySeed {
         aggregate_id: "execution/7/all".to_owned(),
         aggregate_type: "replay_state".to_owned(),
         version: 9,
@@ -32,7 +34,8 @@ fn kept(upcasters: Option<&str>) -> Seed {
 fn a_seeded_state_says_where_it_began_and_goes_on() {
     let seed = kept(None);
     let checksum = seed.checksum.clone();
-    let asked = Scope { tenant_id: "acme".to_owned(), projection: Projection::Loop, ..scope() };
+    let asked =
+        ReplayScope { tenant_id: "acme".to_owned(), projection: Projection::Loop, ..scope() };
     let mut state = ReplayState::begin(asked, seed.base(7, None).expect("a base"));
     assert_eq!((&state.checksum, &state.projection_checksums), (&None, &None));
     state.apply(&event(&json!({"event_id": 12, "event_type": "command.claimed", "command_id": 9})));
@@ -53,7 +56,7 @@ fn a_seeded_state_says_where_it_began_and_goes_on() {
     // What it says about its beginning is part of its checksum.
     let mut bare = value.clone();
     bare.as_object_mut().expect("an object").remove("checksum");
-    assert_eq!(Checksum::of(&bare), state.checksum.expect("a sealed state"));
+    assert_eq!(Checksum::of_value(&bare), state.checksum.expect("a sealed state"));
     assert!(value.get("upcaster_registry_digest").is_none());
 }
 
@@ -68,7 +71,7 @@ fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
             last.clone(),
         ],
     );
-    let base = Base { state: Some(kept(None).state), ..Base::default() };
+    let base = ReplayBase { state: Some(kept(None).state), ..ReplayBase::default() };
     let mut state = ReplayState::begin(scope(), base);
     state.apply(&last);
     state.seal();
@@ -88,10 +91,14 @@ fn a_seed_with_other_upcasters_is_refused() {
 #[test]
 fn the_caller_s_upcasters_win_over_those_of_a_base() {
     let state = Some(kept(Some("old")).state);
-    let base = Base { state, upcaster_registry_digest: Some("new".to_owned()), ..Base::default() };
+    let base = ReplayBase {
+        state,
+        upcaster_registry_digest: Some("new".to_owned()),
+        ..ReplayBase::default()
+    };
     let state = ReplayState::begin(scope(), base.clone());
     assert_eq!(state.upcaster_registry_digest.as_deref(), Some("new"));
-    let silent = Base { upcaster_registry_digest: None, ..base };
+    let silent = ReplayBase { upcaster_registry_digest: None, ..base };
     let state = ReplayState::begin(scope(), silent);
     assert_eq!(state.upcaster_registry_digest.as_deref(), Some("old"));
 }
@@ -100,14 +107,14 @@ fn the_caller_s_upcasters_win_over_those_of_a_base() {
 fn a_seed_of_another_log_or_with_a_wrong_version_is_refused() {
     let foreign = SeedError::Foreign { wanted: 8, found: 7 };
     assert_eq!(kept(None).base(8, None), Err(foreign));
-    assert_eq!(Seed { version: 8, ..kept(None) }.base(7, None), Err(SeedError::Version));
+    assert_eq!(ReplaySeed { version: 8, ..kept(None) }.base(7, None), Err(SeedError::Version));
 }
 
 #[test]
 fn a_seed_survives_being_kept_as_json() {
     let seed = kept(Some("d"));
     let text = serde_json::to_string(&seed).expect("JSON");
-    assert_eq!(serde_json::from_str::<Seed>(&text).expect("a seed"), seed);
+    assert_eq!(serde_json::from_str::<ReplaySeed>(&text).expect("a seed"), seed);
 }
 
 #[test]

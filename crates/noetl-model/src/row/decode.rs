@@ -5,34 +5,30 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::encode::{ACTOR, Held, SKIPPED};
+use super::encode::{ACTOR, Dropped, HeldTokenMeta, SKIPPED};
 use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
 use crate::event::{
-    BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved,
+    BlobRef, CommandSpec, ExecutionStart, ForkedFrom, LoopItemRef, ParkReason, SubscriptionEvent,
+    SubscriptionTransition,
 };
 use crate::scope::CommandScope;
 use crate::trace::{self, TraceContext};
-use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Routing, StepOutcome, Timestamp, Value};
 
 #[derive(Deserialize)]
-struct Said<C> {
+struct ContextColumn<C> {
     context: C,
 }
 
 #[derive(Deserialize)]
-struct Visit {
+struct RunMeta {
     generation: u32,
     #[serde(default = "one")]
     tokens: u32,
     round: Option<u32>,
     deadline: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Dropped {
-    tokens: u32,
 }
 
 fn one() -> u32 {
@@ -42,11 +38,11 @@ fn one() -> u32 {
 #[derive(Deserialize)]
 struct Answered {
     reference: Option<Arc<BlobRef>>,
-    context: Data,
+    context: DataColumn,
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct DataColumn {
     data: Value,
 }
 
@@ -171,7 +167,7 @@ impl EventRow {
         Ok(match event_type {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
-                let Visit { generation, tokens, round, deadline } = self.meta()?;
+                let RunMeta { generation, tokens, round, deadline } = self.meta()?;
                 Fact::StepEntered { step: step(), generation, tokens, round, deadline }
             }
             types::STEP_DENIED => {
@@ -179,11 +175,11 @@ impl EventRow {
                 Fact::StepDenied { step: step(), tokens }
             }
             types::STEP_HELD => {
-                let Held { tokens, from, until } = self.meta()?;
+                let HeldTokenMeta { tokens, from, until } = self.meta()?;
                 Fact::StepHeld { step: step(), tokens, from, until }
             }
             types::COMMAND_PARKED => {
-                let on: Parked = self.context()?;
+                let on: ParkReason = self.context()?;
                 Fact::CommandParked { command: self.command()?, step: step(), on }
             }
             types::TOKENS_DROPPED => {
@@ -202,7 +198,7 @@ impl EventRow {
                 worker: self.worker()?,
             },
             types::CALL_DONE => {
-                let Answered { reference, context: Data { data } } = self.result()?;
+                let Answered { reference, context: DataColumn { data } } = self.result()?;
                 let (command, step, run) = (self.command()?, step(), self.run());
                 Fact::CallDone { command, step, data, reference, run }
             }
@@ -231,13 +227,13 @@ impl EventRow {
                 Fact::CommandCancelled { command: self.command()?, step: step() }
             }
             types::CTX_UPDATED => {
-                let said: Said<Update> = self.result()?;
+                let said: ContextColumn<Update> = self.result()?;
                 let Update { generation, values, locals } = said.context;
                 Fact::ContextUpdated { step: step(), generation, values, locals }
             }
             types::STEP_EXIT => self.exited()?,
             types::PLAYBOOK_COMPLETED => {
-                let Answered { reference, context: Data { data: result } } = self.result()?;
+                let Answered { reference, context: DataColumn { data: result } } = self.result()?;
                 Fact::PlaybookCompleted { result, reference }
             }
             types::PLAYBOOK_FAILED => {
@@ -253,7 +249,7 @@ impl EventRow {
                 if let Some(fact) = self.loop_fact(other)? {
                     return Ok(Fact::Loop(Box::new(fact)));
                 }
-                let to = Lifecycle::from_event_type(other).ok_or_else(|| {
+                let to = SubscriptionEvent::from_event_type(other).ok_or_else(|| {
                     RowError::UnknownType { event: self.event_id, event_type: other.to_owned() }
                 })?;
                 Fact::SubscriptionMoved(Box::new(self.moved(to)?))
@@ -261,11 +257,11 @@ impl EventRow {
         })
     }
 
-    fn started(&self) -> Result<Started, RowError> {
+    fn started(&self) -> Result<ExecutionStart, RowError> {
         let context: StartContext = self.context()?;
         let meta: StartMeta = if self.meta.is_some() { self.meta()? } else { StartMeta::default() };
         let catalog = context.catalog_id.parse();
-        Ok(Started {
+        Ok(ExecutionStart {
             catalog: catalog.map_err(|_| self.missing("a decimal context.catalog_id"))?,
             path: context.path,
             version: context.version,
@@ -281,7 +277,7 @@ impl EventRow {
         })
     }
 
-    fn item_of(&self) -> Result<Option<Box<ItemOf>>, RowError> {
+    fn item_of(&self) -> Result<Option<Box<LoopItemRef>>, RowError> {
         if self.meta.is_none() {
             return Ok(None);
         }
@@ -289,10 +285,10 @@ impl EventRow {
         Ok(meta.item_of())
     }
 
-    fn issued(&self) -> Result<Issued, RowError> {
+    fn issued(&self) -> Result<CommandSpec, RowError> {
         let context: IssueContext = self.context()?;
         let meta: IssueMeta = self.meta()?;
-        Ok(Issued {
+        Ok(CommandSpec {
             step: self.node()?,
             generation: meta.generation,
             attempt: meta.attempt,
@@ -309,20 +305,20 @@ impl EventRow {
     }
 
     fn exited(&self) -> Result<Fact, RowError> {
-        let said: Said<Exit> = self.result()?;
+        let said: ContextColumn<Exit> = self.result()?;
         let Exit { generation, next, error, handled, drains } = said.context;
         let outcome = match error {
-            None if self.status.as_deref() == Some(SKIPPED) => Outcome::Skipped,
-            None => Outcome::Done,
-            Some(failure) => Outcome::Failed { failure, handled, drains },
+            None if self.status.as_deref() == Some(SKIPPED) => StepOutcome::Skipped,
+            None => StepOutcome::Done,
+            Some(failure) => StepOutcome::Failed { failure, handled, drains },
         };
         Ok(Fact::StepExited { step: self.node()?, generation, outcome, next })
     }
 
-    fn moved(&self, to: Lifecycle) -> Result<SubscriptionMoved, RowError> {
+    fn moved(&self, to: SubscriptionEvent) -> Result<SubscriptionTransition, RowError> {
         let context: MovedContext = self.context()?;
         let catalog = context.catalog_id.parse();
-        Ok(SubscriptionMoved {
+        Ok(SubscriptionTransition {
             to,
             path: self.node()?,
             catalog: catalog.map_err(|_| self.missing("a decimal context.catalog_id"))?,
@@ -351,7 +347,7 @@ impl EventRow {
     }
 
     fn failure(&self) -> Result<Failure, RowError> {
-        let said: Said<Error> = self.result()?;
+        let said: ContextColumn<Error> = self.result()?;
         Ok(said.context.error)
     }
 

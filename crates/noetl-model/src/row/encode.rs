@@ -9,10 +9,10 @@ use super::foreign;
 use super::moved::subscription_moved;
 use super::repeat::{self, ItemMeta};
 use super::{EventRow, PLAYBOOK_NODE, types};
-use crate::event::{BlobRef, ForkedFrom, Issued, Started};
+use crate::event::{BlobRef, CommandSpec, ExecutionStart, ForkedFrom};
 use crate::scope::CommandScope;
 use crate::trace::{SpanId, TraceContext};
-use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Routing, StepOutcome, Timestamp, Value};
 
 /// Status of a step run whose condition was false.
 pub(super) const SKIPPED: &str = "SKIPPED";
@@ -39,7 +39,7 @@ impl EventRow {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
             Fact::StepEntered { step, generation, tokens, round, deadline } => {
                 let (generation, tokens) = (*generation, *tokens);
-                let visit = Visit { generation, tokens, round: *round, deadline: *deadline };
+                let visit = RunMeta { generation, tokens, round: *round, deadline: *deadline };
                 Self { meta: Some(json(&visit)), ..row(event, types::STEP_ENTER, step, "ENTERED") }
             }
             Fact::TokensDropped { step, tokens } => Self {
@@ -51,7 +51,11 @@ impl EventRow {
                 ..row(event, types::STEP_DENIED, step, "DENIED")
             },
             Fact::StepHeld { step, tokens, from, until } => Self {
-                meta: Some(json(&Held { tokens: *tokens, from: from.clone(), until: *until })),
+                meta: Some(json(&HeldTokenMeta {
+                    tokens: *tokens,
+                    from: from.clone(),
+                    until: *until,
+                })),
                 ..row(event, types::STEP_HELD, step, "WAITING")
             },
             Fact::Loop(fact) => repeat::encode(event, fact),
@@ -94,7 +98,7 @@ impl EventRow {
             Fact::ContextUpdated { step, generation, values, locals } => {
                 let context = Update { step, generation: *generation, values, locals };
                 Self {
-                    result: Some(json(&Said { status: "CONTEXT", context })),
+                    result: Some(json(&StatusContext { status: "CONTEXT", context })),
                     ..row(event, types::CTX_UPDATED, step, "CONTEXT")
                 }
             }
@@ -121,7 +125,7 @@ impl EventRow {
 }
 
 #[derive(Serialize)]
-struct Visit {
+struct RunMeta {
     generation: u32,
     #[serde(skip_serializing_if = "is_one")]
     tokens: u32,
@@ -131,9 +135,8 @@ struct Visit {
     deadline: Option<Timestamp>,
 }
 
-/// Metadata of a token that waits for admission.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct HeldTokenMeta {
     #[serde(default)]
     pub(super) tokens: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,9 +144,9 @@ pub(super) struct Held {
     pub(super) until: Timestamp,
 }
 
-#[derive(Serialize)]
-struct Dropped {
-    tokens: u32,
+#[derive(Serialize, Deserialize)]
+pub(super) struct Dropped {
+    pub(super) tokens: u32,
 }
 
 /// Returns `true` for the most frequent token count, which rows omit.
@@ -152,7 +155,7 @@ fn is_one(tokens: &u32) -> bool {
 }
 
 #[derive(Serialize)]
-pub(super) struct Said<'a, C> {
+pub(super) struct StatusContext<'a, C> {
     pub(super) status: &'a str,
     pub(super) context: C,
 }
@@ -163,11 +166,11 @@ struct Answered<'a> {
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<&'a BlobRef>,
-    context: Data<'a>,
+    context: DataColumn<'a>,
 }
 
 #[derive(Serialize)]
-struct Data<'a> {
+struct DataColumn<'a> {
     data: &'a Value,
 }
 
@@ -309,13 +312,13 @@ fn playbook(event: &Event, event_type: &'static str, status: &'static str) -> Ev
 
 fn failed(row: EventRow, failure: &Failure) -> EventRow {
     EventRow {
-        result: Some(json(&Said { status: "FAILED", context: Error { error: failure } })),
+        result: Some(json(&StatusContext { status: "FAILED", context: Error { error: failure } })),
         error: Some(failure.to_string()),
         ..row
     }
 }
 
-fn playbook_started(event: &Event, started: &Started) -> EventRow {
+fn playbook_started(event: &Event, started: &ExecutionStart) -> EventRow {
     let context = StartContext {
         catalog_id: started.catalog.to_string(),
         execution_id: event.execution.to_string(),
@@ -342,7 +345,7 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
     }
 }
 
-fn command_issued(event: &Event, issued: &Issued) -> EventRow {
+fn command_issued(event: &Event, issued: &CommandSpec) -> EventRow {
     let context = IssueContext {
         tool_config: &issued.config,
         args: &issued.input,
@@ -370,26 +373,26 @@ fn step_exited(
     event: &Event,
     step: &Arc<str>,
     generation: u32,
-    outcome: &Outcome,
+    outcome: &StepOutcome,
     next: &Routing,
 ) -> EventRow {
     let (status, error, handled, drains) = match outcome {
-        Outcome::Done => ("COMPLETED", None, false, false),
-        Outcome::Skipped => (SKIPPED, None, false, false),
-        Outcome::Failed { failure, handled, drains } => {
+        StepOutcome::Done => ("COMPLETED", None, false, false),
+        StepOutcome::Skipped => (SKIPPED, None, false, false),
+        StepOutcome::Failed { failure, handled, drains } => {
             ("FAILED", Some(failure), *handled, *drains)
         }
     };
     let context = Exit { generation, next, error, handled, drains };
     EventRow {
-        result: Some(json(&Said { status, context })),
+        result: Some(json(&StatusContext { status, context })),
         error: error.map(ToString::to_string),
         ..row(event, types::STEP_EXIT, step, status)
     }
 }
 
 fn data_result(data: &Value, reference: Option<&BlobRef>) -> String {
-    json(&Answered { status: "COMPLETED", reference, context: Data { data } })
+    json(&Answered { status: "COMPLETED", reference, context: DataColumn { data } })
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> String {

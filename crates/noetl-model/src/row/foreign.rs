@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::EventRow;
 use super::encode::json;
 use super::error::RowError;
-use crate::event::{Imported, ReportColumns, Reported, ToolRun};
+use crate::event::{ImportedEvent, ReportColumns, ReportedEvent, ToolRun};
 use crate::{Event, Map, Origin, Value};
 
 /// Value of a report's `result` column.
@@ -26,7 +26,7 @@ struct MaybeSaid {
     context: Option<Value>,
 }
 
-pub(super) fn reported(event: &Event, reported: &Reported) -> EventRow {
+pub(super) fn reported(event: &Event, reported: &ReportedEvent) -> EventRow {
     let columns = reported.columns.as_deref();
     let result = Result_ {
         status: &reported.status,
@@ -56,7 +56,7 @@ pub(super) fn reported(event: &Event, reported: &Reported) -> EventRow {
     }
 }
 
-pub(super) fn imported(event: &Event, imported: &Imported) -> EventRow {
+pub(super) fn imported(event: &Event, imported: &ImportedEvent) -> EventRow {
     EventRow {
         execution_id: event.execution,
         event_id: event.id,
@@ -85,9 +85,9 @@ fn more(columns: &Map) -> Option<String> {
 }
 
 impl EventRow {
-    pub(super) fn reported(&self) -> Result<Reported, RowError> {
+    pub(super) fn reported(&self) -> Result<ReportedEvent, RowError> {
         let said: MaybeSaid = self.result()?;
-        Ok(Reported {
+        Ok(ReportedEvent {
             event_type: self.text("event_type", self.event_type.as_deref())?,
             step: self.node()?,
             status: self.text("status", self.status.as_deref())?,
@@ -119,8 +119,8 @@ impl EventRow {
         self.more.as_deref().map_or(Ok(Map::new()), |more| self.json("more", Some(more)))
     }
 
-    pub(super) fn imported(&self) -> Result<Imported, RowError> {
-        Ok(Imported {
+    pub(super) fn imported(&self) -> Result<ImportedEvent, RowError> {
+        Ok(ImportedEvent {
             event_type: self.event_type.clone().map(Cow::into_owned),
             node_name: self.node_name.clone(),
             node_type: self.node_type.clone(),

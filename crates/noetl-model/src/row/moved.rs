@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::encode::{json, row};
 use super::{EventRow, SUBSCRIPTION_NODE};
 use crate::Event;
-use crate::event::SubscriptionMoved;
+use crate::event::SubscriptionTransition;
 
 #[derive(Serialize)]
 struct MovedContext<'a> {
@@ -23,7 +23,7 @@ struct MovedMeta {
     subscription_lifecycle: bool,
 }
 
-pub(super) fn subscription_moved(event: &Event, moved: &SubscriptionMoved) -> EventRow {
+pub(super) fn subscription_moved(event: &Event, moved: &SubscriptionTransition) -> EventRow {
     let context = MovedContext {
         subscription_id: event.execution.to_string(),
         path: &moved.path,

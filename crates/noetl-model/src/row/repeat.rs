@@ -8,14 +8,14 @@ use super::encode::{json, row};
 use super::error::RowError;
 use super::{EventRow, types};
 use crate::Event;
-use crate::event::{ItemOf, LoopEvent, LoopFact, LoopItem};
-use crate::repeat::{
-    FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed, loop_name,
+use crate::event::{LoopEvent, LoopFact, LoopItem, LoopItemRef};
+use crate::loops::{
+    FrameState, FrameTransition, LoopItems, LoopStarted, LoopStats, StageClosed, loop_name,
 };
 
 /// Loop metadata of a row. The number of the step run is the suffix of `loop_id`.
 #[derive(Serialize, Deserialize)]
-struct Of<T> {
+struct LoopMeta<T> {
     loop_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stage_id: Option<String>,
@@ -36,7 +36,7 @@ struct Rows {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kind<T> {
+struct KindMeta<T> {
     kind: String,
     #[serde(flatten)]
     rest: T,
@@ -72,7 +72,7 @@ impl ItemMeta {
     }
 
     /// Returns the metadata of a completed or failed command as JSON.
-    pub(super) fn ended(step: &str, item: Option<&ItemOf>) -> Option<String> {
+    pub(super) fn ended(step: &str, item: Option<&LoopItemRef>) -> Option<String> {
         let item = item?;
         Some(json(&Self {
             loop_id: Some(loop_name(step, item.generation)),
@@ -88,11 +88,11 @@ impl ItemMeta {
         self.iteration_index.map(|index| LoopItem { index, total, frame, claims })
     }
 
-    pub(super) fn item_of(self) -> Option<Box<ItemOf>> {
+    pub(super) fn item_of(self) -> Option<Box<LoopItemRef>> {
         let generation = generation(self.loop_id.as_deref()?)?;
         let Self { collection_size: total, frame, .. } = self;
         let index = self.iteration_index?;
-        Some(Box::new(ItemOf { generation, index, total, frame }))
+        Some(Box::new(LoopItemRef { generation, index, total, frame }))
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn encode(event: &Event, fact: &LoopFact) -> EventRow {
     let step = &fact.step;
     match &fact.what {
         LoopEvent::Started(started) if started.total.is_none() => {
-            let rest = Kind { kind: "cursor".to_owned(), rest: started };
+            let rest = KindMeta { kind: "cursor".to_owned(), rest: started };
             let meta = of_stage(name, None, rest);
             EventRow { meta: Some(meta), ..row(event, types::STAGE_OPENED, step, "OPEN") }
         }
@@ -150,13 +150,13 @@ pub(super) fn encode(event: &Event, fact: &LoopFact) -> EventRow {
 }
 
 fn of_loop<T: Serialize>(loop_id: String, rest: T) -> String {
-    json(&Of { loop_id, stage_id: None, frame_id: None, frame: None, rest })
+    json(&LoopMeta { loop_id, stage_id: None, frame_id: None, frame: None, rest })
 }
 
 fn of_stage<T: Serialize>(loop_id: String, frame: Option<u32>, rest: T) -> String {
     let stage_id = Some(loop_id.clone());
     let frame_id = frame.map(|frame| format!("{loop_id}:{frame}"));
-    json(&Of { loop_id, stage_id, frame_id, frame, rest })
+    json(&LoopMeta { loop_id, stage_id, frame_id, frame, rest })
 }
 
 impl EventRow {
@@ -170,31 +170,31 @@ impl EventRow {
         };
         let (loop_id, what) = match event_type {
             types::LOOP_STARTED => {
-                let of: Of<LoopStarted> = self.meta()?;
+                let of: LoopMeta<LoopStarted> = self.meta()?;
                 (of.loop_id, LoopEvent::Started(of.rest))
             }
             types::STAGE_OPENED => {
-                let of: Of<Kind<LoopStarted>> = self.meta()?;
+                let of: LoopMeta<KindMeta<LoopStarted>> = self.meta()?;
                 (of.loop_id, LoopEvent::Started(of.rest.rest))
             }
             types::LOOP_ITEMS | types::FRAME_STARTED => {
-                let of: Of<Nothing> = self.meta()?;
+                let of: LoopMeta<Nothing> = self.meta()?;
                 let items: LoopItems = self.context()?;
                 (of.loop_id, LoopEvent::Items(items))
             }
             types::STAGE_CLOSED => {
-                let of: Of<StageClosed> = self.meta()?;
+                let of: LoopMeta<StageClosed> = self.meta()?;
                 (of.loop_id, LoopEvent::StageClosed(of.rest))
             }
             types::LOOP_DONE => {
-                let of: Of<LoopStats> = self.meta()?;
+                let of: LoopMeta<LoopStats> = self.meta()?;
                 (of.loop_id, LoopEvent::Done(of.rest))
             }
             _ => {
                 let Some(to) = frame_state else { return Ok(None) };
-                let of: Of<Rows> = self.meta()?;
+                let of: LoopMeta<Rows> = self.meta()?;
                 let frame = of.frame.ok_or_else(|| self.missing("meta.frame"))?;
-                let moved = FrameMoved { frame, to, rows: of.rest.row_count };
+                let moved = FrameTransition { frame, to, rows: of.rest.row_count };
                 (of.loop_id, LoopEvent::Frame(moved))
             }
         };

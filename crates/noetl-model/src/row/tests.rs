@@ -4,16 +4,17 @@ use serde_json::json;
 
 use super::EventRow;
 use crate::event::{
-    BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact,
-    LoopItem, Parked, ReportColumns, Reported, Started, SubscriptionMoved, TakenArc, ToolRun,
+    BlobRef, Callback, ChildExecution, CommandSpec, ExecutionStart, ForkedFrom, ImportedEvent,
+    LoopEvent, LoopFact, LoopItem, LoopItemRef, ParkReason, ReportColumns, ReportedEvent,
+    SubscriptionEvent, SubscriptionTransition, TakenArc, ToolRun,
 };
-use crate::repeat::{
-    FrameMoved, FrameSizes, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed,
+use crate::loops::{
+    FrameSizes, FrameState, FrameTransition, LoopItems, LoopStarted, LoopStats, StageClosed,
 };
 use crate::scope::{CommandScope, IterationScope};
 use crate::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
-    Outcome, Routing, Seq, Timestamp, TraceContext, Value,
+    Routing, Seq, StepOutcome, Timestamp, TraceContext, Value,
 };
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -26,8 +27,8 @@ fn step() -> Arc<str> {
     Arc::from("a/b")
 }
 
-fn item() -> Box<ItemOf> {
-    Box::new(ItemOf { generation: 3, index: 1, total: Some(4), frame: Some(2) })
+fn item() -> Box<LoopItemRef> {
+    Box::new(LoopItemRef { generation: 3, index: 1, total: Some(4), frame: Some(2) })
 }
 
 fn in_loop(what: LoopEvent) -> Fact {
@@ -43,7 +44,7 @@ fn facts() -> Vec<Fact> {
     let command = CommandId::new(9);
     let worker: Arc<str> = Arc::from("local");
     vec![
-        Fact::PlaybookStarted(Box::new(Started {
+        Fact::PlaybookStarted(Box::new(ExecutionStart {
             catalog: CatalogId::new(3),
             path: Arc::from("demo/greet"),
             version: 2,
@@ -70,7 +71,7 @@ fn facts() -> Vec<Fact> {
             deadline: Some(Timestamp::from_millis(5)),
         },
         Fact::TokensDropped { step: step(), tokens: 2 },
-        Fact::CommandIssued(Arc::new(Issued {
+        Fact::CommandIssued(Arc::new(CommandSpec {
             step: step(),
             generation: 2,
             attempt: 1,
@@ -126,11 +127,15 @@ fn facts() -> Vec<Fact> {
         Fact::CallFailed { command, step: step(), failure: failure() },
         Fact::CommandCompleted { command, step: step(), item: None },
         Fact::CommandCompleted { command, step: step(), item: Some(item()) },
-        Fact::CommandParked { command, step: step(), on: Parked::Until(Timestamp::from_millis(7)) },
         Fact::CommandParked {
             command,
             step: step(),
-            on: Parked::Child(Box::new(Child {
+            on: ParkReason::Until(Timestamp::from_millis(7)),
+        },
+        Fact::CommandParked {
+            command,
+            step: step(),
+            on: ParkReason::Child(Box::new(ChildExecution {
                 execution: ExecutionId::new(i64::MAX),
                 path: Some(Arc::from("a/b")),
                 catalog: Some(CatalogId::new(3)),
@@ -144,7 +149,7 @@ fn facts() -> Vec<Fact> {
         Fact::CommandParked {
             command,
             step: step(),
-            on: Parked::Callback(Callback {
+            on: ParkReason::Callback(Callback {
                 token: Arc::from("t0k"),
                 until: Timestamp::from_millis(7),
             }),
@@ -180,15 +185,19 @@ fn facts() -> Vec<Fact> {
             frame: None,
         })),
         in_loop(LoopEvent::Items(LoopItems { from: 0, items: vec![json!(1)], frame: Some(4) })),
-        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Dispatched, rows: 0 })),
-        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Committed, rows: 1 })),
-        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Failed, rows: 1 })),
+        in_loop(LoopEvent::Frame(FrameTransition {
+            frame: 4,
+            to: FrameState::Dispatched,
+            rows: 0,
+        })),
+        in_loop(LoopEvent::Frame(FrameTransition { frame: 4, to: FrameState::Committed, rows: 1 })),
+        in_loop(LoopEvent::Frame(FrameTransition { frame: 4, to: FrameState::Failed, rows: 1 })),
         in_loop(LoopEvent::StageClosed(StageClosed { frames: 1, rows: 1, failed: 0 })),
         in_loop(LoopEvent::Done(LoopStats { total: 3, success: 1, failed: 1, skipped: 1 })),
         Fact::StepExited {
             step: step(),
             generation: 1,
-            outcome: Outcome::Skipped,
+            outcome: StepOutcome::Skipped,
             next: Routing::default(),
         },
         Fact::CommandFailed { command, step: step(), failure: failure(), item: None },
@@ -210,7 +219,7 @@ fn facts() -> Vec<Fact> {
         Fact::StepExited {
             step: step(),
             generation: 2,
-            outcome: Outcome::Done,
+            outcome: StepOutcome::Done,
             next: Routing {
                 taken: vec![TakenArc { step: Arc::from("c"), back: true }],
                 not_taken: vec![Arc::from("d")],
@@ -219,7 +228,7 @@ fn facts() -> Vec<Fact> {
         Fact::StepExited {
             step: step(),
             generation: 1,
-            outcome: Outcome::Failed { failure: failure(), handled: true, drains: false },
+            outcome: StepOutcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
         Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None },
@@ -227,7 +236,7 @@ fn facts() -> Vec<Fact> {
         Fact::PlaybookFailed { step: step(), failure: failure() },
         Fact::PlaybookCancelled { reason: Some("asked to".into()) },
         Fact::PlaybookCancelled { reason: None },
-        Fact::Reported(Box::new(Reported {
+        Fact::Reported(Box::new(ReportedEvent {
             event_type: "progress".into(),
             step: step(),
             status: "RUNNING".into(),
@@ -237,7 +246,7 @@ fn facts() -> Vec<Fact> {
             key: Some(-7),
             columns: None,
         })),
-        Fact::Reported(Box::new(Reported {
+        Fact::Reported(Box::new(ReportedEvent {
             event_type: "progress".into(),
             step: step(),
             status: "RUNNING".into(),
@@ -256,13 +265,13 @@ fn facts() -> Vec<Fact> {
                 more: map(json!({"stage_id": 5})),
             })),
         })),
-        Fact::SubscriptionMoved(Box::new(SubscriptionMoved {
-            to: Lifecycle::Resumed,
+        Fact::SubscriptionMoved(Box::new(SubscriptionTransition {
+            to: SubscriptionEvent::Resumed,
             path: Arc::from("sub/orders"),
             catalog: CatalogId::new(7),
         })),
         Fact::Imported(Box::default()),
-        Fact::Imported(Box::new(Imported {
+        Fact::Imported(Box::new(ImportedEvent {
             event_type: Some("step.exit".into()),
             node_name: Some(step()),
             node_type: Some(Arc::from("python")),
@@ -417,8 +426,8 @@ fn a_reference_stands_beside_the_fields_taken_from_it() {
 
 #[test]
 fn a_subscription_s_row_reads_as_the_published_one() {
-    let moved = SubscriptionMoved {
-        to: Lifecycle::Draining,
+    let moved = SubscriptionTransition {
+        to: SubscriptionEvent::Draining,
         path: Arc::from("sub/orders"),
         catalog: CatalogId::new(7),
     };
@@ -448,8 +457,8 @@ fn a_subscription_s_row_reads_as_the_published_one() {
 
 #[test]
 fn every_step_of_a_subscription_s_life_is_read_back() {
-    for moved in Lifecycle::ALL {
-        assert_eq!(Lifecycle::from_event_type(moved.event_type()), Some(moved));
+    for moved in SubscriptionEvent::ALL {
+        assert_eq!(SubscriptionEvent::from_event_type(moved.event_type()), Some(moved));
     }
-    assert_eq!(Lifecycle::from_event_type("subscription.message.spooled"), None);
+    assert_eq!(SubscriptionEvent::from_event_type("subscription.message.spooled"), None);
 }

@@ -26,7 +26,7 @@ impl Ratio {
 
 /// Sampling of traces that start in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Root {
+pub enum RootSampling {
     #[default]
     All,
     /// Records no new trace.
@@ -39,7 +39,7 @@ pub enum Root {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampler {
     /// Policy for traces that start in this process.
-    pub root: Root,
+    pub root: RootSampling,
     /// Whether the caller's sampling decision applies to traces that the caller started.
     pub follows_caller: bool,
 }
@@ -47,7 +47,7 @@ pub struct Sampler {
 impl Default for Sampler {
     /// Returns the default: record all traces that start here, and follow callers for theirs.
     fn default() -> Self {
-        Self { root: Root::All, follows_caller: true }
+        Self { root: RootSampling::All, follows_caller: true }
     }
 }
 
@@ -63,9 +63,9 @@ impl Sampler {
     /// Returns `true` if a trace that starts in this process is recorded.
     pub fn takes_new(&self, id: TraceId) -> bool {
         match self.root {
-            Root::All => true,
-            Root::None => false,
-            Root::Share(ratio) => ratio.holds(id),
+            RootSampling::All => true,
+            RootSampling::None => false,
+            RootSampling::Share(ratio) => ratio.holds(id),
         }
     }
 }

@@ -147,7 +147,7 @@ fn baggage_that_no_header_can_carry_is_left_out() {
 fn spans_are_known_by_ids() {
     let span = SpanId::of_command(CommandId::new(0x0123_4567_89ab_cdef));
     assert_eq!(span.to_string(), "0123456789abcdef");
-    let context = read(PARENT).expect("a parent").at(span);
+    let context = read(PARENT).expect("a parent").with_span(span);
     assert_eq!(context.parent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0123456789abcdef-01");
     assert_eq!(SpanId::new(0).to_string(), "0000000000000001");
 }
@@ -157,18 +157,18 @@ fn samplers_follow_the_caller_or_do_not() {
     let said = |is_sampled| read(PARENT).expect("a parent").sampled(is_sampled);
     let follows = |root| Sampler { root, follows_caller: true };
     let own = |root| Sampler { root, follows_caller: false };
-    for root in [Root::All, Root::None] {
+    for root in [RootSampling::All, RootSampling::None] {
         assert!(follows(root).takes(&said(true)));
         assert!(!follows(root).takes(&said(false)));
     }
-    assert!(own(Root::All).takes(&said(false)));
-    assert!(!own(Root::None).takes(&said(true)));
+    assert!(own(RootSampling::All).takes(&said(false)));
+    assert!(!own(RootSampling::None).takes(&said(true)));
     assert!(Sampler::default().takes_new(TraceId::new(7)));
 }
 
 #[test]
 fn a_share_of_traces_is_that_share() {
-    let share = |share: f64| Root::Share(Ratio::new(share).expect("a share"));
+    let share = |share: f64| RootSampling::Share(Ratio::new(share).expect("a share"));
     let taken = |root| {
         let sampler = Sampler { root, follows_caller: true };
         // Ids spread over the whole range.
@@ -184,7 +184,7 @@ fn a_share_of_traces_is_that_share() {
 #[test]
 fn what_is_shared_is_not_copied() {
     let context = read(PARENT).expect("a parent");
-    assert!(Arc::ptr_eq(&context.trace, &context.at(SpanId::new(5)).trace));
+    assert!(Arc::ptr_eq(&context.trace, &context.with_span(SpanId::new(5)).trace));
     assert!(Arc::ptr_eq(&context.trace, &context.clone().sampled(true).trace));
 }
 

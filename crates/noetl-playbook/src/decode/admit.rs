@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, guard, keys};
-use crate::document::Admit;
+use crate::document::AdmissionPolicy;
 use crate::template::Guard;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &["mode", "rules", "deadline_s"];
 const MODES: &[&str] = &["exclusive", "inclusive", "wait"];
@@ -17,7 +17,7 @@ const RULE_KEYS: &[&str] = &["when", "then", "else", "allow", "name", "desc"];
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Decodes `admit`. Returns `None` if it admits every token or is invalid.
-pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Admit> {
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<AdmissionPolicy> {
     let form = "write 'admit: {rules: [{when: \"…\", then: {allow: false}}]}'";
     if !cx.is_map(at, form) {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Admit> {
         return None;
     }
     let decoded = rules.items().filter_map(|item| rule(cx, &item)).collect::<Vec<_>>();
-    (!decoded.is_empty()).then_some(Admit { rules: decoded, wait })
+    (!decoded.is_empty()).then_some(AdmissionPolicy { rules: decoded, wait })
 }
 
 fn rule(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<(Guard, bool)> {
@@ -71,7 +71,7 @@ fn rule(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<(Guard, bool)> {
         return None;
     };
     match allow.node.kind {
-        Kind::Bool(answer) => Some((condition, answer)),
+        NodeKind::Bool(answer) => Some((condition, answer)),
         _ => {
             let message = format!("'allow' is true or false, found {}", allow.node.described());
             cx.error("E041", &allow, message, "write true or false");

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, value};
 use crate::template::Template;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Decodes the maximum number of attempts of a task.
 pub(super) fn attempts(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
@@ -14,8 +14,8 @@ pub(super) fn attempts(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
         return Some(template);
     }
     let number = match &at.node.kind {
-        Kind::Int(number) => Some(*number),
-        Kind::Text(text, _) => text.trim().parse().ok(),
+        NodeKind::Int(number) => Some(*number),
+        NodeKind::Text(text, _) => text.trim().parse().ok(),
         _ => None,
     };
     if let Some(number) = number.filter(|number| (1..=i64::from(u32::MAX)).contains(number)) {
@@ -47,8 +47,8 @@ pub(super) fn fraction(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
         return Some(template);
     }
     let part = match at.node.kind {
-        Kind::Int(number @ 0..=1) => Some(number as f64),
-        Kind::Float(number) if (0.0..=1.0).contains(&number) => Some(number),
+        NodeKind::Int(number @ 0..=1) => Some(number as f64),
+        NodeKind::Float(number) if (0.0..=1.0).contains(&number) => Some(number),
         _ => None,
     };
     if let Some(part) = part {

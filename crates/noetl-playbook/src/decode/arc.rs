@@ -4,14 +4,14 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::guard::{self, Condition};
 use super::{keys, set};
-use crate::document::{Arrow, StepIx};
+use crate::document::{NextArc, StepIx};
 use crate::template::{Guard, Template};
 
 const KEYS: &[&str] = &["step", "when", "set", "on", "desc", "name", "spec"];
 const OLDER_KEYS: &[&str] = &["cond", "condition", "args", "input", "with", "set_ctx", "set_iter"];
 
 /// Decodes an arc: a mapping with `step`, or a bare name. Returns `None` after reporting an error.
-pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<NextArc> {
     if at.node.text().is_some() {
         return bare(cx, at);
     }
@@ -37,7 +37,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     set::warn_iter(cx, at, &set);
     let on = on(cx, at);
     let (to, Condition { guard, speaks_of_failure }, on) = (to?, condition?, on?);
-    Some(Arrow {
+    Some(NextArc {
         to,
         when: guard,
         set,
@@ -51,8 +51,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
 }
 
 /// Decodes an unconditional arc that is a bare name.
-pub(super) fn bare(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
-    Some(Arrow {
+pub(super) fn bare(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<NextArc> {
+    Some(NextArc {
         to: target(cx, at)?,
         when: Guard::Constant(true),
         set: Vec::new(),

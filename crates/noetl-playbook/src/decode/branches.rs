@@ -7,7 +7,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::guard::Condition;
 use super::{arc, guard, next};
-use crate::document::{Arrow, Mode, Router};
+use crate::document::{NextArc, Router, RoutingMode};
 use crate::template::Guard;
 
 /// Converts a when/then/else list to a router.
@@ -28,14 +28,14 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, branches: &[Cursor<'
         }
         several |= count > 1;
     }
-    let mode = if several { Mode::Inclusive } else { Mode::Exclusive };
+    let mode = if several { RoutingMode::Inclusive } else { RoutingMode::Exclusive };
     if arcs.len() == branches.len() {
         next::lint(cx, branches, &arcs, mode);
     }
     Router { mode, arcs: arcs.into_iter().flatten().collect(), ..Router::default() }
 }
 
-fn decode_branch(cx: &mut Context<'_>, at: &Cursor<'_>, arcs: &mut Vec<Option<Arrow>>) {
+fn decode_branch(cx: &mut Context<'_>, at: &Cursor<'_>, arcs: &mut Vec<Option<NextArc>>) {
     if at.key("then").is_none() && at.key("else").is_none() {
         return arcs.push(arc::decode(cx, at));
     }
@@ -54,7 +54,12 @@ fn decode_branch(cx: &mut Context<'_>, at: &Cursor<'_>, arcs: &mut Vec<Option<Ar
 }
 
 /// Decodes the value of `then` or `else`: a name, an arc, a list of either, or a nested `then`.
-fn follow(cx: &mut Context<'_>, at: &Cursor<'_>, outer: &Condition, arcs: &mut Vec<Option<Arrow>>) {
+fn follow(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    outer: &Condition,
+    arcs: &mut Vec<Option<NextArc>>,
+) {
     if let Some(inner) = at.get("then") {
         return follow(cx, &inner, outer, arcs);
     }
@@ -69,7 +74,7 @@ fn follow(cx: &mut Context<'_>, at: &Cursor<'_>, outer: &Condition, arcs: &mut V
         cx.error("E021", at, message, "combine both in one 'when' with 'and'");
         return arcs.push(None);
     }
-    let arrow = arc::decode(cx, at).map(|arrow| Arrow {
+    let arrow = arc::decode(cx, at).map(|arrow| NextArc {
         when: outer.guard.clone(),
         on_failure: arrow.on_failure || (arrow.on_success && outer.speaks_of_failure),
         ..arrow

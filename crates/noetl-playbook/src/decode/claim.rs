@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use noetl_model::repeat::FrameSizes;
+use noetl_model::loops::FrameSizes;
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::duration::is_template;
 use super::{duration, keys, value};
-use crate::document::{Frame, FrameSize, Tool};
-use crate::yaml::Kind;
+use crate::document::{FrameSize, FrameSpec, Tool};
+use crate::yaml::NodeKind;
 
 /// Databases that support claiming rows.
 const KINDS: &[&str] = &["postgres", "sqlite", "duckdb"];
@@ -106,9 +106,9 @@ fn config(
 }
 
 /// Decodes how claimed rows are processed.
-pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
+pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> FrameSpec {
     let (sizes, templates) = (FrameSizes::default(), Vec::new());
-    let mut frame = Frame { sizes, templates, whole: false };
+    let mut frame = FrameSpec { sizes, templates, whole: false };
     let Some(at) = at.filter(|at| cx.is_map(at, "write 'frame: {max_rows: 10}'")) else {
         return frame;
     };
@@ -125,7 +125,7 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
         if is_template(&found) {
             frame.templates.push((size, value::decode(cx, &found)));
         } else if let Some(number) = whole(cx, &found, size.key()) {
-            *size.of(&mut frame.sizes) = number;
+            *size.size_mut(&mut frame.sizes) = number;
         }
     }
     if let Some(process) = at.get("process") {
@@ -140,7 +140,7 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
 
 fn whole(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u32> {
     let number = match at.node.kind {
-        Kind::Int(number) => u32::try_from(number).ok().filter(|number| *number > 0),
+        NodeKind::Int(number) => u32::try_from(number).ok().filter(|number| *number > 0),
         _ => None,
     };
     if number.is_none() {

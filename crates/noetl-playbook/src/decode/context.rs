@@ -8,10 +8,10 @@ use super::names::Names;
 use super::split::Crossings;
 use super::suggest;
 use super::workbook::Workbook;
+use crate::diagnostics::Diagnostics;
 use crate::document::StepIx;
-use crate::findings::Findings;
 use crate::template::SyntaxError;
-use crate::yaml::{Kind, Place, Source, locate};
+use crate::yaml::{NodeKind, SourcePos, SourceText, locate};
 
 /// Maximum number of comparisons of unknown step names with known ones per document. Ten mistakes
 /// in a playbook of 100,000 steps get a suggestion each; a thousand must not take minutes.
@@ -24,7 +24,7 @@ const UNFOLDED_MAX: usize = 16 * 1024 * 1024;
 /// Text of the document, diagnostics so far, and known names.
 #[derive(Debug)]
 pub(super) struct Context<'t> {
-    pub(super) findings: Findings,
+    pub(super) findings: Diagnostics,
     pub(super) steps: HashMap<Arc<str>, StepIx>,
     pub(super) workbook: Workbook,
     pub(super) names: Names,
@@ -35,13 +35,13 @@ pub(super) struct Context<'t> {
     pub(super) secrets: bool,
     /// Jumps and local assignments decoded since the last call of `take`.
     pub(super) crossings: Crossings,
-    source: Source<'t>,
+    source: SourceText<'t>,
     comparisons: usize,
     unfolded: usize,
 }
 
 impl<'t> Context<'t> {
-    pub(super) fn new(source: Source<'t>, findings: Findings) -> Self {
+    pub(super) fn new(source: SourceText<'t>, findings: Diagnostics) -> Self {
         Self {
             findings,
             steps: HashMap::new(),
@@ -102,7 +102,7 @@ impl<'t> Context<'t> {
     pub(super) fn error_at(
         &mut self,
         code: &'static str,
-        (place, path): (Place, Path<'_>),
+        (place, path): (SourcePos, Path<'_>),
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
@@ -113,7 +113,7 @@ impl<'t> Context<'t> {
     pub(super) fn warning_at(
         &mut self,
         code: &'static str,
-        (place, path): (Place, Path<'_>),
+        (place, path): (SourcePos, Path<'_>),
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
@@ -121,7 +121,7 @@ impl<'t> Context<'t> {
     }
 
     /// Reports a construct of the language that this version cannot run.
-    pub(super) fn unsupported(&mut self, place: (Place, Path<'_>), what: &str, help: &str) {
+    pub(super) fn unsupported(&mut self, place: (SourcePos, Path<'_>), what: &str, help: &str) {
         let message = format!("{what} not available in this version");
         self.error_at("E090", place, message, help);
     }
@@ -129,7 +129,7 @@ impl<'t> Context<'t> {
     /// Reports a deprecated name that still works.
     pub(super) fn older(
         &mut self,
-        place: (Place, Path<'_>),
+        place: (SourcePos, Path<'_>),
         what: impl Into<String>,
         rewrite: impl Into<String>,
     ) {
@@ -170,7 +170,7 @@ impl<'t> Context<'t> {
     /// Reports a template that does not compile, at the character of the syntax error.
     pub(super) fn syntax(&mut self, at: &Cursor<'_>, error: &SyntaxError) {
         let place = match &at.node.kind {
-            Kind::Text(text, style) => {
+            NodeKind::Text(text, style) => {
                 let inside = (error.line, error.column);
                 locate(&self.source, at.node.at, (text, *style), inside)
             }

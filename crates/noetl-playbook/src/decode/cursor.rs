@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::yaml::{Key, Node, Place};
+use crate::yaml::{MapKey, Node, SourcePos};
 
 /// Path from the root to a value. Lives on the stack and is formatted only for diagnostics, so that
 /// a valid document allocates no path strings.
@@ -59,19 +59,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the position of the key itself, if present. Its value may be null.
-    pub(super) fn key<'b>(&'b self, name: &'b str) -> Option<(Place, Path<'b>)> {
+    pub(super) fn key<'b>(&'b self, name: &'b str) -> Option<(SourcePos, Path<'b>)> {
         let mut entries = self.node.entries()?.iter();
         let (key, _) = entries.find(|(key, _)| &*key.name == name)?;
         Some((key.at, self.path.key(name)))
     }
 
     /// Returns the position of the value.
-    pub(super) fn place(&self) -> (Place, Path<'a>) {
+    pub(super) fn place(&self) -> (SourcePos, Path<'a>) {
         (self.node.at, self.path)
     }
 
     /// Returns the entries of a mapping; empty for other values.
-    pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = (&'b Key, Cursor<'b>)> {
+    pub(super) fn entries<'b>(&'b self) -> impl Iterator<Item = (&'b MapKey, Cursor<'b>)> {
         let entries = self.node.entries().unwrap_or_default();
         entries.iter().map(|(key, node)| {
             let path = self.path.key(&key.name);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::cursor::Cursor;
 use crate::template::Template;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Maximum timeout. A year exceeds the run time of any step and keeps sums of timestamps far from
 /// overflow.
@@ -34,11 +34,11 @@ pub(super) fn is_template(at: &Cursor<'_>) -> bool {
 /// Returns the seconds that a value denotes, or `None` if it is not a duration.
 pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
     match &at.node.kind {
-        Kind::Int(seconds) => Some(*seconds as f64),
-        Kind::Large(seconds) => Some(*seconds as f64),
-        Kind::Float(seconds) => Some(*seconds),
-        Kind::Text(text, _) => seconds_in(text),
-        Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
+        NodeKind::Int(seconds) => Some(*seconds as f64),
+        NodeKind::Large(seconds) => Some(*seconds as f64),
+        NodeKind::Float(seconds) => Some(*seconds),
+        NodeKind::Text(text, _) => seconds_in(text),
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::List(_) | NodeKind::Map(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, keys};
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &["profile", "version", "requires", "spec", "kind", "desc"];
 const SPEC_KEYS: &[&str] = &["entry_step", "final_step", "no_next_is_error", "policy", "pool"];
@@ -49,7 +49,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Executor {
     }
     if let Some(found) = spec.get("no_next_is_error") {
         match found.node.kind {
-            Kind::Bool(answer) => executor.no_next_is_error = answer,
+            NodeKind::Bool(answer) => executor.no_next_is_error = answer,
             _ => cx.expected(&found, "true or false", "write true or false"),
         }
     }

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::value;
 use crate::template::{Template, ValueTemplate};
-use crate::yaml::Key;
+use crate::yaml::MapKey;
 
 /// Keys of `tool.spec` that control the run and are not settings of the tool.
 const SPEC_OWN_KEYS: &[&str] = &["policy", "timeout", "result"];
@@ -27,7 +27,7 @@ pub(super) fn input_names(kind: Option<&str>) -> &'static [&'static str] {
 /// A setting and the layer it comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
-    pub(super) key: &'a Key,
+    pub(super) key: &'a MapKey,
     pub(super) value: Cursor<'a>,
     layer: usize,
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::document::{Mode, Step, StepIx};
+use crate::document::{RoutingMode, Step, StepIx};
 use crate::graph::Graph;
 
 /// Returns the step called `end` if it is neither the entry nor the target of any arc. Such a step
@@ -45,7 +45,8 @@ const PAIRS_MAX: usize = 1_000_000;
 pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step], graph: &Graph) {
     let Some(workflow) = root.get("workflow") else { return };
     let items: Vec<Cursor<'_>> = workflow.items().collect();
-    let splits = |step: &&Step| step.router.mode == Mode::Inclusive && step.router.arcs.len() > 1;
+    let splits =
+        |step: &&Step| step.router.mode == RoutingMode::Inclusive && step.router.arcs.len() > 1;
     let mut pairs: usize = 0;
     let mut told = vec![false; steps.len()];
     for step in steps.iter().filter(splits) {
@@ -56,7 +57,7 @@ pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step]
                 return;
             }
             let item = &items[arc.to.index()];
-            let through = |other: &crate::document::Arrow| {
+            let through = |other: &crate::document::NextArc| {
                 other.to != arc.to && graph.may_reach(other.to, arc.to)
             };
             let ix = arc.to.index();

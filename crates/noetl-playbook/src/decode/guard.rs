@@ -4,7 +4,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::value;
 use crate::template::Guard;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Expressions whose presence in a condition makes its arc a candidate after a failure.
 const FAILURE_WORDS: &[&str] = &[
@@ -30,16 +30,16 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition>
     let constant =
         |answer| Some(Condition { guard: Guard::Constant(answer), speaks_of_failure: false });
     let text = match &at.node.kind {
-        Kind::Bool(answer) => return constant(*answer),
-        Kind::Int(number) => return constant(*number != 0),
-        Kind::Large(_) => return constant(true),
-        Kind::Text(text, _) if !text.trim().is_empty() => text.trim_end(),
-        Kind::Null | Kind::Text(..) => {
+        NodeKind::Bool(answer) => return constant(*answer),
+        NodeKind::Int(number) => return constant(*number != 0),
+        NodeKind::Large(_) => return constant(true),
+        NodeKind::Text(text, _) if !text.trim().is_empty() => text.trim_end(),
+        NodeKind::Null | NodeKind::Text(..) => {
             let help = "write a condition, or leave the key out for one that always holds";
             cx.error("E009", at, "the condition is empty", help);
             return None;
         }
-        Kind::Float(_) | Kind::List(_) | Kind::Map(_) => {
+        NodeKind::Float(_) | NodeKind::List(_) | NodeKind::Map(_) => {
             cx.expected(at, "a condition", "write an expression: when: \"{{ ctx.n > 3 }}\"");
             return None;
         }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
-use crate::document::OwnKind;
-use crate::yaml::Kind;
+use crate::document::ControlToolKind;
+use crate::yaml::NodeKind;
 
 /// Tool kinds that this version runs. `workbook` refers to a task of the workbook; the control
 /// plane itself runs `playbook`, `wait`, and `approval`.
@@ -67,11 +67,11 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<&'static s
 }
 
 /// Returns the control-plane tool of a kind, or `None` for kinds that workers run.
-pub(super) fn own(kind: &str) -> Option<OwnKind> {
+pub(super) fn own(kind: &str) -> Option<ControlToolKind> {
     match kind {
-        "playbook" => Some(OwnKind::Playbook),
-        "wait" => Some(OwnKind::Wait),
-        "approval" => Some(OwnKind::Approval),
+        "playbook" => Some(ControlToolKind::Playbook),
+        "wait" => Some(ControlToolKind::Wait),
+        "approval" => Some(ControlToolKind::Approval),
         _ => None,
     }
 }
@@ -193,15 +193,15 @@ pub(super) fn require<'a>(
             continue;
         };
         let fits = match &found.node.kind {
-            Kind::Text(text, _) if text.trim().is_empty() => {
+            NodeKind::Text(text, _) if text.trim().is_empty() => {
                 let message = format!("'{name}' of tool kind '{kind}' is empty");
                 cx.error("E015", &found, message, *help);
                 continue;
             }
-            Kind::Text(..) => true,
-            Kind::List(_) => matches!(shape, Shape::Texts | Shape::Statement | Shape::Any),
+            NodeKind::Text(..) => true,
+            NodeKind::List(_) => matches!(shape, Shape::Texts | Shape::Statement | Shape::Any),
             // `code` must be text; a mapping names the source of a program.
-            Kind::Map(_) => match shape {
+            NodeKind::Map(_) => match shape {
                 Shape::TextOrMap => *name != "code",
                 Shape::Statement => *name == "script",
                 Shape::Text | Shape::Texts | Shape::Any => false,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{claim, keys, names, value};
-use crate::document::{FailureMode, FrameSize, Loop, LoopExec, LoopMode, Over};
+use crate::document::{FailureMode, FrameSize, LoopExec, LoopMode, LoopSource, LoopSpec};
 use crate::template::{Template, ValueTemplate};
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &["in", "iterator", "cursor", "spec", "desc"];
 const SPEC_KEYS: &[&str] = &["mode", "max_in_flight", "policy", "frame"];
@@ -40,7 +40,7 @@ pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     failure: Option<FailureMode>,
-) -> Option<Loop> {
+) -> Option<LoopSpec> {
     if !cx.is_map(at, "write 'loop: {in: \"{{ items }}\", iterator: item}'") {
         return None;
     }
@@ -58,14 +58,14 @@ pub(super) fn decode(
     let written = at.get("spec").filter(|spec| cx.is_map(spec, "write 'spec: {mode: parallel}'"));
     let mut spec = spec(cx, at, written.as_ref());
     let over = over(cx, at, &spec);
-    if let (LoopExec::Local, Some(Over::Cursor(_))) = (spec.exec, &over) {
+    if let (LoopExec::Local, Some(LoopSource::Cursor(_))) = (spec.exec, &over) {
         let message = "'exec: local' has no effect on a cursor, whose rows are claimed in between";
         cx.warning("W114", at, message, "remove it");
         spec.exec = LoopExec::Distributed;
     }
     let mode = spec.mode.unwrap_or_else(|| match &over {
         // Parallel if rows of a frame, or frames, can be in flight together.
-        Some(Over::Cursor(cursor)) => {
+        Some(LoopSource::Cursor(cursor)) => {
             let rows = FrameSize::RowConcurrency;
             let templated = cursor.frame.templates.iter().any(|(size, _)| *size == rows);
             match spec.max_in_flight.is_some()
@@ -78,7 +78,7 @@ pub(super) fn decode(
         }
         _ => LoopMode::Sequential,
     });
-    Some(Loop {
+    Some(LoopSpec {
         iterator: iterator?,
         over: over?,
         mode,
@@ -89,7 +89,7 @@ pub(super) fn decode(
 }
 
 /// Returns `current`, or the value under a deprecated name of `name`, which is reported.
-fn under<'b>(
+fn value_or_alias<'b>(
     cx: &mut Context<'_>,
     at: &'b Cursor<'b>,
     name: &str,
@@ -116,7 +116,7 @@ fn under<'b>(
 
 fn iterator(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
     let help = "name the variable that holds the item: 'iterator: item'";
-    let Some(written) = under(cx, at, "iterator", at.get("iterator")) else {
+    let Some(written) = value_or_alias(cx, at, "iterator", at.get("iterator")) else {
         cx.error("E030", at, "the loop has no 'iterator'", help);
         return None;
     };
@@ -143,8 +143,8 @@ fn iterator(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
     Some(Arc::from(name))
 }
 
-fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &Spec<'_>) -> Option<Over> {
-    let items = under(cx, at, "in", at.get("in"));
+fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &LoopSpecNode<'_>) -> Option<LoopSource> {
+    let items = value_or_alias(cx, at, "in", at.get("in"));
     match (items, at.get("cursor")) {
         (Some(_), Some(_)) => {
             cx.error("E030", at, "the loop has both 'in' and 'cursor'", "keep one of the two");
@@ -167,7 +167,7 @@ fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &Spec<'_>) -> Option<Over> 
                 let message = "'frame' has no effect on a loop without 'cursor'";
                 cx.warning("W114", frame, message, "remove it");
             }
-            self::items(cx, &items).map(Over::Items)
+            self::items(cx, &items).map(LoopSource::Items)
         }
         (None, Some(cursor)) => {
             if spec.mode.is_some() {
@@ -176,7 +176,7 @@ fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &Spec<'_>) -> Option<Over> 
             }
             let claim = claim::decode(cx, &cursor);
             let frame = claim::frame(cx, spec.frame.as_ref());
-            Some(Over::Cursor(Box::new(crate::document::Cursor { claim: claim?, frame })))
+            Some(LoopSource::Cursor(Box::new(crate::document::Cursor { claim: claim?, frame })))
         }
     }
 }
@@ -185,11 +185,11 @@ fn over(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &Spec<'_>) -> Option<Over> 
 fn items(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate> {
     let help = "write 'in: \"{{ items }}\"', or a list";
     match &at.node.kind {
-        Kind::Bool(_) => {
+        NodeKind::Bool(_) => {
             cx.error("E030", at, "a loop cannot go through true or false", help);
             return None;
         }
-        Kind::Text(text, _) if !Template::is_template(text) => {
+        NodeKind::Text(text, _) if !Template::is_template(text) => {
             let trimmed = text.trim();
             if !(trimmed.starts_with('[') && trimmed.ends_with(']')) {
                 let message = "the loop goes through one text, not through what it names";
@@ -204,7 +204,7 @@ fn items(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate> {
 
 /// Settings of `spec`, and deprecated keys beside it.
 #[derive(Debug, Default)]
-struct Spec<'a> {
+struct LoopSpecNode<'a> {
     /// Loop mode. `None` if it is `cursor` or absent.
     mode: Option<LoopMode>,
     is_cursor: bool,
@@ -214,8 +214,12 @@ struct Spec<'a> {
     frame: Option<Cursor<'a>>,
 }
 
-fn spec<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>, written: Option<&'a Cursor<'a>>) -> Spec<'a> {
-    let mut spec = Spec::default();
+fn spec<'a>(
+    cx: &mut Context<'_>,
+    at: &'a Cursor<'a>,
+    written: Option<&'a Cursor<'a>>,
+) -> LoopSpecNode<'a> {
+    let mut spec = LoopSpecNode::default();
     if let Some(written) = written {
         keys::warn_unknown(cx, written, SPEC_KEYS, keys::none);
         spec.frame = written.get("frame");
@@ -223,7 +227,7 @@ fn spec<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>, written: Option<&'a Cursor
     let policy = written.and_then(|written| written.get("policy"));
     let policy = policy.filter(|policy| cx.is_map(policy, "write 'policy: {exec: local}'"));
     let mode = written.and_then(|written| written.get("mode"));
-    if let Some(mode) = under(cx, at, "spec.mode", mode) {
+    if let Some(mode) = value_or_alias(cx, at, "spec.mode", mode) {
         match mode.text() {
             Some("sequential") => spec.mode = Some(LoopMode::Sequential),
             Some("parallel") => spec.mode = Some(LoopMode::Parallel),
@@ -237,7 +241,7 @@ fn spec<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>, written: Option<&'a Cursor
         spec.failure = failure(cx, policy);
     }
     let beside = written.and_then(|written| written.get("max_in_flight"));
-    let beside = under(cx, at, "spec.max_in_flight", beside);
+    let beside = value_or_alias(cx, at, "spec.max_in_flight", beside);
     let within = policy.as_ref().and_then(|policy| policy.get("max_in_flight"));
     if let (Some(_), Some(within)) = (&beside, &within) {
         let message = "'max_in_flight' is written twice";
@@ -253,7 +257,7 @@ fn spec<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>, written: Option<&'a Cursor
     spec
 }
 
-fn exec(cx: &mut Context<'_>, policy: &Cursor<'_>, spec: &mut Spec<'_>) {
+fn exec(cx: &mut Context<'_>, policy: &Cursor<'_>, spec: &mut LoopSpecNode<'_>) {
     let Some(written) = policy.get("exec") else { return };
     match written.text() {
         Some("distributed") => {}
@@ -283,8 +287,8 @@ pub(super) fn failure(cx: &mut Context<'_>, policy: &Cursor<'_>) -> Option<Failu
 
 fn max_in_flight(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<ValueTemplate> {
     let fits = match &at.node.kind {
-        Kind::Int(number) => (1..=i64::from(u32::MAX)).contains(number),
-        Kind::Text(text, _) => Template::is_template(text),
+        NodeKind::Int(number) => (1..=i64::from(u32::MAX)).contains(number),
+        NodeKind::Text(text, _) => Template::is_template(text),
         _ => false,
     };
     if !fits {

@@ -9,8 +9,8 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
 use crate::document::KeychainEntry;
-use crate::template::{Next, Template};
-use crate::yaml::Place;
+use crate::template::{MentionSuffix, Template};
+use crate::yaml::SourcePos;
 
 /// Maximum number of distinct names recorded. A document that uses more is generated, and warnings
 /// about each name would not be read.
@@ -102,8 +102,8 @@ fn built_in<'a>() -> impl Iterator<Item = &'a str> {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     defined: HashSet<String>,
-    used: HashMap<String, (Place, String)>,
-    secrets: HashMap<String, (Place, String)>,
+    used: HashMap<String, (SourcePos, String)>,
+    secrets: HashMap<String, (SourcePos, String)>,
 }
 
 impl Names {
@@ -118,7 +118,7 @@ impl Names {
     /// Records the keychain entries that a template names.
     fn note_secrets(&mut self, at: &Cursor<'_>, template: &Template) {
         for mention in template.mentions() {
-            if let ("keychain", Next::Key(name)) = (&*mention.name, &mention.next)
+            if let ("keychain", MentionSuffix::Key(name)) = (&*mention.name, &mention.next)
                 && self.secrets.len() < NOTED_MAX
                 && !self.secrets.contains_key(&**name)
             {
@@ -176,7 +176,7 @@ pub(super) fn warn_undefined(cx: &mut Context<'_>, root: &Cursor<'_>, keychain: 
 
 fn warn_secrets(
     cx: &mut Context<'_>,
-    used: HashMap<String, (Place, String)>,
+    used: HashMap<String, (SourcePos, String)>,
     keychain: &[KeychainEntry],
 ) {
     let declared: HashSet<&str> = keychain.iter().map(|entry| &*entry.name).collect();

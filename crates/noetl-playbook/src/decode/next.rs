@@ -7,7 +7,7 @@
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{arc, branches, keys};
-use crate::document::{Arrow, Mode, OnNoMatch, Router};
+use crate::document::{NextArc, OnNoMatch, Router, RoutingMode};
 use crate::template::Guard;
 
 const ROUTER_KEYS: &[&str] = &["spec", "arcs", "desc"];
@@ -15,7 +15,11 @@ const ROUTER_SPEC_KEYS: &[&str] = &["mode", "on_no_match"];
 const MODES: &[&str] = &["exclusive", "inclusive"];
 
 /// Decodes a step's arcs. `older_mode` is the mode from the step's `spec.next_mode`.
-pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Router {
+pub(super) fn decode(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    older_mode: Option<RoutingMode>,
+) -> Router {
     if at.node.text().is_some() {
         let rewrite = "write 'next: {arcs: [{step: name}]}'";
         cx.older(at.place(), "'next' is a bare name", rewrite);
@@ -41,7 +45,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<M
         let rewrite = "write 'next: {arcs: [{step: name}]}'";
         cx.older(at.place(), "'next' is a single arc without 'arcs'", rewrite);
         let arcs = [arc::decode(cx, at)];
-        lint(cx, std::slice::from_ref(at), &arcs, Mode::Exclusive);
+        lint(cx, std::slice::from_ref(at), &arcs, RoutingMode::Exclusive);
         return Router { arcs: arcs.into_iter().flatten().collect(), ..Router::default() };
     }
     if at.entries().next().is_some() {
@@ -52,10 +56,10 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<M
 }
 
 /// Decodes the mode of a router.
-pub(super) fn mode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Mode> {
+pub(super) fn mode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<RoutingMode> {
     match at.text() {
-        Some("exclusive") => Some(Mode::Exclusive),
-        Some("inclusive") => Some(Mode::Inclusive),
+        Some("exclusive") => Some(RoutingMode::Exclusive),
+        Some("inclusive") => Some(RoutingMode::Inclusive),
         _ => {
             cx.not_one_of("E022", at, MODES);
             None
@@ -63,7 +67,7 @@ pub(super) fn mode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Mode> {
     }
 }
 
-fn router(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Router {
+fn router(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<RoutingMode>) -> Router {
     keys::warn_unknown(cx, at, ROUTER_KEYS, |name| ROUTER_SPEC_KEYS.contains(&name));
     let spec = at.get("spec").filter(|spec| cx.is_map(spec, "write 'spec: {mode: exclusive}'"));
     if let Some(spec) = &spec {
@@ -119,7 +123,7 @@ fn on_no_match(cx: &mut Context<'_>, at: &Cursor<'_>) -> OnNoMatch {
     }
 }
 
-fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Router {
+fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<RoutingMode>) -> Router {
     let items: Vec<_> = at.items().collect();
     if items.is_empty() {
         return Router::default();
@@ -129,13 +133,13 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Rout
         return branches::decode(cx, at, &items);
     }
     let names_only = items.iter().all(|item| item.node.text().is_some());
-    let natural = if names_only { Mode::Inclusive } else { Mode::Exclusive };
+    let natural = if names_only { RoutingMode::Inclusive } else { RoutingMode::Exclusive };
     let mode = older_mode.unwrap_or(natural);
     let message = match mode {
-        Mode::Inclusive => "'next' is a list; every arc of it that matches is taken",
-        Mode::Exclusive => "'next' is a list; the first arc of it that matches is taken",
+        RoutingMode::Inclusive => "'next' is a list; every arc of it that matches is taken",
+        RoutingMode::Exclusive => "'next' is a list; the first arc of it that matches is taken",
     };
-    let word = MODES[usize::from(mode == Mode::Inclusive)];
+    let word = MODES[usize::from(mode == RoutingMode::Inclusive)];
     cx.older(at.place(), message, format!("write 'next: {{spec: {{mode: {word}}}, arcs: […]}}'"));
     let arcs: Vec<_> = items.iter().map(|item| arc::decode(cx, item)).collect();
     lint(cx, &items, &arcs, mode);
@@ -143,18 +147,23 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Rout
 }
 
 /// Warns about arcs that can never be taken, and about routers that may match no arc.
-pub(super) fn lint(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mode: Mode) {
+pub(super) fn lint(
+    cx: &mut Context<'_>,
+    at: &[Cursor<'_>],
+    arcs: &[Option<NextArc>],
+    mode: RoutingMode,
+) {
     lint_last(cx, at, arcs, mode);
     lint_dead(cx, at, arcs, mode);
 }
 
-fn lint_last(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mode: Mode) {
-    let ordinary = |arc: &&Option<Arrow>| arc.as_ref().is_none_or(|arc| !arc.on_failure);
+fn lint_last(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<NextArc>], mode: RoutingMode) {
+    let ordinary = |arc: &&Option<NextArc>| arc.as_ref().is_none_or(|arc| !arc.on_failure);
     let Some(last) = arcs.iter().rposition(|arc| ordinary(&arc)) else {
         return;
     };
     let Some(arc) = &arcs[last] else { return };
-    if mode == Mode::Exclusive && !matches!(arc.when, Guard::Constant(true)) {
+    if mode == RoutingMode::Exclusive && !matches!(arc.when, Guard::Constant(true)) {
         let message = "the last arc has a condition, so it can happen that none is taken";
         let help = "add an arc without 'when' at the end, or say 'spec: {on_no_match: complete}' \
                     (or fail)";
@@ -162,13 +171,13 @@ fn lint_last(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mo
     }
 }
 
-fn lint_dead(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<Arrow>], mode: Mode) {
-    if mode == Mode::Inclusive {
+fn lint_dead(cx: &mut Context<'_>, at: &[Cursor<'_>], arcs: &[Option<NextArc>], mode: RoutingMode) {
+    if mode == RoutingMode::Inclusive {
         return;
     }
-    let always = |arc: &Arrow| matches!(arc.when, Guard::Constant(true));
+    let always = |arc: &NextArc| matches!(arc.when, Guard::Constant(true));
     // An arc that refers to failure is considered after a failure; ordinary arcs are not.
-    let kind = |arc: &Arrow| (arc.on_success, arc.on_failure);
+    let kind = |arc: &NextArc| (arc.on_success, arc.on_failure);
     for (index, arc) in arcs.iter().enumerate() {
         let Some(arc) = arc.as_ref().filter(|arc| always(arc)) else {
             continue;

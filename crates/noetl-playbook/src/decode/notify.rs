@@ -3,21 +3,25 @@
 use super::context::Context;
 use super::cursor::Cursor;
 use super::keys;
-use crate::document::Notify;
+use crate::document::NotifySpec;
 use crate::template::Template;
 
 const WORDS: &[&str] = &["failed", "waiting", "completed"];
 
 /// Decodes the notification settings in the root's `spec`.
-pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Notify> {
+pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<NotifySpec> {
     let at = spec.get("notify")?;
     let form = "write 'notify: {on: [failed, waiting], webhook: \"https://…\"}'";
     if !cx.is_map(&at, form) {
         return None;
     }
     keys::warn_unknown(cx, &at, &["on", "webhook"], keys::none);
-    let mut notify =
-        Notify { on_failed: false, on_waiting: false, on_completed: false, webhook: String::new() };
+    let mut notify = NotifySpec {
+        on_failed: false,
+        on_waiting: false,
+        on_completed: false,
+        webhook: String::new(),
+    };
     match at.get("on") {
         Some(on) if on.is_list() => on.items().for_each(|item| tell(cx, &item, &mut notify)),
         Some(on) => tell(cx, &on, &mut notify),
@@ -50,7 +54,7 @@ fn is_address(text: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
 }
 
-fn tell(cx: &mut Context<'_>, at: &Cursor<'_>, notify: &mut Notify) {
+fn tell(cx: &mut Context<'_>, at: &Cursor<'_>, notify: &mut NotifySpec) {
     match at.text() {
         Some("failed") => notify.on_failed = true,
         Some("waiting") => notify.on_waiting = true,

@@ -69,19 +69,19 @@ pub(super) enum Tasks<'a> {
 
 /// Rules in the form of a pipeline's source, with their assignments.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(super) struct DecodedRules {
     pub(super) source: Vec<Value>,
     pub(super) set: Vec<Assignment>,
 }
 
 /// Decodes the rules of a policy.
-pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> DecodedRules {
     if at.is_list() {
         cx.older(at.place(), "the policy is a list of rules", "write 'policy: {rules: […]}'");
         return rules(cx, at, tasks);
     }
     if !cx.is_map(at, "write 'policy: {rules: [{when: \"…\", then: {do: retry}}]}'") {
-        return Rules::default();
+        return DecodedRules::default();
     }
     keys::warn_unknown(cx, at, KEYS, |name| RESERVED_KEYS.contains(&name));
     for name in RESERVED_KEYS {
@@ -96,25 +96,25 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) ->
         Some(found) => {
             let message = format!("'rules' is a list, found {}", found.node.described());
             cx.error("E040", &found, message, "begin each rule with a dash: '- when: …'");
-            Rules::default()
+            DecodedRules::default()
         }
-        None => Rules::default(),
+        None => DecodedRules::default(),
     }
 }
 
 /// Decodes `eval`, the deprecated list of rules.
-pub(super) fn eval(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
+pub(super) fn eval(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> DecodedRules {
     let rewrite = "write 'spec: {policy: {rules: [{when: \"…\", then: {do: …}}]}}'";
     cx.older(at.place(), "'eval' is the older form of a policy's rules", rewrite);
     if !at.is_list() {
         cx.expected(at, "a list of rules", rewrite);
-        return Rules::default();
+        return DecodedRules::default();
     }
     rules(cx, at, tasks)
 }
 
-fn rules(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
-    let mut rules = Rules::default();
+fn rules(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> DecodedRules {
+    let mut rules = DecodedRules::default();
     let mut fallback = None;
     for item in at.items() {
         if let Some(line) = fallback {
@@ -277,7 +277,7 @@ fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option
     };
     let to = Cursor { node: to, path: at.path.key("to") };
     let text = match &to.node.kind {
-        crate::yaml::Kind::Text(text, _) => text.trim(),
+        crate::yaml::NodeKind::Text(text, _) => text.trim(),
         _ => "",
     };
     if PREVIOUS.contains(&text) && first {

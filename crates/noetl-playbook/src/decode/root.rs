@@ -10,10 +10,10 @@ use super::cursor::Cursor;
 use super::{
     executor, flow, keychain, keys, metadata, names, notify, tool, value, workbook, workflow,
 };
-use crate::document::{Notify, Playbook, Step, Work};
+use crate::document::{NotifySpec, Playbook, Step, StepWork};
 use crate::graph::Graph;
 use crate::template::ValueTemplate;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &[
     "apiVersion",
@@ -106,12 +106,12 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
 /// name of their step.
 fn first_tasks(steps: &[Step]) -> BTreeMap<Arc<str>, Arc<str>> {
     let first = |step: &Step| match &step.work {
-        Work::Pipeline(pipeline) => {
+        StepWork::Pipeline(pipeline) => {
             let label = pipeline.tasks.first()?.label.clone();
             (label != step.name).then(|| (step.name.clone(), label))
         }
-        Work::Split(split) => Some((step.name.clone(), split.tasks().next()?.label.clone())),
-        Work::Route | Work::Tool(_) | Work::Own(_) => None,
+        StepWork::Split(split) => Some((step.name.clone(), split.tasks().next()?.label.clone())),
+        StepWork::Route | StepWork::Tool(_) | StepWork::Own(_) => None,
     };
     steps.iter().filter_map(first).collect()
 }
@@ -161,7 +161,7 @@ fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
 fn strict(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
     let Some(written) = root.get("strict") else { return false };
     match written.node.kind {
-        Kind::Bool(answer) => answer,
+        NodeKind::Bool(answer) => answer,
         _ => {
             cx.expected(&written, "true or false", "write true or false");
             false
@@ -194,7 +194,7 @@ fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)>
 }
 
 /// Decodes the root key `spec`: notifications, and data that templates see as `spec`.
-fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<Value>, Option<Notify>) {
+fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<Value>, Option<NotifySpec>) {
     let (Some(found), Some(key)) = (root.get("spec"), root.key("spec")) else {
         return (None, None);
     };

@@ -5,10 +5,12 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::subscription::fields::{flag, needed_text, text, within, word};
+use super::subscription::fields::{flag, integer_within, needed_text, text, word};
 use super::{duration, keys, open, suggest, value};
 use crate::diagnostic::Diagnostic;
-use crate::schedule::{Cron, Missed, Overlap, Schedule, When, ZONE, Zone, zone_names};
+use crate::schedule::{
+    Cron, MissedRunPolicy, OverlapPolicy, Schedule, Trigger, ZONE, Zone, zone_names,
+};
 
 const KEYS: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 const API_VERSIONS: &[&str] = &["noetl.io/v1", "noetl.io/v2", "noetl.io/v10"];
@@ -79,10 +81,12 @@ fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Schedule> {
     keys::warn_unknown(cx, &spec, SPEC_KEYS, keys::none);
     let help = "say what is started: 'playbook: path/of/playbook'";
     let playbook = needed_text(cx, &spec, "playbook", help);
-    let version = within(cx, &spec, "version", 1..=u64::from(u32::MAX));
+    let version = integer_within(cx, &spec, "version", 1..=u64::from(u32::MAX));
     let when = when(cx, &spec);
-    let missed = word(cx, &spec, "missed", Missed::WORDS).and_then(Missed::from_text);
-    let overlap = word(cx, &spec, "overlap", Overlap::WORDS).and_then(Overlap::from_text);
+    let missed =
+        word(cx, &spec, "missed", MissedRunPolicy::WORDS).and_then(MissedRunPolicy::from_text);
+    let overlap =
+        word(cx, &spec, "overlap", OverlapPolicy::WORDS).and_then(OverlapPolicy::from_text);
     let enabled = flag(cx, &spec, "enabled");
     let payload = spec.get("payload").map(|payload| {
         cx.is_map(&payload, "write 'payload: {name: value}'");
@@ -138,7 +142,7 @@ fn metadata(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<String>, Option<
 }
 
 /// Decodes the run times from the one key of [`WHEN`] that is present.
-fn when(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
+fn when(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Trigger> {
     let said: Vec<&str> = WHEN.into_iter().filter(|name| spec.get(name).is_some()).collect();
     let zone = zone(cx, spec, said == ["cron"]);
     match said[..] {
@@ -149,10 +153,10 @@ fn when(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
         }
         ["cron"] => {
             let cron = cron(cx, spec);
-            Some(When::Cron { cron: cron?, zone: zone? })
+            Some(Trigger::Cron { cron: cron?, zone: zone? })
         }
         ["every"] => every(cx, spec),
-        ["at"] => at(cx, spec),
+        ["at"] => decode_at(cx, spec),
         [first, second, ..] => {
             let message = format!("'{first}' and '{second}' exclude each other");
             let help = "keep the one that says when the schedule runs";
@@ -191,7 +195,7 @@ fn zone(cx: &mut Context<'_>, spec: &Cursor<'_>, counts: bool) -> Option<Zone> {
     zone
 }
 
-fn every(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
+fn every(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Trigger> {
     let found = spec.get("every")?;
     let seconds = duration::seconds(&found).filter(|seconds| (1.0..=EVERY_MAX).contains(seconds));
     let whole = seconds.filter(|seconds| seconds.fract() == 0.0);
@@ -201,13 +205,13 @@ fn every(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
         return None;
     };
     // The bounds check above guarantees that the value fits a u32.
-    Some(When::Every { seconds: seconds as u32 })
+    Some(Trigger::Every { seconds: seconds as u32 })
 }
 
-fn at(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<When> {
+fn decode_at(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Trigger> {
     let written = text(cx, spec, "at")?;
     match written.parse::<Timestamp>() {
-        Ok(at) => Some(When::Once { at }),
+        Ok(at) => Some(Trigger::Once { at }),
         Err(_) => {
             let help = "write it with its offset, as '2030-01-01T12:00:00Z' or '…+01:00'";
             cx.error("E081", &spec.get("at")?, format!("'{written}' is no time"), help);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::cursor::{Cursor, Path};
 use crate::document::Selection;
-use crate::yaml::Place;
+use crate::yaml::SourcePos;
 
 /// Keys that hold a projection directly.
 pub(super) const NAMES: &[&str] = &["output_select", "select"];
@@ -123,7 +123,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Warns about a projection on a step without a result.
-pub(super) fn useless(cx: &mut Context<'_>, place: (Place, Path<'_>)) {
+pub(super) fn useless(cx: &mut Context<'_>, place: (SourcePos, Path<'_>)) {
     let message = "a step without a tool has no result to select from";
     cx.warning_at("W114", place, message, "remove it, or add the tool it is for");
 }

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::task::Task;
+use super::task::DecodedTask;
 use super::tool::{self, Decoded, Defaults};
-use crate::document::{Call, Segment, SetScope, Split, Work};
+use crate::document::{PlaybookCall, Segment, SetScope, Split, StepWork};
 use crate::pipeline::Pipeline;
-use crate::template::{Mention, Next};
-use crate::yaml::Place;
+use crate::template::{Mention, MentionSuffix};
+use crate::yaml::SourcePos;
 
 /// Maximum number of calls in a pipeline. Each segment carries the results of all earlier ones, so
 /// many calls would copy them many times.
@@ -32,14 +32,14 @@ pub(super) struct Crossings {
 struct Jump {
     /// Label of the target. `None` for the previous task.
     to: Option<String>,
-    at: (Place, String),
+    at: (SourcePos, String),
 }
 
 #[derive(Debug)]
 struct LocalSet {
     scope: SetScope,
     path: Vec<String>,
-    at: (Place, String),
+    at: (SourcePos, String),
 }
 
 impl Crossings {
@@ -66,7 +66,7 @@ impl Crossings {
 pub(super) fn check(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
-    tasks: &[Task],
+    tasks: &[DecodedTask],
     crossings: &[Crossings],
 ) {
     if tasks.len() < 2 {
@@ -82,7 +82,7 @@ pub(super) fn check(
     }
     let segments = segments_of(tasks);
     let mentions: Vec<BTreeSet<Mention>> = match crossings.iter().any(|of| !of.sets.is_empty()) {
-        true => tasks.iter().map(Task::mentions).collect(),
+        true => tasks.iter().map(DecodedTask::mentions).collect(),
         false => Vec::new(),
     };
     for (index, of) in crossings.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn check(
 }
 
 /// Returns the segment index of each task.
-fn segments_of(tasks: &[Task]) -> Vec<usize> {
+fn segments_of(tasks: &[DecodedTask]) -> Vec<usize> {
     let mut segments = Vec::with_capacity(tasks.len());
     let mut segment = 0;
     for (index, task) in tasks.iter().enumerate() {
@@ -109,7 +109,13 @@ fn segments_of(tasks: &[Task]) -> Vec<usize> {
     segments
 }
 
-fn check_jump(cx: &mut Context<'_>, tasks: &[Task], segments: &[usize], from: usize, jump: &Jump) {
+fn check_jump(
+    cx: &mut Context<'_>,
+    tasks: &[DecodedTask],
+    segments: &[usize],
+    from: usize,
+    jump: &Jump,
+) {
     let to = match &jump.to {
         Some(label) => tasks.iter().position(|task| *task.label == **label),
         None => from.checked_sub(1),
@@ -136,13 +142,13 @@ fn check_jump(cx: &mut Context<'_>, tasks: &[Task], segments: &[usize], from: us
 }
 
 /// Formats a task for a message.
-fn described(task: &Task) -> String {
+fn described(task: &DecodedTask) -> String {
     let kind = if task.own.is_some() { "playbook call" } else { "task" };
     format!("{kind} '{}'", task.label)
 }
 
 /// Returns the first call between two tasks, or `None` if one of the two is a call itself.
-fn call_between(tasks: &[Task], from: usize, to: usize) -> Option<String> {
+fn call_between(tasks: &[DecodedTask], from: usize, to: usize) -> Option<String> {
     if tasks[from].own.is_some() || tasks[to].own.is_some() {
         return None;
     }
@@ -152,7 +158,7 @@ fn call_between(tasks: &[Task], from: usize, to: usize) -> Option<String> {
 
 fn check_set(
     cx: &mut Context<'_>,
-    tasks: &[Task],
+    tasks: &[DecodedTask],
     (segments, mentions): (&[usize], &[BTreeSet<Mention>]),
     from: usize,
     set: &LocalSet,
@@ -184,8 +190,8 @@ fn reads(mentions: &BTreeSet<Mention>, set: &LocalSet) -> bool {
     mentions.iter().any(|mention| {
         if *mention.name == *scope {
             return match &mention.next {
-                Next::Key(key) => **key == **name,
-                Next::Nothing | Next::Computed => true,
+                MentionSuffix::Key(key) => **key == **name,
+                MentionSuffix::Nothing | MentionSuffix::Computed => true,
             };
         }
         // Templates can also read iteration variables without their prefix.
@@ -197,13 +203,13 @@ fn reads(mentions: &BTreeSet<Mention>, set: &LocalSet) -> bool {
 pub(super) fn build(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
-    tasks: Vec<Task>,
+    tasks: Vec<DecodedTask>,
     defaults: &Defaults<'_>,
 ) -> Option<Decoded> {
     if let Some(call) = tasks.iter().find(|task| task.own.is_some()) {
         tool::refuse_local(cx, at, &call.tool.kind, defaults);
     }
-    let writes_ctx = tasks.iter().any(Task::writes_ctx);
+    let writes_ctx = tasks.iter().any(DecodedTask::writes_ctx);
     // The errors have already been reported.
     if cx.findings.has_errors() {
         return None;
@@ -224,10 +230,10 @@ pub(super) fn build(
             }
         };
         segments.push(match first.own {
-            Some(_) => Segment::Call(Box::new(Call { pipeline, limit: first.limit })),
+            Some(_) => Segment::Call(Box::new(PlaybookCall { pipeline, limit: first.limit })),
             None => Segment::Tasks(pipeline),
         });
     }
-    let work = Work::Split(Box::new(Split { segments }));
+    let work = StepWork::Split(Box::new(Split { segments }));
     Some(Decoded { work, set: Vec::new(), writes_ctx })
 }

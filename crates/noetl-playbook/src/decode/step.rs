@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::task::Time;
+use super::task::DefaultTimeout;
 use super::tool::{self, Decoded, Defaults};
 use super::{admit, duration, guard, keys, r#loop, next, select, set, value};
 use crate::document::{
-    Admit, FailureMode, Join, Loop, LoopExec, LoopMode, Mode, OnError, Router, Selection, Step,
-    TimeLimit, Work,
+    AdmissionPolicy, FailureMode, JoinRule, LoopExec, LoopMode, LoopSpec, OnError, Router,
+    RoutingMode, Selection, Step, StepWork, TimeLimit,
 };
 use crate::template::Guard;
 
@@ -56,7 +56,7 @@ pub(super) fn decode(
     let when = when(cx, at);
     let written_loop = at.get("loop");
     let repeat = written_loop.as_ref().and_then(|at| r#loop::decode(cx, at, spec.failure));
-    let time = Time { step: spec.timeout, worker: timeout };
+    let time = DefaultTimeout { step: spec.timeout, worker: timeout };
     let decoded = work(cx, at, &name, time, repeat.as_ref());
     if let (Some(repeat), Some(written)) = (&repeat, &written_loop) {
         check_loop(cx, written, repeat, &decoded);
@@ -102,8 +102,8 @@ fn work(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &Arc<str>,
-    time: Time,
-    repeat: Option<&Loop>,
+    time: DefaultTimeout,
+    repeat: Option<&LoopSpec>,
 ) -> Decoded {
     let older = at.get("args");
     if let (Some(_), Some(key)) = (&older, at.key("args")) {
@@ -118,7 +118,7 @@ fn work(
     let input =
         input.filter(|input| cx.is_map(input, "name each argument: 'input: {name: value}'"));
     let select = selections(cx, at);
-    let nothing = || Decoded { work: Work::Route, set: Vec::new(), writes_ctx: false };
+    let nothing = || Decoded { work: StepWork::Route, set: Vec::new(), writes_ctx: false };
     let Some(tool) = at.get("tool") else {
         if let Some(input) = input {
             let help = "remove it, or add the tool it is for";
@@ -154,7 +154,7 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     picked
 }
 
-fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &Loop, work: &Decoded) {
+fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &LoopSpec, work: &Decoded) {
     if repeat.mode == LoopMode::Parallel && work.writes_ctx {
         r#loop::warn_race(cx, at);
     }
@@ -162,17 +162,17 @@ fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &Loop, work: &Decod
 
 /// Settings of the step's `spec`.
 #[derive(Debug, Default)]
-struct Spec {
+struct StepSpec {
     timeout: Option<Duration>,
     limits: Vec<TimeLimit>,
     on_error: OnError,
-    next_mode: Option<Mode>,
-    admit: Option<Admit>,
+    next_mode: Option<RoutingMode>,
+    admit: Option<AdmissionPolicy>,
     failure: Option<FailureMode>,
 }
 
-fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
-    let mut spec = Spec::default();
+fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> StepSpec {
+    let mut spec = StepSpec::default();
     let Some(found) = at.get("spec") else {
         return spec;
     };
@@ -205,7 +205,7 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
 }
 
 /// Decodes `spec.policy` of a step.
-fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
+fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut StepSpec) {
     if !cx.is_map(at, "write 'policy: {admit: …, lifecycle: …, failure: …}'") {
         return;
     }
@@ -238,7 +238,7 @@ fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
 }
 
 /// Decodes a time limit of a step run. The shortest limit applies.
-fn limit(cx: &mut Context<'_>, at: &Cursor<'_>, key: &'static str, spec: &mut Spec) {
+fn limit(cx: &mut Context<'_>, at: &Cursor<'_>, key: &'static str, spec: &mut StepSpec) {
     if duration::is_template(at) {
         spec.limits.push(TimeLimit { key, value: value::decode(cx, at) });
     } else if let Some(limit) = duration::timeout(cx, at) {
@@ -246,16 +246,16 @@ fn limit(cx: &mut Context<'_>, at: &Cursor<'_>, key: &'static str, spec: &mut Sp
     }
 }
 
-fn join(cx: &mut Context<'_>, at: &Cursor<'_>) -> Join {
+fn join(cx: &mut Context<'_>, at: &Cursor<'_>) -> JoinRule {
     let Some(written) = at.get("join") else {
-        return Join::default();
+        return JoinRule::default();
     };
     let join = written.get("mode").unwrap_or(written);
     match join.text() {
-        Some("all") => return Join::All,
-        Some("each") => return Join::Each,
-        Some("any") => return Join::Any,
+        Some("all") => return JoinRule::All,
+        Some("each") => return JoinRule::Each,
+        Some("any") => return JoinRule::Any,
         _ => cx.not_one_of("E009", &join, JOINS),
     }
-    Join::default()
+    JoinRule::default()
 }

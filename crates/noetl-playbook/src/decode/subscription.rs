@@ -13,9 +13,10 @@ use super::cursor::Cursor;
 use super::{keys, open, value};
 use crate::diagnostic::Diagnostic;
 use crate::subscription::{
-    Activation, Dedup, Dispatch, Limits, Mode, PAYLOAD_FROM, Runtime, Source, Subscription,
+    Activation, DedupSpec, Dispatch, Mode, PAYLOAD_FROM, RuntimeSpec, Source, Subscription,
+    SubscriptionLimits,
 };
-use fields::{flag, needed_text, needed_word, positive, rate, section, text, within, word};
+use fields::{flag, integer_within, needed_text, needed_word, positive, rate, section, text, word};
 
 const KEYS: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 const API_VERSIONS: &[&str] = &["noetl.io/v1", "noetl.io/v2", "noetl.io/v10"];
@@ -176,9 +177,11 @@ fn activation(cx: &mut Context<'_>, spec: &Cursor<'_>, mode: Option<Mode>) -> Ac
     activation.and_then(Activation::from_text).unwrap_or(Activation::Continuous)
 }
 
-fn runtime(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Runtime {
-    let Some(at) = section(cx, spec, "runtime", RUNTIME_KEYS) else { return Runtime::default() };
-    Runtime {
+fn runtime(cx: &mut Context<'_>, spec: &Cursor<'_>) -> RuntimeSpec {
+    let Some(at) = section(cx, spec, "runtime", RUNTIME_KEYS) else {
+        return RuntimeSpec::default();
+    };
+    RuntimeSpec {
         target: text(cx, &at, "target"),
         pool: text(cx, &at, "pool"),
         batch: positive(cx, &at, "batch"),
@@ -196,7 +199,7 @@ fn dispatch(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Dispatch> {
     let payload_from = text(cx, &at, "payload_from");
     let execution_pool = text(cx, &at, "execution_pool");
     let batch_dispatch = flag(cx, &at, "batch_dispatch").unwrap_or(false);
-    let batch_max = within(cx, &at, "batch_max", 1..=BATCH_MAX).unwrap_or(BATCH_DEFAULT);
+    let batch_max = integer_within(cx, &at, "batch_max", 1..=BATCH_MAX).unwrap_or(BATCH_DEFAULT);
     Some(Dispatch {
         playbook: playbook?,
         payload_from: payload_from.unwrap_or_else(|| PAYLOAD_FROM.to_owned()),
@@ -206,18 +209,20 @@ fn dispatch(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Dispatch> {
     })
 }
 
-fn dedup(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Dedup {
-    let usual = Dedup::default();
+fn dedup(cx: &mut Context<'_>, spec: &Cursor<'_>) -> DedupSpec {
+    let usual = DedupSpec::default();
     let Some(at) = section(cx, spec, "dedup", DEDUP_KEYS) else { return usual };
-    Dedup {
+    DedupSpec {
         enabled: flag(cx, &at, "enabled").unwrap_or(usual.enabled),
         window_secs: positive(cx, &at, "window_secs").unwrap_or(usual.window_secs),
     }
 }
 
-fn limits(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Limits {
-    let Some(at) = section(cx, spec, "limits", LIMIT_KEYS) else { return Limits::default() };
-    Limits {
+fn limits(cx: &mut Context<'_>, spec: &Cursor<'_>) -> SubscriptionLimits {
+    let Some(at) = section(cx, spec, "limits", LIMIT_KEYS) else {
+        return SubscriptionLimits::default();
+    };
+    SubscriptionLimits {
         max_in_flight: positive(cx, &at, "max_in_flight"),
         max_dispatch_per_sec: rate(cx, &at, "max_dispatch_per_sec"),
         max_failures: positive(cx, &at, "max_failures"),

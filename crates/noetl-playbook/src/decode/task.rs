@@ -10,27 +10,27 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::fields::{self, Field};
-use super::policy::{self, Labels, Rules, Tasks};
+use super::policy::{self, DecodedRules, Labels, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
-use crate::document::{Assignment, OwnKind, Selection, TimeLimit, Tool};
-use crate::pipeline::{Rule, compile_rules};
+use crate::document::{Assignment, ControlToolKind, Selection, TimeLimit, Tool};
+use crate::pipeline::{PolicyRule, compile_rules};
 use crate::template::{Mention, Template, ValueTemplate};
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Context of a task: settings of its step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct TaskContext<'a> {
     /// Arguments of the step. The task's own arguments override them.
     pub(super) input: Option<Cursor<'a>>,
     /// Default time limits from the step and the executor.
-    pub(super) time: Time,
+    pub(super) time: DefaultTimeout,
     /// Labels of all tasks of the step.
     pub(super) labels: &'a Labels,
 }
 
 /// Time limits of a task without a timeout of its own.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Time {
+pub(super) struct DefaultTimeout {
     /// Timeout from the step, which takes precedence over `worker`.
     pub(super) step: Option<Duration>,
     /// Default timeout of every tool that a worker runs.
@@ -39,15 +39,15 @@ pub(super) struct Time {
 
 /// A decoded task, independent of its position in a step.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct DecodedTask {
     pub(super) label: Arc<str>,
     pub(super) tool: Tool,
     /// Time limit of a control-plane tool, if a template determines it.
     pub(super) limit: Option<TimeLimit>,
     pub(super) set: Vec<Assignment>,
-    pub(super) rules: Rules,
+    pub(super) rules: DecodedRules,
     /// Kind of control-plane tool, or `None` if a worker runs the task.
-    pub(super) own: Option<OwnKind>,
+    pub(super) own: Option<ControlToolKind>,
     /// Names of settings that are literal although they look like templates.
     raw: Vec<String>,
 }
@@ -57,8 +57,8 @@ pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     label: &Arc<str>,
-    around: Around<'_>,
-) -> Option<Task> {
+    around: TaskContext<'_>,
+) -> Option<DecodedTask> {
     resolve(cx, &[*at], &[], label, around)
 }
 
@@ -68,8 +68,8 @@ fn resolve(
     layers: &[Cursor<'_>],
     passed: &[Rc<str>],
     label: &Arc<str>,
-    around: Around<'_>,
-) -> Option<Task> {
+    around: TaskContext<'_>,
+) -> Option<DecodedTask> {
     let lowest = layers.last()?;
     let Some(kind) = lowest.get("kind") else {
         let message = "the workbook task's tool is not a mapping with 'kind'";
@@ -119,8 +119,8 @@ fn flat(
     layers: &[Cursor<'_>],
     kind: Option<&'static str>,
     label: &Arc<str>,
-    around: Around<'_>,
-) -> Option<Task> {
+    around: TaskContext<'_>,
+) -> Option<DecodedTask> {
     for layer in layers {
         keys::refuse_removed(cx, layer, keys::REMOVED_FROM_TOOLS);
     }
@@ -162,7 +162,7 @@ fn flat(
     // recorded in the event log, so they must not contain secrets.
     cx.secrets = own.is_none();
     let input = fields::input(cx, &settings, around.input, input_names);
-    let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
+    let raw = find("raw").is_some_and(|raw| raw.node.kind == NodeKind::Bool(true));
     let config = config(cx, &settings, input_names, kind == Some("python"), raw);
     let mut config = config;
     // The time limit of a control-plane tool belongs to the command, not to its settings.
@@ -180,7 +180,7 @@ fn flat(
     let raw = raw.map(|(name, _)| name.clone()).collect();
     let config = value::map(config);
     let tool = Tool { kind: Arc::from(kind?), config, input, timeout, select: picked, idempotent };
-    Some(Task { label: Arc::clone(label), tool, limit, set, rules, own, raw })
+    Some(DecodedTask { label: Arc::clone(label), tool, limit, set, rules, own, raw })
 }
 
 /// Decodes the rules under `spec.policy` of the uppermost layer that has one, then those under
@@ -190,8 +190,8 @@ fn rules(
     settings: &[Field<'_>],
     specs: &[(usize, Cursor<'_>)],
     tasks: Tasks<'_>,
-) -> Rules {
-    let mut rules = Rules::default();
+) -> DecodedRules {
+    let mut rules = DecodedRules::default();
     for (_, spec) in specs {
         if let Some(key) = spec.key("result") {
             let help = "remove it; a large result is kept beside the log by itself";
@@ -248,7 +248,7 @@ fn assignments(
 fn idempotent(cx: &mut Context<'_>, written: Option<Cursor<'_>>) -> bool {
     let Some(written) = written else { return true };
     match written.node.kind {
-        Kind::Bool(answer) => answer,
+        NodeKind::Bool(answer) => answer,
         _ => {
             cx.expected(&written, "true or false", "write true or false");
             true
@@ -300,7 +300,7 @@ fn looks_like_template(value: &ValueTemplate) -> bool {
     Template::is_template(text)
 }
 
-impl Task {
+impl DecodedTask {
     /// Returns the task in the form of a pipeline's source.
     pub(super) fn source(&self) -> Value {
         let mut task = Map::new();
@@ -349,7 +349,7 @@ impl Task {
         templates.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
         // Rules that don't compile are reported at their position in the document.
         let rules = compile_rules(&Value::Array(self.rules.source.clone())).unwrap_or_default();
-        templates.extend(rules.iter().flat_map(Rule::templates));
+        templates.extend(rules.iter().flat_map(PolicyRule::templates));
         templates.iter().flat_map(|template| template.mentions()).cloned().collect()
     }
 

@@ -73,12 +73,12 @@ fn shown(value: &ValueTemplate) -> Value {
 
 /// A step's arcs as text: `exclusive a[when] b`.
 fn arcs(playbook: &Playbook, step: &Step) -> String {
-    use crate::document::{Mode, OnNoMatch};
+    use crate::document::{OnNoMatch, RoutingMode};
     use crate::template::Guard;
 
     let mut text = match step.router.mode {
-        Mode::Exclusive => "exclusive".to_owned(),
-        Mode::Inclusive => "inclusive".to_owned(),
+        RoutingMode::Exclusive => "exclusive".to_owned(),
+        RoutingMode::Inclusive => "inclusive".to_owned(),
     };
     if step.router.on_no_match == OnNoMatch::Fail {
         text.push_str(" (or fails)");

@@ -9,9 +9,9 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::kinds;
 use super::policy::Labels;
-use super::task::{self, Around, Task, Time};
+use super::task::{self, DecodedTask, DefaultTimeout, TaskContext};
 use super::{split, workbook};
-use crate::document::{Assignment, Own, OwnKind, Selection, Work};
+use crate::document::{Assignment, ControlTool, ControlToolKind, Selection, StepWork};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 
 /// Settings of the step that apply to its work.
@@ -20,7 +20,7 @@ pub(super) struct Defaults<'a> {
     /// Arguments of the step. Each task's own arguments override them.
     pub(super) input: Option<Cursor<'a>>,
     /// Time limits of tasks without a timeout of their own.
-    pub(super) time: Time,
+    pub(super) time: DefaultTimeout,
     /// Projections of the step's result.
     pub(super) select: Vec<Selection>,
     /// Whether the work runs once per item.
@@ -32,7 +32,7 @@ pub(super) struct Defaults<'a> {
 /// Decoded work, and its effects on the step.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    pub(super) work: Work,
+    pub(super) work: StepWork,
     /// Assignments of a tool outside any pipeline.
     pub(super) set: Vec<Assignment>,
     /// Whether the work writes durable variables while it runs.
@@ -62,7 +62,7 @@ pub(super) fn decode(
         many if many.iter().any(|task| task.own.is_some()) => split::build(cx, at, tasks, defaults),
         [task] if task.is_plain() && !defaults.local => {
             let tool = tasks.pop()?.tool;
-            Some(Decoded { work: Work::Tool(tool), set: Vec::new(), writes_ctx: false })
+            Some(Decoded { work: StepWork::Tool(tool), set: Vec::new(), writes_ctx: false })
         }
         _ => pipeline(cx, at, &tasks),
     }
@@ -74,23 +74,28 @@ fn single(
     at: &Cursor<'_>,
     step: &Arc<str>,
     defaults: &Defaults<'_>,
-) -> Option<Task> {
+) -> Option<DecodedTask> {
     let item = item(cx, at)?;
     // In a reference to the workbook, `name` is the referenced task, not a label.
     let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
     let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
     let labels = Labels::new(vec![Arc::clone(&label)]);
-    let around = Around { input: defaults.input, time: defaults.time, labels: &labels };
+    let around = TaskContext { input: defaults.input, time: defaults.time, labels: &labels };
     task::decode(cx, &item.at, &label, around)
 }
 
-fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Option<Vec<Task>> {
+fn list(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    defaults: &Defaults<'_>,
+) -> Option<Vec<DecodedTask>> {
     let written: Vec<Cursor<'_>> = at.items().collect();
     if written.is_empty() {
         cx.error("E012", at, "the pipeline is empty", "write 'tool: {kind: …}'");
         return None;
     }
-    let items: Vec<Option<Item<'_>>> = written.iter().map(|written| item(cx, written)).collect();
+    let items: Vec<Option<PipelineEntry<'_>>> =
+        written.iter().map(|written| item(cx, written)).collect();
     let named = labels(cx, &items);
     let labels = Labels::new(named.clone());
     let mut input = defaults.input;
@@ -100,16 +105,16 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
     {
         input = None;
     }
-    let around = Around { input, time: defaults.time, labels: &labels };
+    let around = TaskContext { input, time: defaults.time, labels: &labels };
     let mut crossings = Vec::with_capacity(items.len());
-    let mut tasks: Vec<Option<Task>> = Vec::with_capacity(items.len());
+    let mut tasks: Vec<Option<DecodedTask>> = Vec::with_capacity(items.len());
     for (item, label) in items.iter().zip(&named) {
         cx.crossings.clear();
         tasks.push(item.as_ref().and_then(|item| task::decode(cx, &item.at, label, around)));
         crossings.push(cx.crossings.take());
     }
     for (task, item) in tasks.iter().flatten().zip(items.iter().flatten()) {
-        if task.own.is_some_and(|own| own != OwnKind::Playbook) && items.len() > 1 {
+        if task.own.is_some_and(|own| own != ControlToolKind::Playbook) && items.len() > 1 {
             let kind = &task.tool.kind;
             let message = format!("'{kind}' is done by the control plane, not within a pipeline");
             let help =
@@ -117,25 +122,25 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
             cx.error("E018", &item.at, message, help);
         }
     }
-    let tasks: Option<Vec<Task>> = tasks.into_iter().collect();
+    let tasks: Option<Vec<DecodedTask>> = tasks.into_iter().collect();
     tasks.inspect(|tasks| split::check(cx, at, tasks, &crossings))
 }
 
 /// An entry of a pipeline: its mapping, and its label, if any.
-struct Item<'a> {
+struct PipelineEntry<'a> {
     at: Cursor<'a>,
     label: Option<Arc<str>>,
 }
 
 /// Decodes a task that is flat, `{kind, …}`, or nested under its label, `{label: {kind, …}}`.
-fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<Item<'a>> {
+fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<PipelineEntry<'a>> {
     if !at.is_map() {
         let message = format!("a tool is a mapping, found {}", at.node.described());
         cx.error("E012", at, message, "write 'tool: {kind: …}'");
         return None;
     }
     if at.get("kind").is_some() {
-        return Some(Item { at: *at, label: name(cx, at) });
+        return Some(PipelineEntry { at: *at, label: name(cx, at) });
     }
     let mut nested = at.entries().filter(|(_, entry)| entry.get("kind").is_some());
     match (nested.next(), at.entries().count()) {
@@ -143,7 +148,7 @@ fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<Item<'a>> {
             let message = "the tool is nested under its label";
             let rewrite = format!("write '{{name: {}, kind: …}}'", key.name);
             cx.older((key.at, entry.path), message, rewrite);
-            Some(Item { at: entry, label: Some(Arc::from(&*key.name)) })
+            Some(PipelineEntry { at: entry, label: Some(Arc::from(&*key.name)) })
         }
         (Some(_), _) => {
             let help = "write each task as '- {name: label, kind: …}'";
@@ -175,7 +180,7 @@ fn name(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
 }
 
 /// Returns the labels of all tasks: their own, or `task_<index>`.
-fn labels(cx: &mut Context<'_>, items: &[Option<Item<'_>>]) -> Vec<Arc<str>> {
+fn labels(cx: &mut Context<'_>, items: &[Option<PipelineEntry<'_>>]) -> Vec<Arc<str>> {
     let mut labels: Vec<Arc<str>> = Vec::with_capacity(items.len());
     let mut lines: HashMap<Arc<str>, u32> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
@@ -212,7 +217,7 @@ pub(super) fn refuse_local(
 fn own(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
-    task: Task,
+    task: DecodedTask,
     defaults: &Defaults<'_>,
 ) -> Option<Decoded> {
     refuse_local(cx, at, &task.tool.kind, defaults);
@@ -230,20 +235,20 @@ fn own(
             Vec::new()
         }
     };
-    let own = Own { kind: task.own?, tool: task.tool, limit: task.limit, rules };
-    Some(Decoded { work: Work::Own(Box::new(own)), set: task.set, writes_ctx })
+    let own = ControlTool { kind: task.own?, tool: task.tool, limit: task.limit, rules };
+    Some(Decoded { work: StepWork::Own(Box::new(own)), set: task.set, writes_ctx })
 }
 
-fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[Task]) -> Option<Decoded> {
-    let writes_ctx = tasks.iter().any(Task::writes_ctx);
+fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[DecodedTask]) -> Option<Decoded> {
+    let writes_ctx = tasks.iter().any(DecodedTask::writes_ctx);
     // Mistakes of the tasks have already been reported.
     if cx.findings.has_errors() {
         return None;
     }
-    let sources: Vec<Value> = tasks.iter().map(Task::source).collect();
+    let sources: Vec<Value> = tasks.iter().map(DecodedTask::source).collect();
     match Pipeline::compile(Arc::new(json!({ "tasks": sources }))) {
         Ok(pipeline) => {
-            let work = Work::Pipeline(Arc::new(pipeline));
+            let work = StepWork::Pipeline(Arc::new(pipeline));
             Some(Decoded { work, set: Vec::new(), writes_ctx })
         }
         Err(error) => {
@@ -264,7 +269,7 @@ pub(super) fn check_unreferred(cx: &mut Context<'_>) {
     workbook::unreferred(cx, |cx, name, at| {
         let label: Arc<str> = Arc::from(name);
         let labels = Labels::new(vec![Arc::clone(&label)]);
-        let around = Around { input: None, time: Time::default(), labels: &labels };
+        let around = TaskContext { input: None, time: DefaultTimeout::default(), labels: &labels };
         task::decode(cx, at, &label, around);
     });
 }

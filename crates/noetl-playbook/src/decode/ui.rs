@@ -7,7 +7,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::{open, value};
 use crate::diagnostic::Diagnostic;
-use crate::yaml::{Key, Kind};
+use crate::yaml::{MapKey, NodeKind};
 
 /// Form for the `workload` of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,32 +61,32 @@ fn read(cx: &mut Context<'_>, root: &Cursor<'_>) -> UiSchema {
         found.filter(|found| !found.is_empty())
     };
     let exposed = metadata.as_ref().and_then(|metadata| metadata.get("exposed_in_ui"));
-    let is_exposed = exposed.is_some_and(|found| matches!(found.node.kind, Kind::Bool(true)));
+    let is_exposed = exposed.is_some_and(|found| matches!(found.node.kind, NodeKind::Bool(true)));
     let (title, description) = (text("name"), text("description"));
     let workload = root.get("workload");
     let fields = workload.iter().flat_map(|workload| workload.entries());
     let fields = fields
         .map(|(key, entry)| {
-            let said = Directives::of(cx.line(key.at.line), key);
+            let said = Directives::from_line(cx.line(key.at.line), key);
             field(cx, key, &entry, said)
         })
         .collect();
     UiSchema { title, description, is_exposed, fields }
 }
 
-fn field(cx: &mut Context<'_>, key: &Key, at: &Cursor<'_>, said: Directives) -> UiField {
+fn field(cx: &mut Context<'_>, key: &MapKey, at: &Cursor<'_>, said: Directives) -> UiField {
     let children = at.is_map().then(|| {
         at.entries().map(|(key, entry)| field(cx, key, &entry, Directives::default())).collect()
     });
     let kind = match &at.node.kind {
         _ if said.options.is_some() => "enum",
-        Kind::Null => "null",
-        Kind::Bool(_) => "boolean",
-        Kind::Int(_) | Kind::Large(_) => "integer",
-        Kind::Float(_) => "number",
-        Kind::Text(..) => "string",
-        Kind::List(_) => "array",
-        Kind::Map(_) => "object",
+        NodeKind::Null => "null",
+        NodeKind::Bool(_) => "boolean",
+        NodeKind::Int(_) | NodeKind::Large(_) => "integer",
+        NodeKind::Float(_) => "number",
+        NodeKind::Text(..) => "string",
+        NodeKind::List(_) => "array",
+        NodeKind::Map(_) => "object",
     };
     UiField {
         name: key.name.to_string(),
@@ -111,7 +111,7 @@ struct Directives {
 
 impl Directives {
     /// Parses the directives of a key's line. Ignores a line that starts with another key.
-    fn of(line: &str, key: &Key) -> Self {
+    fn from_line(line: &str, key: &MapKey) -> Self {
         let begins = line.trim_start().trim_start_matches(['"', '\'']).starts_with(&*key.name);
         match comment(line).filter(|_| begins) {
             Some(comment) => Self::read(comment),

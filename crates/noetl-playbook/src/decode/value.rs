@@ -5,12 +5,12 @@ use serde_json::{Map, Number, Value};
 use super::context::Context;
 use super::cursor::Cursor;
 use crate::template::{Template, ValueTemplate};
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Decodes a value and compiles its templates.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
     match &at.node.kind {
-        Kind::Text(text, _) if Template::is_template(text) => match Template::parse(text) {
+        NodeKind::Text(text, _) if Template::is_template(text) => match Template::parse(text) {
             Ok(template) => {
                 names(cx, at, &template);
                 ValueTemplate::Template(template)
@@ -20,8 +20,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
                 ValueTemplate::Literal(Value::Null)
             }
         },
-        Kind::List(_) => list(at.items().map(|item| decode(cx, &item)).collect()),
-        Kind::Map(_) => {
+        NodeKind::List(_) => list(at.items().map(|item| decode(cx, &item)).collect()),
+        NodeKind::Map(_) => {
             let entries = at.entries();
             map(entries.map(|(key, value)| (key.name.to_string(), decode(cx, &value))).collect())
         }
@@ -59,11 +59,11 @@ pub(super) fn source(value: &ValueTemplate) -> Value {
 /// Converts a value to JSON as written, with templates left as text.
 pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
     match &at.node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(value) => Value::Bool(*value),
-        Kind::Int(value) => Value::from(*value),
-        Kind::Large(value) => Value::from(*value),
-        Kind::Float(value) => Number::from_f64(*value).map_or_else(
+        NodeKind::Null => Value::Null,
+        NodeKind::Bool(value) => Value::Bool(*value),
+        NodeKind::Int(value) => Value::from(*value),
+        NodeKind::Large(value) => Value::from(*value),
+        NodeKind::Float(value) => Number::from_f64(*value).map_or_else(
             || {
                 let help = "JSON has no such number; write it as text or leave it out";
                 cx.error("E009", at, format!("{value} cannot be part of data"), help);
@@ -71,9 +71,9 @@ pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
             },
             Value::Number,
         ),
-        Kind::Text(text, _) => Value::from(&**text),
-        Kind::List(_) => at.items().map(|item| literal(cx, &item)).collect(),
-        Kind::Map(_) => {
+        NodeKind::Text(text, _) => Value::from(&**text),
+        NodeKind::List(_) => at.items().map(|item| literal(cx, &item)).collect(),
+        NodeKind::Map(_) => {
             let entries = at.entries();
             Value::Object(
                 entries.map(|(key, value)| (key.name.to_string(), literal(cx, &value))).collect(),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::context::Context;
 use super::cursor::{Cursor, Path};
 use super::{keys, suggest};
-use crate::yaml::{Kind, Node, Style};
+use crate::yaml::{Node, NodeKind, QuoteStyle};
 
 const KEYS: &[&str] = &["name", "tool", "desc", "description", "assert"];
 
@@ -24,22 +24,22 @@ const EACH: usize = 16;
 /// Workbook tasks by name.
 #[derive(Debug, Default)]
 pub(super) struct Workbook {
-    tasks: HashMap<Rc<str>, Entry>,
+    tasks: HashMap<Rc<str>, WorkbookTask>,
     referred: HashSet<Rc<str>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct WorkbookTask {
     pub(super) tool: Node,
     /// Arguments that the reference or the task itself must provide.
     pub(super) expects: Vec<Rc<str>>,
     size: usize,
-    place: Location,
+    place: ToolLocation,
 }
 
 /// Location of a task's tool, used to reconstruct its path.
 #[derive(Debug, Clone)]
-enum Location {
+enum ToolLocation {
     /// Entry of a list: `workbook[i].tool`, or `workbook[i]` for a task that is its own tool.
     Item(usize, bool),
     /// Entry of a mapping: `workbook.name.tool`, or `workbook.tasks.name.tool`. Without `tool` for
@@ -61,7 +61,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) {
                 continue;
             };
             let own = item.get("tool").is_none();
-            task(cx, &item, &name, Location::Item(index, own));
+            task(cx, &item, &name, ToolLocation::Item(index, own));
         }
         return;
     }
@@ -79,14 +79,15 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) {
         if !cx.is_map(&item, "write 'score: {tool: {kind: …}}'") {
             continue;
         }
-        let name = Node { kind: Kind::Text(Rc::clone(&key.name), Style::Plain), at: key.at };
+        let name =
+            Node { kind: NodeKind::Text(Rc::clone(&key.name), QuoteStyle::Plain), at: key.at };
         let name = Cursor { node: &name, path: item.path };
         let own = item.get("tool").is_none();
-        task(cx, &item, &name, Location::Named(nested.is_some(), Rc::clone(&key.name), own));
+        task(cx, &item, &name, ToolLocation::Named(nested.is_some(), Rc::clone(&key.name), own));
     }
 }
 
-fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: Location) {
+fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: ToolLocation) {
     let Some(text) = name.text().filter(|text| !text.is_empty()) else {
         return cx.error("E014", name, "the name of a workbook task is text", "write a name");
     };
@@ -118,7 +119,7 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: Locatio
     let expects = expects(cx, at);
     // Each reference checks every expected name.
     let size = size(tool.node) + expects.len() * EACH;
-    let entry = Entry { tool: tool.node.clone(), expects, size, place };
+    let entry = WorkbookTask { tool: tool.node.clone(), expects, size, place };
     cx.workbook.tasks.insert(Rc::from(text), entry);
 }
 
@@ -146,10 +147,16 @@ fn expects(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Rc<str>> {
 /// Returns the size of a value in bytes of text, plus [`EACH`] per value.
 fn size(node: &Node) -> usize {
     EACH + match &node.kind {
-        Kind::Text(text, _) => text.len(),
-        Kind::List(items) => items.iter().map(size).sum(),
-        Kind::Map(entries) => entries.iter().map(|(key, node)| key.name.len() + size(node)).sum(),
-        Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Large(_) | Kind::Float(_) => 0,
+        NodeKind::Text(text, _) => text.len(),
+        NodeKind::List(items) => items.iter().map(size).sum(),
+        NodeKind::Map(entries) => {
+            entries.iter().map(|(key, node)| key.name.len() + size(node)).sum()
+        }
+        NodeKind::Null
+        | NodeKind::Bool(_)
+        | NodeKind::Int(_)
+        | NodeKind::Large(_)
+        | NodeKind::Float(_) => 0,
     }
 }
 
@@ -160,13 +167,17 @@ pub(super) fn share(cx: &mut Context<'_>, at: &Cursor<'_>, times: usize) -> bool
 }
 
 /// A resolved workbook task.
-pub(super) struct Found {
+pub(super) struct ResolvedTask {
     pub(super) name: Rc<str>,
-    pub(super) entry: Entry,
+    pub(super) entry: WorkbookTask,
 }
 
 /// Resolves the reference at `at`. `passed` lists the tasks that led here, to detect cycles.
-pub(super) fn refer(cx: &mut Context<'_>, at: &Cursor<'_>, passed: &[Rc<str>]) -> Option<Found> {
+pub(super) fn refer(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    passed: &[Rc<str>],
+) -> Option<ResolvedTask> {
     let Some(name) = at.get("task").or_else(|| at.get("name")) else {
         let help = "name the task: 'tool: {kind: workbook, name: score}'";
         cx.error("E014", at, "the reference to the workbook names no task", help);
@@ -190,7 +201,7 @@ pub(super) fn refer(cx: &mut Context<'_>, at: &Cursor<'_>, passed: &[Rc<str>]) -
         cx.error("E014", &name, message, "refer to the last of them");
         return None;
     }
-    cx.unfold(at, entry.size, 1).then_some(Found { name: key, entry })
+    cx.unfold(at, entry.size, 1).then_some(ResolvedTask { name: key, entry })
 }
 
 fn unknown(cx: &mut Context<'_>, at: &Cursor<'_>, text: &str) {
@@ -213,7 +224,7 @@ pub(super) fn unreferred(
     mut read: impl FnMut(&mut Context<'_>, &str, &Cursor<'_>),
 ) {
     let referred = |name: &Rc<str>| cx.workbook.referred.contains(name);
-    let mut left: Vec<(Rc<str>, Entry)> = cx
+    let mut left: Vec<(Rc<str>, WorkbookTask)> = cx
         .workbook
         .tasks
         .iter()
@@ -227,17 +238,17 @@ pub(super) fn unreferred(
 }
 
 /// Calls `read` with the tool of a task, with the path of its definition.
-pub(super) fn with_cursor<R>(entry: &Entry, read: impl FnOnce(&Cursor<'_>) -> R) -> R {
+pub(super) fn with_cursor<R>(entry: &WorkbookTask, read: impl FnOnce(&Cursor<'_>) -> R) -> R {
     let root = Path::Root;
     let section = root.key("workbook");
     let (outer, item, bare);
     let path = match &entry.place {
-        Location::Item(index, own) => {
+        ToolLocation::Item(index, own) => {
             item = Path::Item(&section, *index);
             bare = *own;
             &item
         }
-        Location::Named(nested, name, own) => {
+        ToolLocation::Named(nested, name, own) => {
             outer = if *nested { section.key("tasks") } else { section };
             item = outer.key(name);
             bare = *own;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{flow, names, step};
-use crate::document::{FailureMode, Join, OnError, Router, Step, StepIx, Work};
+use crate::document::{FailureMode, JoinRule, OnError, Router, Step, StepIx, StepWork};
 use crate::template::Template;
-use crate::yaml::Place;
+use crate::yaml::SourcePos;
 
 /// Keys that authors write by mistake instead of `workflow`.
 pub(super) const MISNAMED: &[&str] = &["steps", "tasks", "workflows"];
@@ -75,7 +75,7 @@ fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
 /// gets an empty one, so that list indexes stay the same.
 fn step_names(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Arc<str>> {
     let mut names = Vec::new();
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<SourcePos> = Vec::new();
     for (index, item) in at.items().enumerate() {
         let written = item.get("step");
         let name: Arc<str> = Arc::from(written.as_ref().and_then(|step| step.text()).unwrap_or(""));
@@ -159,7 +159,7 @@ fn decode_step(
         cx.expected(item, "a step", "write '- step: name' with 'tool' or 'next' below it");
         return Step {
             name,
-            work: Work::Route,
+            work: StepWork::Route,
             repeat: None,
             when: None,
             admit: None,
@@ -168,7 +168,7 @@ fn decode_step(
             failure: FailureMode::default(),
             set: Vec::new(),
             router: Router::default(),
-            join: Join::default(),
+            join: JoinRule::default(),
             on_error: OnError::default(),
         };
     }
@@ -179,9 +179,9 @@ fn decode_step(
 /// first step.
 fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
     match named(cx, root, "entry_step", "to begin with") {
-        Named::Nothing => Some(cx.steps.get("start").copied().unwrap_or(StepIx(0))),
-        Named::Unknown => None,
-        Named::Step(ix, _) => Some(ix),
+        NamedStep::Nothing => Some(cx.steps.get("start").copied().unwrap_or(StepIx(0))),
+        NamedStep::Unknown => None,
+        NamedStep::Step(ix, _) => Some(ix),
     }
 }
 
@@ -192,7 +192,7 @@ fn final_step(
     steps: &[Step],
     entry: Option<StepIx>,
 ) -> Option<StepIx> {
-    let Named::Step(ix, place) = named(cx, root, "final_step", "to end with") else {
+    let NamedStep::Step(ix, place) = named(cx, root, "final_step", "to end with") else {
         return None;
     };
     let path = "executor.spec.final_step";
@@ -209,26 +209,26 @@ fn final_step(
 }
 
 /// Result of resolving a step that `executor.spec` names.
-enum Named {
+enum NamedStep {
     Nothing,
     Unknown,
-    Step(StepIx, Place),
+    Step(StepIx, SourcePos),
 }
 
-fn named(cx: &mut Context<'_>, root: &Cursor<'_>, key: &str, what: &str) -> Named {
+fn named(cx: &mut Context<'_>, root: &Cursor<'_>, key: &str, what: &str) -> NamedStep {
     let executor = root.get("executor");
     let spec = executor.as_ref().and_then(|executor| executor.get("spec"));
     let Some(named) = spec.as_ref().and_then(|spec| spec.get(key)) else {
-        return Named::Nothing;
+        return NamedStep::Nothing;
     };
     let name = named.text().unwrap_or_default();
     if let Some(ix) = cx.steps.get(name).copied() {
-        return Named::Step(ix, named.node.at);
+        return NamedStep::Step(ix, named.node.at);
     }
     let help = match cx.similar_step(name) {
         Some(similar) => format!("did you mean '{similar}'?"),
         None => "name a step of the workflow".to_owned(),
     };
     cx.error("E006", &named, format!("there is no step named '{name}' {what}"), help);
-    Named::Unknown
+    NamedStep::Unknown
 }

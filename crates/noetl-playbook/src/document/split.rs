@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::TimeLimit;
-use crate::pipeline::{Pipeline, Task};
+use crate::pipeline::{Pipeline, PipelineTask};
 
 /// A pipeline, split at its `playbook` tasks. Has at least one call and two segments.
 ///
@@ -21,28 +21,28 @@ pub enum Segment {
     /// Tasks that a single worker runs in sequence.
     Tasks(Arc<Pipeline>),
     /// A `playbook` task, which the control plane runs.
-    Call(Box<Call>),
+    Call(Box<PlaybookCall>),
 }
 
 /// A `playbook` task of a pipeline.
 #[derive(Debug)]
-pub struct Call {
+pub struct PlaybookCall {
     /// The task as a pipeline of one task.
     pub pipeline: Arc<Pipeline>,
     /// Time limit, if a template determines it.
     pub limit: Option<TimeLimit>,
 }
 
-impl Call {
+impl PlaybookCall {
     /// Returns the task itself.
-    pub fn task(&self) -> &Task {
+    pub fn task(&self) -> &PipelineTask {
         &self.pipeline.tasks[0]
     }
 }
 
 impl Split {
     /// Returns the playbook calls, in order.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &PlaybookCall> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Call(call) => Some(&**call),
             Segment::Tasks(_) => None,
@@ -50,7 +50,7 @@ impl Split {
     }
 
     /// Returns the tasks of all segments, in order.
-    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+    pub fn tasks(&self) -> impl Iterator<Item = &PipelineTask> {
         self.segments.iter().flat_map(|segment| match segment {
             Segment::Tasks(pipeline) => pipeline.tasks.as_slice(),
             Segment::Call(call) => call.pipeline.tasks.as_slice(),

@@ -1,11 +1,11 @@
 //! Rewrites of `next` and its arcs.
 
 use super::edits::Edit;
-use super::tree::{Item, Shape};
+use super::tree::{FixNode, Shape};
 use super::{Fixer, steps};
 
 /// Rewrites the `next` of a step to the router form.
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &FixNode) {
     let Some((key, next)) = step.entry("next") else { return };
     if next.shared {
         return;
@@ -20,7 +20,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
 }
 
 /// Rewrites a bare name: `next: a`.
-fn name(fixer: &mut Fixer<'_>, step: &Item, next: &Item) {
+fn name(fixer: &mut Fixer<'_>, step: &FixNode, next: &FixNode) {
     let Some(written) = step_name(fixer, next) else { return };
     let Some(mut edits) = without_mode(fixer, step) else { return };
     edits.push(Edit::replace(next.start..next.end, format!("{{arcs: [{{step: {written}}}]}}")));
@@ -28,7 +28,7 @@ fn name(fixer: &mut Fixer<'_>, step: &Item, next: &Item) {
 }
 
 /// Returns a name in a form valid within braces, or `None` if it would need quotes.
-fn step_name(fixer: &Fixer<'_>, item: &Item) -> Option<String> {
+fn step_name(fixer: &Fixer<'_>, item: &FixNode) -> Option<String> {
     item.text()?;
     let written = fixer.written(item);
     (!written.contains(['\n', ',', '[', ']', '{', '}', '#'])).then(|| written.to_owned())
@@ -36,7 +36,7 @@ fn step_name(fixer: &Fixer<'_>, item: &Item) -> Option<String> {
 
 /// Returns the edits that remove `spec.next_mode`, whose mode moves to `next`, or `None` if they
 /// are not certain.
-fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
+fn without_mode(fixer: &Fixer<'_>, step: &FixNode) -> Option<Vec<Edit>> {
     match step.get("spec") {
         Some(spec) if spec.has("next_mode") => {
             spec.get("next_mode")?.text()?;
@@ -50,7 +50,7 @@ fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
 }
 
 /// Rewrites a list: `next: [a, {step: b}]`.
-fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[Item]) {
+fn list(fixer: &mut Fixer<'_>, step: &FixNode, key: &FixNode, next: &FixNode, items: &[FixNode]) {
     if items.is_empty() || items.iter().any(|item| item.shared) {
         return;
     }
@@ -62,7 +62,7 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
     let names_only = items.iter().all(|item| item.text().is_some());
     let natural = if names_only { "inclusive" } else { "exclusive" };
     let spec = step.get("spec");
-    let written = spec.and_then(|spec| spec.get("next_mode")).and_then(Item::text);
+    let written = spec.and_then(|spec| spec.get("next_mode")).and_then(FixNode::text);
     let mode = written.unwrap_or(natural).to_owned();
     let Some(mut edits) = without_mode(fixer, step) else { return };
     if next.is_flow() {
@@ -99,7 +99,7 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
 }
 
 /// Rewrites `{when: …, then: [{step: a}]}` or `{else: [{step: a}]}` to an arc.
-fn branch(fixer: &mut Fixer<'_>, at: &Item) {
+fn branch(fixer: &mut Fixer<'_>, at: &FixNode) {
     let found = match (at.entry("then"), at.entry("else")) {
         (Some(then), None) => then,
         (None, Some(otherwise)) if !at.has("when") => otherwise,
@@ -125,7 +125,7 @@ fn branch(fixer: &mut Fixer<'_>, at: &Item) {
                 true => ", ".to_owned(),
                 false => format!("{}{}", fixer.newline, " ".repeat(fixer.indent(key.start))),
             };
-            let entry = |(key, value): &(Item, Item)| &fixer.text[key.start..value.end];
+            let entry = |(key, value): &(FixNode, FixNode)| &fixer.text[key.start..value.end];
             let entries: Vec<&str> = entries.iter().map(entry).collect();
             // The lines of a multi-line entry have their own indentation.
             (!entries.iter().any(|entry| entry.contains('\n'))).then(|| entries.join(&between))
@@ -138,7 +138,7 @@ fn branch(fixer: &mut Fixer<'_>, at: &Item) {
 }
 
 /// Rewrites a single arc: `next: {step: a, when: …}`.
-fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
+fn single(fixer: &mut Fixer<'_>, step: &FixNode, key: &FixNode, next: &FixNode) {
     arc(fixer, next);
     let Some(mut edits) = without_mode(fixer, step) else { return };
     if next.is_flow() {
@@ -160,11 +160,11 @@ fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
 }
 
 /// Rewrites the arcs of `next: {arcs: […]}`, and moves settings beside `arcs` under `spec`.
-fn router(fixer: &mut Fixer<'_>, next: &Item) {
-    for item in next.get("arcs").map(Item::items).unwrap_or_default() {
+fn router(fixer: &mut Fixer<'_>, next: &FixNode) {
+    for item in next.get("arcs").map(FixNode::items).unwrap_or_default() {
         arc(fixer, item);
     }
-    let beside: Vec<&(Item, Item)> =
+    let beside: Vec<&(FixNode, FixNode)> =
         ["mode", "on_no_match"].iter().filter_map(|name| next.entry(name)).collect();
     let [(key, value), rest @ ..] = beside.as_slice() else { return };
     if next.has("spec") || beside.iter().any(|(_, value)| value.text().is_none()) {
@@ -183,7 +183,7 @@ fn router(fixer: &mut Fixer<'_>, next: &Item) {
     fixer.push(key.start, "put the router's settings under 'spec'", edits);
 }
 
-fn arc(fixer: &mut Fixer<'_>, at: &Item) {
+fn arc(fixer: &mut Fixer<'_>, at: &FixNode) {
     if ["when", "cond", "condition"].iter().filter(|name| at.has(name)).count() == 1 {
         fixer.rename(at, "cond", "when");
         fixer.rename(at, "condition", "when");

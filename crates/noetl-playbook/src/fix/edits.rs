@@ -38,7 +38,7 @@ pub(super) struct Rewrite {
 /// Applies as many rewrites as don't conflict. Returns the new text and the applied changes.
 pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
     let lines = line_starts(text);
-    let mut taken = Taken::default();
+    let mut taken = EditedRanges::default();
     let mut edits: Vec<&Edit> = Vec::new();
     let mut made = Vec::new();
     for rewrite in rewrites {
@@ -64,12 +64,12 @@ pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
 
 /// Byte ranges that edits change, and positions where they insert.
 #[derive(Default)]
-struct Taken {
+struct EditedRanges {
     ranges: BTreeMap<usize, usize>,
     places: BTreeSet<usize>,
 }
 
-impl Taken {
+impl EditedRanges {
     /// Returns `true` if an edit would overlap another one. Adjacent edits don't overlap.
     fn touches(&self, range: &Range<usize>) -> bool {
         let before = self.ranges.range(..range.end.max(range.start + 1)).next_back();

@@ -2,13 +2,13 @@
 
 use super::Fixer;
 use super::edits::Edit;
-use super::tree::Item;
+use super::tree::FixNode;
 
 /// Settings that used to be beside `in`, and their names under `spec`.
 const BESIDE: &[(&str, &str)] =
     &[("mode", "mode"), ("concurrency", "max_in_flight"), ("max_in_flight", "max_in_flight")];
 
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &FixNode) {
     for name in ["items", "collection"] {
         fixer.rename(at, name, "in");
     }
@@ -23,11 +23,11 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item) {
 
 /// Moves `mode` and `concurrency` to `spec: {mode: …, max_in_flight: …}`, at the position of the
 /// first.
-fn settings(fixer: &mut Fixer<'_>, at: &Item) {
+fn settings(fixer: &mut Fixer<'_>, at: &FixNode) {
     if at.has("spec") {
         return;
     }
-    let known = |key: &Item| BESIDE.iter().find(|(older, _)| key.text() == Some(older));
+    let known = |key: &FixNode| BESIDE.iter().find(|(older, _)| key.text() == Some(older));
     let mut found: Vec<_> =
         at.entries().iter().filter_map(|(key, value)| Some((known(key)?, key, value))).collect();
     if found.is_empty() || found.iter().any(|(_, _, value)| value.text().is_none()) {

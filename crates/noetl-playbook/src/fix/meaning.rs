@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{Playbook, Work};
+use crate::document::{Playbook, StepWork};
 
 /// Returns a text that is equal for playbooks with the same meaning. Deprecated template names and
 /// their replacements yield the same text.
-pub(super) fn of(playbook: &Playbook) -> String {
+pub(super) fn meaning_of(playbook: &Playbook) -> String {
     let mut text = format!(
         "{:?}",
         (
@@ -41,8 +41,8 @@ pub(super) fn of(playbook: &Playbook) -> String {
         // The source of a pipeline repeats its tasks, possibly with deprecated names, so only the
         // tasks count.
         let _ = match &step.work {
-            Work::Pipeline(pipeline) => write!(text, "{:?}", pipeline.tasks),
-            Work::Split(split) => {
+            StepWork::Pipeline(pipeline) => write!(text, "{:?}", pipeline.tasks),
+            StepWork::Split(split) => {
                 let limits: Vec<_> = split.calls().map(|call| &call.limit).collect();
                 write!(text, "{:?}{limits:?}", split.tasks().collect::<Vec<_>>())
             }

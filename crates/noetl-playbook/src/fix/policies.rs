@@ -1,19 +1,19 @@
 //! Rewrites of policy rules and their location.
 
 use super::edits::Edit;
-use super::tree::{Item, Shape};
+use super::tree::{FixNode, Shape};
 use super::{Fixer, steps};
 
 /// Keys of a rule that are not part of its action.
 const CONDITIONS: &[&str] = &["when", "expr", "then", "else"];
 
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &FixNode) {
     let spec = tool.get("spec");
     let within = spec.and_then(|spec| spec.entry("policy"));
     let (beside, eval) = (tool.entry("policy"), tool.entry("eval"));
     let lists = [within, beside].map(|entry| entry.map(|(_, policy)| rules_of(policy)));
     let lists = lists.into_iter().chain([eval.map(|(_, eval)| eval)]).flatten();
-    let rules: Vec<&Item> = lists.flat_map(Item::items).collect();
+    let rules: Vec<&FixNode> = lists.flat_map(FixNode::items).collect();
     rules.iter().for_each(|item| rule(fixer, item));
     // Nesting uses the current columns, so actions are rewritten first, in an earlier pass.
     if rules.iter().any(|item| item.has("do") && !item.is_flow()) {
@@ -37,12 +37,12 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
 }
 
 /// Returns the list of rules of a policy, which may be the policy itself.
-fn rules_of(policy: &Item) -> &Item {
+fn rules_of(policy: &FixNode) -> &FixNode {
     policy.get("rules").unwrap_or(policy)
 }
 
 /// Rewrites `eval: […]` or `policy: …` to `spec: {policy: …}` at the same position.
-fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(Item, Item), names: &[&str]) {
+fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(FixNode, FixNode), names: &[&str]) {
     if value.shared {
         return;
     }
@@ -54,7 +54,12 @@ fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(Item, Item), names: &[&str]
 }
 
 /// Moves a flow-style `eval: […]` into an existing `spec`.
-fn into_spec(fixer: &mut Fixer<'_>, tool: &Item, spec: &Item, (key, eval): &(Item, Item)) {
+fn into_spec(
+    fixer: &mut Fixer<'_>,
+    tool: &FixNode,
+    spec: &FixNode,
+    (key, eval): &(FixNode, FixNode),
+) {
     let list = fixer.written(eval);
     let Some((first, _)) = spec.entries().first() else { return };
     if !eval.is_flow()
@@ -78,7 +83,7 @@ fn into_spec(fixer: &mut Fixer<'_>, tool: &Item, spec: &Item, (key, eval): &(Ite
 }
 
 /// Rewrites a rule of a policy.
-fn rule(fixer: &mut Fixer<'_>, at: &Item) {
+fn rule(fixer: &mut Fixer<'_>, at: &FixNode) {
     fixer.rename(at, "expr", "when");
     for name in ["when", "expr"] {
         steps::condition(fixer, at, name);
@@ -93,7 +98,7 @@ fn rule(fixer: &mut Fixer<'_>, at: &Item) {
         fixer.push(action.start, "put the action of 'else' under 'then'", edits);
     }
     misindented(fixer, at);
-    beside(fixer, at);
+    move_action_under_then(fixer, at);
     let below = otherwise.and_then(|otherwise| otherwise.get("then"));
     for action in [Some(at), at.get("then"), otherwise, below].into_iter().flatten() {
         if action.has("do") {
@@ -103,7 +108,7 @@ fn rule(fixer: &mut Fixer<'_>, at: &Item) {
 }
 
 /// Indents a `then` that is in the column of `- else:` instead of below it.
-fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
+fn misindented(fixer: &mut Fixer<'_>, at: &FixNode) {
     let [(first, nothing), (then, action)] = at.entries() else { return };
     let shaped = first.text() == Some("else") && then.text() == Some("then") && !at.is_flow();
     if !shaped || nothing.start != nothing.end || fixer.line_start(then.start) <= first.start {
@@ -115,12 +120,12 @@ fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
 }
 
 /// Moves an action beside its condition under `then`.
-fn beside(fixer: &mut Fixer<'_>, at: &Item) {
+fn move_action_under_then(fixer: &mut Fixer<'_>, at: &FixNode) {
     if !at.has("do") || at.has("then") || at.has("else") {
         return;
     }
     let is_action =
-        |(key, _): &(Item, Item)| !key.text().is_some_and(|name| CONDITIONS.contains(&name));
+        |(key, _): &(FixNode, FixNode)| !key.text().is_some_and(|name| CONDITIONS.contains(&name));
     let entries = at.entries();
     let Some(from) = entries.iter().position(is_action) else { return };
     let count = entries[from..].iter().take_while(|entry| is_action(entry)).count();

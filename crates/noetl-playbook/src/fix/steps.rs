@@ -1,13 +1,13 @@
 //! Rewrites of steps and assignments.
 
 use super::edits::Edit;
-use super::tree::Item;
+use super::tree::FixNode;
 use super::{Fixer, arcs, loops, tools};
 
 /// Scopes that an assignment can name.
 const SCOPES: &[&str] = &["ctx", "iter", "step"];
 
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &FixNode) {
     fixer.rename(step, "args", "input");
     condition(fixer, step, "when");
     assignments(fixer, step, &["vars", "set_ctx", "set_iter"]);
@@ -21,7 +21,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
 }
 
 /// Rewrites deprecated names of `set`, and targets without a scope.
-pub(super) fn assignments(fixer: &mut Fixer<'_>, map: &Item, older: &[&str]) {
+pub(super) fn assignments(fixer: &mut Fixer<'_>, map: &FixNode, older: &[&str]) {
     if let Some(set) = map.get("set") {
         targets(fixer, set);
     }
@@ -54,7 +54,7 @@ fn prefix(name: &str, target: &str) -> Option<String> {
 }
 
 /// Renames a single deprecated block to `set` at the same position.
-fn rename(fixer: &mut Fixer<'_>, name: &str, key: &Item, value: &Item) {
+fn rename(fixer: &mut Fixer<'_>, name: &str, key: &FixNode, value: &FixNode) {
     let mut edits = vec![Edit::replace(fixer.content(key), "set")];
     for (target, _) in value.entries() {
         let Some(text) = target.text() else { return };
@@ -67,7 +67,7 @@ fn rename(fixer: &mut Fixer<'_>, name: &str, key: &Item, value: &Item) {
 }
 
 /// Merges several flow-style blocks into a single `set` at the position of the first.
-fn merge(fixer: &mut Fixer<'_>, map: &Item, blocks: &[(&str, &(Item, Item))]) {
+fn merge(fixer: &mut Fixer<'_>, map: &FixNode, blocks: &[(&str, &(FixNode, FixNode))]) {
     let mut inner = Vec::new();
     for (name, (_, value)) in blocks {
         if !value.is_flow() || fixer.written(value).contains(['\n', '#']) {
@@ -97,7 +97,7 @@ fn merge(fixer: &mut Fixer<'_>, map: &Item, blocks: &[(&str, &(Item, Item))]) {
 }
 
 /// Adds the scope to targets of `set` that name none.
-fn targets(fixer: &mut Fixer<'_>, set: &Item) {
+fn targets(fixer: &mut Fixer<'_>, set: &FixNode) {
     for (target, _) in set.entries() {
         let Some(text) = target.text() else { continue };
         if let Some(prefix) = prefix("set", text) {
@@ -108,7 +108,7 @@ fn targets(fixer: &mut Fixer<'_>, set: &Item) {
 }
 
 /// Replaces a condition that is a YAML 1.1 boolean.
-pub(super) fn condition(fixer: &mut Fixer<'_>, map: &Item, name: &str) {
+pub(super) fn condition(fixer: &mut Fixer<'_>, map: &FixNode, name: &str) {
     let Some(when) = map.get(name) else { return };
     let answer = match when.text().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         Some("yes" | "on") => "true",

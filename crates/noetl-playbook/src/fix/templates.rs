@@ -2,7 +2,7 @@
 
 use super::Fixer;
 use super::edits::Edit;
-use super::tree::{Item, Shape, Style};
+use super::tree::{FixNode, NodeStyle, Shape};
 use crate::template::{Guard, Template};
 
 const OLDER: &str = "outcome";
@@ -12,7 +12,7 @@ const NAME: &str = "output";
 const CONDITIONS: &[&str] = &["when", "cond", "condition", "expr"];
 
 /// Replaces `outcome` with `output` in the templates below a value.
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item, is_condition: bool) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &FixNode, is_condition: bool) {
     if at.shared {
         return;
     }
@@ -20,7 +20,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item, is_condition: bool) {
         Shape::Scalar(text, style) => scalar(fixer, at, text, *style, is_condition),
         Shape::List(items, _) => items.iter().for_each(|item| rewrite(fixer, item, false)),
         Shape::Map(entries, _) => {
-            let raw = at.get("raw").and_then(Item::text) == Some("true");
+            let raw = at.get("raw").and_then(FixNode::text) == Some("true");
             for (key, value) in entries {
                 let name = key.text().unwrap_or_default();
                 if !(raw && name == "code") {
@@ -32,7 +32,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, at: &Item, is_condition: bool) {
     }
 }
 
-fn scalar(fixer: &mut Fixer<'_>, at: &Item, text: &str, style: Style, is_condition: bool) {
+fn scalar(fixer: &mut Fixer<'_>, at: &FixNode, text: &str, style: NodeStyle, is_condition: bool) {
     if !text.contains(OLDER) || !uses(text, is_condition) {
         return;
     }
@@ -61,16 +61,16 @@ fn uses(text: &str, is_condition: bool) -> bool {
 
 /// Returns the characters of a scalar's text, each with its byte position as written. Escapes other
 /// than of a quote, slash, or backslash become a space, because none of them can be part of a name.
-fn characters(written: &str, style: Style) -> Vec<(usize, char)> {
+fn characters(written: &str, style: NodeStyle) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let mut rest = written.char_indices().peekable();
     while let Some((at, character)) = rest.next() {
         let meant = match (style, character) {
-            (Style::Single, '\'') => {
+            (NodeStyle::Single, '\'') => {
                 rest.next_if(|(_, next)| *next == '\'');
                 '\''
             }
-            (Style::Double, '\\') => match rest.next() {
+            (NodeStyle::Double, '\\') => match rest.next() {
                 Some((_, escaped @ ('"' | '\\' | '/'))) => escaped,
                 _ => ' ',
             },

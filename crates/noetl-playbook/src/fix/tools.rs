@@ -1,11 +1,11 @@
 //! Rewrites of tools and their labels.
 
 use super::edits::Edit;
-use super::tree::Item;
+use super::tree::FixNode;
 use super::{Fixer, policies, steps};
 
 /// Rewrites the tools of a step or a workbook task.
-pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &FixNode) {
     if tool.items().is_empty() {
         single(fixer, tool, true);
     }
@@ -14,7 +14,7 @@ pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
     }
 }
 
-fn single(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
+fn single(fixer: &mut Fixer<'_>, tool: &FixNode, alone: bool) {
     if tool.has("kind") {
         return flat(fixer, tool, alone);
     }
@@ -27,7 +27,7 @@ fn single(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
 }
 
 /// Rewrites `{label: {kind: …}}` to `{name: label, kind: …}`.
-fn unnest(fixer: &mut Fixer<'_>, tool: &Item, label: &Item, inner: &Item) {
+fn unnest(fixer: &mut Fixer<'_>, tool: &FixNode, label: &FixNode, inner: &FixNode) {
     if label.text().is_none() || inner.has("name") || inner.shared {
         return;
     }
@@ -54,8 +54,8 @@ fn unnest(fixer: &mut Fixer<'_>, tool: &Item, label: &Item, inner: &Item) {
     fixer.push(label.start, what, edits);
 }
 
-fn flat(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
-    let kind = tool.get("kind").and_then(Item::text);
+fn flat(fixer: &mut Fixer<'_>, tool: &FixNode, alone: bool) {
+    let kind = tool.get("kind").and_then(FixNode::text);
     let names: &[&str] = match kind {
         Some("python") => &["input", "args", "with", "data"],
         _ => &["input", "args", "with"],

@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 200;
 
 /// A value and its byte range.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct FixNode {
     pub(super) shape: Shape,
     /// Offset of the first byte.
     pub(super) start: usize,
@@ -25,27 +25,27 @@ pub(super) struct Item {
 #[derive(Debug)]
 pub(super) enum Shape {
     /// Text, number, or word, with its content and style.
-    Scalar(String, Style),
+    Scalar(String, NodeStyle),
     /// A list, and whether it is in flow style (brackets).
-    List(Vec<Item>, bool),
+    List(Vec<FixNode>, bool),
     /// A mapping, and whether it is in flow style (braces).
-    Map(Vec<(Item, Item)>, bool),
+    Map(Vec<(FixNode, FixNode)>, bool),
     /// An alias of an anchored value.
     Alias,
 }
 
 /// Style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum NodeStyle {
     Plain,
     Single,
     Double,
     Block,
 }
 
-impl Item {
+impl FixNode {
     /// Returns the entries of a mapping; empty if the value is shared.
-    pub(super) fn entries(&self) -> &[(Item, Item)] {
+    pub(super) fn entries(&self) -> &[(FixNode, FixNode)] {
         match &self.shape {
             Shape::Map(entries, _) if !self.shared => entries,
             _ => &[],
@@ -53,7 +53,7 @@ impl Item {
     }
 
     /// Returns the items of a list; empty if the value is shared.
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[FixNode] {
         match &self.shape {
             Shape::List(items, _) if !self.shared => items,
             _ => &[],
@@ -61,12 +61,12 @@ impl Item {
     }
 
     /// Returns the entry with this key.
-    pub(super) fn entry(&self, name: &str) -> Option<&(Item, Item)> {
+    pub(super) fn entry(&self, name: &str) -> Option<&(FixNode, FixNode)> {
         self.entries().iter().find(|(key, _)| key.text() == Some(name))
     }
 
     /// Returns the value of this key.
-    pub(super) fn get(&self, name: &str) -> Option<&Item> {
+    pub(super) fn get(&self, name: &str) -> Option<&FixNode> {
         self.entry(name).map(|(_, value)| value)
     }
 
@@ -79,7 +79,7 @@ impl Item {
     pub(super) fn text(&self) -> Option<&str> {
         match &self.shape {
             Shape::Scalar(text, style) if !self.shared => {
-                (!text.is_empty() || *style != Style::Plain).then_some(text)
+                (!text.is_empty() || *style != NodeStyle::Plain).then_some(text)
             }
             _ => None,
         }
@@ -92,13 +92,13 @@ impl Item {
 }
 
 /// Parses a text that is known to be a single YAML document.
-pub(super) fn read(text: &str) -> Option<Item> {
+pub(super) fn read(text: &str) -> Option<FixNode> {
     let offsets = if text.is_ascii() {
         Vec::new()
     } else {
         text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
     };
-    let mut reader = Reader { text, offsets, events: Parser::new_from_str(text) };
+    let mut reader = TreeReader { text, offsets, events: Parser::new_from_str(text) };
     loop {
         match reader.next()? {
             (Event::DocumentStart(_), _) => {
@@ -111,14 +111,14 @@ pub(super) fn read(text: &str) -> Option<Item> {
     }
 }
 
-struct Reader<'t> {
+struct TreeReader<'t> {
     text: &'t str,
     /// Byte offset of each character. Empty if every character is a single byte.
     offsets: Vec<usize>,
     events: Parser<'t, StrInput<'t>>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> TreeReader<'t> {
     fn next(&mut self) -> Option<(Event<'t>, Span)> {
         self.events.next_event()?.ok()
     }
@@ -143,7 +143,7 @@ impl<'t> Reader<'t> {
         before.ends_with('-').then(|| before.len() - 1)
     }
 
-    fn item(&mut self, event: &Event<'t>, span: Span, depth: usize) -> Option<Item> {
+    fn item(&mut self, event: &Event<'t>, span: Span, depth: usize) -> Option<FixNode> {
         if depth > DEPTH_MAX {
             return None;
         }
@@ -156,10 +156,10 @@ impl<'t> Reader<'t> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let style = match style {
-                    ScalarStyle::Plain => Style::Plain,
-                    ScalarStyle::SingleQuoted => Style::Single,
-                    ScalarStyle::DoubleQuoted => Style::Double,
-                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                    ScalarStyle::Plain => NodeStyle::Plain,
+                    ScalarStyle::SingleQuoted => NodeStyle::Single,
+                    ScalarStyle::DoubleQuoted => NodeStyle::Double,
+                    ScalarStyle::Literal | ScalarStyle::Folded => NodeStyle::Block,
                 };
                 let shared = *anchor > 0 || tag.is_some();
                 let spanned = self.byte(span.end.index());
@@ -215,12 +215,12 @@ impl<'t> Reader<'t> {
             _ => return None,
         };
         let end = start + self.text.get(start..end).unwrap_or_default().trim_end().len();
-        Some(Item { shape, start, end, shared })
+        Some(FixNode { shape, start, end, shared })
     }
 }
 
 /// Returns the end of a scalar. The end reported by the parser may lie after a comment.
-fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: Style) -> usize {
+fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: NodeStyle) -> usize {
     let rest = &text[start..];
     let quoted = |quote: char| {
         let mut characters = rest.char_indices().skip(1).peekable();
@@ -236,10 +236,10 @@ fn scalar_end(text: &str, start: usize, spanned: usize, content: &str, style: St
         spanned
     };
     match style {
-        Style::Single => quoted('\''),
-        Style::Double => quoted('"'),
-        Style::Block => spanned,
-        Style::Plain => {
+        NodeStyle::Single => quoted('\''),
+        NodeStyle::Double => quoted('"'),
+        NodeStyle::Block => spanned,
+        NodeStyle::Plain => {
             // Lines of a plain scalar are joined; all other characters appear as written.
             let mut at = start;
             for character in content.chars().filter(|character| !character.is_whitespace()) {

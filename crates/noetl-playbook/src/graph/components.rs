@@ -26,7 +26,8 @@ impl Scratch {
         for &step in members {
             self.order[step] = UNSEEN;
         }
-        let mut search = Search { scratch: self, path: Vec::new(), seen: 0, found: Vec::new() };
+        let mut search =
+            ComponentSearch { scratch: self, path: Vec::new(), seen: 0, found: Vec::new() };
         for &root in members {
             if search.scratch.order[root] == UNSEEN {
                 search.from(root, targets, &arc);
@@ -49,14 +50,14 @@ impl Scratch {
 const UNSEEN: usize = usize::MAX;
 
 /// Tarjan's algorithm with an explicit stack.
-struct Search<'a> {
+struct ComponentSearch<'a> {
     scratch: &'a mut Scratch,
     path: Vec<usize>,
     seen: usize,
     found: Vec<Vec<usize>>,
 }
 
-impl Search<'_> {
+impl ComponentSearch<'_> {
     fn from(
         &mut self,
         root: usize,

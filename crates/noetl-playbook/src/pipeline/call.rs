@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Task;
-use super::judge::Trouble;
+use super::PipelineTask;
+use super::rules::RuleError;
 use crate::template::{Scope, ValueTemplate, exact_json};
 
 /// A rendered call of a tool.
@@ -24,7 +24,7 @@ pub struct TaskCall {
 }
 
 /// Renders a task for its first attempt.
-pub(super) fn rendered_call(task: &Task, scope: &Scope) -> Result<TaskCall, Trouble> {
+pub(super) fn rendered_call(task: &PipelineTask, scope: &Scope) -> Result<TaskCall, RuleError> {
     let mut input = rendered_map(&task.tool.input, scope, "input")?;
     // Python code in a loop can use the item without an explicit argument.
     if let (Some(iteration), "python") = (&scope.iteration, &*task.tool.kind) {
@@ -50,7 +50,7 @@ fn rendered_map(
     template: &ValueTemplate,
     scope: &Scope,
     name: &str,
-) -> Result<Map<String, Value>, Trouble> {
+) -> Result<Map<String, Value>, RuleError> {
     let at = |below: &str| match (name, below) {
         ("", below) => below.to_owned(),
         (name, "") => name.to_owned(),
@@ -59,12 +59,12 @@ fn rendered_map(
     match template.render_named(scope) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(other) => Err(Trouble {
+        Ok(other) => Err(RuleError {
             key: at(""),
             message: format!("it is a map of named values, and this is {}", kind_of(&other)),
             expression: template.templates().first().map(|template| template.source().to_owned()),
         }),
-        Err((below, error)) => Err(Trouble::render(at(&below), &error)),
+        Err((below, error)) => Err(RuleError::render(at(&below), &error)),
     }
 }
 

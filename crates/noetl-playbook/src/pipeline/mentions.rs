@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Jump, Pipeline, Rule};
+use super::{Action, Jump, Pipeline, PolicyRule};
 use crate::template::{Mention, Template};
 
 impl Pipeline {
@@ -23,7 +23,7 @@ impl Pipeline {
             let before = [&task.tool.config, &task.tool.input];
             let before = before.into_iter().flat_map(|value| value.templates());
             let after = task.set.iter().flat_map(|assignment| assignment.value.templates());
-            let after = after.chain(task.rules.iter().flat_map(Rule::templates));
+            let after = after.chain(task.rules.iter().flat_map(PolicyRule::templates));
             let mut add = |template: &Template, ran: usize| {
                 let bound = |name: &str| {
                     name == "iter" || in_order && self.find(name).is_some_and(|label| label < ran)

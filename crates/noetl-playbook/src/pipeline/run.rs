@@ -17,14 +17,15 @@ use serde_json::{Map, Value, json};
 use self::secrets::WriteCheck;
 use self::split::Segment;
 use super::call::{TaskCall, rendered_call};
-use super::judge::{Trouble, judge};
 use super::outcome::{failed_value, select};
-use super::turn::{PipelineEnd, Turn};
-use super::writes::{Written, note, rendered, write};
-use super::{Action, Jump, Pipeline, Task};
+use super::request::{PipelineEnd, PipelineRequest};
+use super::rules::{RuleError, judge};
+use super::writes::{EvaluatedAssignment, note, rendered, write};
+use super::{Action, Jump, Pipeline, PipelineTask};
 use crate::document::SetScope;
 use crate::template::{
-    Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, from_json, from_json_owned,
+    Data, LoadedValues, Scope, StepOutput, TaskScope, ValueLoader, ValueRef, ValueSlot, from_json,
+    from_json_owned,
 };
 
 /// Default maximum number of task runs in a pipeline run. Far more than any pagination needs; it
@@ -32,10 +33,10 @@ use crate::template::{
 pub const TASK_RUNS_MAX: u64 = 1_000_000;
 
 #[derive(Debug)]
-pub struct Run {
+pub struct PipelineRun {
     pipeline: Arc<Pipeline>,
     scope: Scope,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedValues>,
     stage: Stage,
     /// Index of the current task, and number of its next attempt.
     at: usize,
@@ -49,7 +50,7 @@ pub struct Run {
     /// Labels of tasks whose latest run failed.
     failed: HashSet<Arc<str>>,
     /// Result of the latest task run.
-    last: Option<Slot>,
+    last: Option<ValueSlot>,
     ctx: Map<String, Value>,
     iter: Map<String, Value>,
     step: Map<String, Value>,
@@ -75,8 +76,8 @@ enum Stage {
 }
 
 /// Reason that a stage could not finish.
-enum Stop {
-    Need(Vec<Place>),
+enum StageStop {
+    Need(Vec<ValueRef>),
     Secrets(Vec<Arc<str>>),
     /// The keychain rejected a request.
     Refused(Failure),
@@ -85,7 +86,7 @@ enum Stop {
     Fail(Failure),
 }
 
-impl Run {
+impl PipelineRun {
     /// Creates a run at the first task.
     pub fn new(pipeline: Arc<Pipeline>, mut scope: Scope) -> Self {
         let iter = scope.iteration.as_ref().map(|iteration| iteration.vars.clone());
@@ -128,11 +129,11 @@ impl Run {
     }
 
     /// Returns the next request. Repeats it until the driver has responded.
-    pub fn turn(&mut self) -> Turn {
+    pub fn turn(&mut self) -> PipelineRequest {
         loop {
             let done = match &mut self.stage {
                 Stage::Render => self.render(),
-                Stage::Called(call) => return Turn::Call(call.clone()),
+                Stage::Called(call) => return PipelineRequest::Call(call.clone()),
                 Stage::Set => self.set(),
                 Stage::Rules => self.rules(),
                 Stage::Act(rule) => {
@@ -142,30 +143,32 @@ impl Run {
                 Stage::Pause(seconds) => {
                     let seconds = *seconds;
                     self.stage = Stage::Render;
-                    return Turn::Pause { seconds };
+                    return PipelineRequest::Pause { seconds };
                 }
-                Stage::Over(_) | Stage::Said => return Turn::Done(self.over()),
+                Stage::Over(_) | Stage::Said => return PipelineRequest::Done(self.over()),
             };
             match done {
                 Ok(()) => {}
-                Err(Stop::Need(places)) => return Turn::Need(places),
-                Err(Stop::Secrets(names)) => return Turn::Secrets(names),
-                Err(Stop::Task(failure)) => self.uncalled(failure),
-                Err(Stop::Fail(failure) | Stop::Refused(failure)) => self.end(Err(failure)),
+                Err(StageStop::Need(places)) => return PipelineRequest::Need(places),
+                Err(StageStop::Secrets(names)) => return PipelineRequest::Secrets(names),
+                Err(StageStop::Task(failure)) => self.uncalled(failure),
+                Err(StageStop::Fail(failure) | StageStop::Refused(failure)) => {
+                    self.end(Err(failure))
+                }
             }
         }
     }
 
     /// Provides a requested value, or the reason that it cannot be read.
-    pub fn supply(&mut self, place: &Place, found: Result<Data, String>) {
-        // Drop the old `Reach`, which shares `loaded`, so that `make_mut` does not copy it.
-        self.scope.reach = Reach::default();
+    pub fn supply(&mut self, place: &ValueRef, found: Result<Data, String>) {
+        // Drop the old `ValueLoader`, which shares `loaded`, so that `make_mut` does not copy it.
+        self.scope.reach = ValueLoader::default();
         let loaded = Arc::make_mut(&mut self.loaded);
         match (place, found) {
-            (Place::Blob(reference), Ok(value)) => {
+            (ValueRef::Blob(reference), Ok(value)) => {
                 loaded.insert_blob(reference.digest.clone(), value);
             }
-            (Place::Event { seq, .. }, Ok(value)) => {
+            (ValueRef::Event { seq, .. }, Ok(value)) => {
                 loaded.insert_event(*seq, [(None, value)]);
             }
             (place, Err(why)) => loaded.insert_lost(place.clone(), why),
@@ -181,7 +184,7 @@ impl Run {
             Ok(mut value) => {
                 let task = &self.pipeline.tasks[self.at];
                 select(&mut value, &task.tool.select);
-                let slot = Slot::from(from_json_owned(value));
+                let slot = ValueSlot::from(from_json_owned(value));
                 self.failed.remove(&task.label);
                 self.stage = Stage::Set;
                 self.left(slot.clone(), slot, None, duration_ms);
@@ -197,14 +200,20 @@ impl Run {
         self.stage = Stage::Rules;
         let data = match failure.details.as_deref() {
             Some(details @ Value::Object(_)) => from_json(details).into(),
-            _ => Slot::default(),
+            _ => ValueSlot::default(),
         };
         let left = from_json_owned(failed_value(&failure)).into();
         self.left(left, data, Some(Arc::new(failure)), duration_ms);
     }
 
     /// Records the outcome of the current task.
-    fn left(&mut self, left: Slot, data: Slot, failure: Option<Arc<Failure>>, duration_ms: u64) {
+    fn left(
+        &mut self,
+        left: ValueSlot,
+        data: ValueSlot,
+        failure: Option<Arc<Failure>>,
+        duration_ms: u64,
+    ) {
         let label = self.pipeline.tasks[self.at].label.clone();
         let labels = Arc::make_mut(&mut self.scope.labels);
         // A task that ran again moves to the end.
@@ -213,14 +222,14 @@ impl Run {
         }
         labels.insert(label, left.clone());
         self.last = Some(left);
-        self.scope.output = Some(Output { data, failure, envelope_first: false });
+        self.scope.output = Some(StepOutput { data, failure, envelope_first: false });
         if let Some(task) = &mut self.scope.task {
             task.duration_ms = Some(duration_ms);
         }
     }
 
     /// Renders the current task and requests its call.
-    fn render(&mut self) -> Result<(), Stop> {
+    fn render(&mut self) -> Result<(), StageStop> {
         if self.runs >= self.runs_max {
             let message = format!(
                 "the pipeline ran {} tasks, which is the most one may run; a jump that never ends \
@@ -228,7 +237,7 @@ impl Run {
                 self.runs
             );
             let failure = Failure::new(FailureKind::Other("task_limit".into()), message);
-            return Err(Stop::Fail(failure.with_details(json!({"task_runs": self.runs}))));
+            return Err(StageStop::Fail(failure.with_details(json!({"task_runs": self.runs}))));
         }
         let task = &self.pipeline.tasks[self.at];
         self.scope.output = None;
@@ -237,13 +246,13 @@ impl Run {
             scope.attempt = self.attempt;
             scope.duration_ms = None;
         }
-        let call = self.evaluate(rendered_call).map_err(Stop::of_task)?;
+        let call = self.evaluate(rendered_call).map_err(StageStop::of_task)?;
         self.runs += 1;
         self.stage = Stage::Called(Box::new(TaskCall { attempt: self.attempt, ..call }));
         Ok(())
     }
 
-    fn set(&mut self) -> Result<(), Stop> {
+    fn set(&mut self) -> Result<(), StageStop> {
         let written = self.evaluate(|task, scope| rendered(&task.set, scope))?;
         self.allowed(&written)?;
         self.write(written);
@@ -251,7 +260,7 @@ impl Run {
         Ok(())
     }
 
-    fn rules(&mut self) -> Result<(), Stop> {
+    fn rules(&mut self) -> Result<(), StageStop> {
         if let Some(output) = &mut self.scope.output {
             output.envelope_first = true;
         }
@@ -263,7 +272,7 @@ impl Run {
                 Ok(())
             }
             None => match self.failure() {
-                Some(failure) => Err(Stop::Fail(self.placed(failure))),
+                Some(failure) => Err(StageStop::Fail(self.placed(failure))),
                 None => {
                     self.advance();
                     Ok(())
@@ -272,13 +281,13 @@ impl Run {
         }
     }
 
-    fn act(&mut self, place: usize) -> Result<(), Stop> {
+    fn act(&mut self, place: usize) -> Result<(), StageStop> {
         let pipeline = self.pipeline.clone();
         let rule = &pipeline.tasks[self.at].rules[place];
         match &rule.action {
             Action::Continue => self.advance(),
             Action::Break => self.succeed(true),
-            Action::Fail => return Err(Stop::Fail(self.failed_by(place))),
+            Action::Fail => return Err(StageStop::Fail(self.failed_by(place))),
             Action::Jump(Jump::Previous) => self.enter(self.at.saturating_sub(1)),
             Action::Jump(Jump::To(label)) => match pipeline.find(label) {
                 Some(to) => self.enter(to),
@@ -289,9 +298,9 @@ impl Run {
                 let name = format!("rule {}", place + 1);
                 let pause = self.evaluate(|_, scope| {
                     let pause = rule.pause(scope, attempt, failure.as_ref());
-                    pause.map_err(|trouble| trouble.below(&name))
+                    pause.map_err(|trouble| trouble.with_prefix(&name))
                 })?;
-                let Some(seconds) = pause else { return Err(Stop::Fail(self.exhausted())) };
+                let Some(seconds) = pause else { return Err(StageStop::Fail(self.exhausted())) };
                 self.attempt = self.attempt.saturating_add(1);
                 self.stage = if seconds > 0.0 { Stage::Pause(seconds) } else { Stage::Render };
             }
@@ -318,8 +327,8 @@ impl Run {
         self.stage = Stage::Render;
     }
 
-    fn write(&mut self, written: Vec<Written>) {
-        for Written { scope, path, value } in written {
+    fn write(&mut self, written: Vec<EvaluatedAssignment>) {
+        for EvaluatedAssignment { scope, path, value } in written {
             let (names, notes) = match (scope, &mut self.scope.task) {
                 (SetScope::Iter, Some(task)) => (&mut task.iter, &mut self.iter),
                 (SetScope::Step, _) => (&mut self.scope.step, &mut self.step),
@@ -333,34 +342,34 @@ impl Run {
     /// Evaluates a part of the current task. Has no effect if a value or secret is missing.
     fn evaluate<T>(
         &mut self,
-        what: impl FnOnce(&Task, &Scope) -> Result<T, Trouble>,
-    ) -> Result<T, Stop> {
+        what: impl FnOnce(&PipelineTask, &Scope) -> Result<T, RuleError>,
+    ) -> Result<T, StageStop> {
         let drawn = self.scope.entropy.position();
-        self.scope.reach = Reach::new(self.loaded.clone());
+        self.scope.reach = ValueLoader::new(self.loaded.clone());
         let task = &self.pipeline.tasks[self.at];
         let found = what(task, &self.scope);
         let needed = self.scope.reach.needed();
         if !needed.is_empty() {
             self.scope.entropy.rewind(drawn);
-            return Err(Stop::Need(needed));
+            return Err(StageStop::Need(needed));
         }
         let secrets = self.scope.reach.secrets();
         if !secrets.is_empty() {
             self.scope.entropy.rewind(drawn);
-            return Err(Stop::Secrets(secrets));
+            return Err(StageStop::Secrets(secrets));
         }
         if let Some(why) = self.scope.reach.refused() {
             let message = format!("task '{}': {why}", task.label);
-            return Err(Stop::Refused(Failure::new(FailureKind::Auth, message)));
+            return Err(StageStop::Refused(Failure::new(FailureKind::Auth, message)));
         }
         if let Some(lost) = self.scope.reach.lost() {
             let message = format!("task '{}': a value it names cannot be read: {lost}", task.label);
-            return Err(Stop::Fail(Failure::new(FailureKind::TemplateError, message)));
+            return Err(StageStop::Fail(Failure::new(FailureKind::TemplateError, message)));
         }
         found.map_err(|trouble| {
             let message = format!("task '{}', {}: {}", task.label, trouble.key, trouble.message);
             let failure = Failure::new(FailureKind::TemplateError, message);
-            Stop::Fail(failure.with_details(trouble.details(&task.label)))
+            StageStop::Fail(failure.with_details(trouble.details(&task.label)))
         })
     }
 }

@@ -6,7 +6,8 @@ use noetl_model::scope::{CommandScope, ScopePart};
 use noetl_model::{ExecutionId, Map};
 
 use crate::template::{
-    Identity, Iteration, Keychain, Names, Scope, Slot, Source, from_json, from_json_owned,
+    ExecutionIdentity, Iteration, KeychainNames, Names, Scope, ValueSlot, ValueSource, from_json,
+    from_json_owned,
 };
 
 /// Builds the scope of a command's templates. The caller sets the time and the entropy.
@@ -14,10 +15,12 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
     let mut workload = names(carried.workload);
     let mut ctx = names(carried.ctx);
     let mut results = names(carried.steps);
-    let mut previous: Option<Slot> = carried.previous.map(|data| from_json_owned(data).into());
+    let mut previous: Option<ValueSlot> = carried.previous.map(|data| from_json_owned(data).into());
     for blob in carried.blobs {
-        let slot =
-            Slot::away(Source::Blob { reference: blob.reference, fields: from_json(&blob.fields) });
+        let slot = ValueSlot::away(ValueSource::Blob {
+            reference: blob.reference,
+            fields: from_json(&blob.fields),
+        });
         match blob.among {
             ScopePart::Workload => drop(workload.insert(blob.name, slot)),
             ScopePart::Ctx => drop(ctx.insert(blob.name, slot)),
@@ -36,7 +39,7 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
     });
     let declared = carried.keychain.keys().map(|name| Arc::from(name.as_str()));
     Scope {
-        keychain: Some(Arc::new(Keychain::new(declared))),
+        keychain: Some(Arc::new(KeychainNames::new(declared))),
         workload: Arc::new(workload),
         ctx: Arc::new(ctx),
         results: Arc::new(results),
@@ -46,7 +49,7 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
         iteration,
         spec: carried.spec.as_ref().map(from_json),
         env: Arc::new(carried.env),
-        identity: Identity {
+        identity: ExecutionIdentity {
             execution,
             catalog: carried.catalog,
             path: carried.path,

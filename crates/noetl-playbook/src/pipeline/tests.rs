@@ -14,7 +14,7 @@ use std::sync::Arc;
 use noetl_model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
-use super::{Pipeline, PipelineEnd, Run, Turn};
+use super::{Pipeline, PipelineEnd, PipelineRequest, PipelineRun};
 use crate::template::{Names, Scope, from_json_owned};
 
 fn pipeline(tasks: Value) -> Arc<Pipeline> {
@@ -41,12 +41,12 @@ fn transcript(
     scope: Scope,
     answers: Vec<Result<Value, Failure>>,
 ) -> (Vec<String>, PipelineEnd) {
-    let mut run = Run::new(pipeline(tasks), scope);
+    let mut run = PipelineRun::new(pipeline(tasks), scope);
     let mut answers = answers.into_iter();
     let mut said = Vec::new();
     loop {
         match run.turn() {
-            Turn::Call(call) => {
+            PipelineRequest::Call(call) => {
                 let mut line = format!("{}#{}", call.label, call.attempt);
                 for given in [&call.config, &call.input] {
                     if !given.is_empty() {
@@ -56,10 +56,10 @@ fn transcript(
                 said.push(line);
                 run.answered(answers.next().expect("an answer for every call"), 5);
             }
-            Turn::Pause { seconds } => said.push(format!("pause {seconds}")),
-            Turn::Need(places) => panic!("nothing is away: {places:?}"),
-            Turn::Secrets(names) => panic!("nobody has secrets: {names:?}"),
-            Turn::Done(end) => {
+            PipelineRequest::Pause { seconds } => said.push(format!("pause {seconds}")),
+            PipelineRequest::Need(places) => panic!("nothing is away: {places:?}"),
+            PipelineRequest::Secrets(names) => panic!("nobody has secrets: {names:?}"),
+            PipelineRequest::Done(end) => {
                 assert_eq!(answers.len(), 0, "all answers were asked for");
                 return (said, *end);
             }

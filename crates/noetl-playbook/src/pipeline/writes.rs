@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::judge::Trouble;
+use super::rules::RuleError;
 use crate::document::{Assignment, SetScope};
-use crate::template::{Names, Scope, Source, from_json};
+use crate::template::{Names, Scope, ValueSource, from_json};
 
 /// An assignment with a rendered value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Written {
+pub struct EvaluatedAssignment {
     /// Scope that the assignment writes to.
     pub scope: SetScope,
     /// Path below the scope. Has at least one name.
@@ -17,7 +17,7 @@ pub struct Written {
 }
 
 /// Renders assignments in the same scope, so that none sees the value of another.
-pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<Written>, Trouble> {
+pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<EvaluatedAssignment>, RuleError> {
     let render = |assignment: &Assignment| {
         let Assignment { scope: among, path, value } = assignment;
         let value = value.render_named(scope).map_err(|(below, error)| {
@@ -25,9 +25,9 @@ pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<Written>, Troub
             if !below.is_empty() {
                 key = format!("{key}.{below}");
             }
-            Trouble::render(key, &error)
+            RuleError::render(key, &error)
         })?;
-        Ok(Written { scope: *among, path: path.clone(), value })
+        Ok(EvaluatedAssignment { scope: *among, path: path.clone(), value })
     };
     set.iter().map(render).collect()
 }
@@ -37,7 +37,7 @@ pub fn write(names: &mut Names, path: &[String], value: &Value) {
     let Some((first, rest)) = path.split_first() else { return };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let slot = names.get_mut(first.as_str()).map(std::mem::take).unwrap_or_default();
-    let slot = slot.written(&rest, Source::Held(from_json(value)));
+    let slot = slot.written(&rest, ValueSource::Held(from_json(value)));
     names.insert(first.as_str().into(), slot);
 }
 

@@ -14,7 +14,7 @@ use minijinja::syntax::SyntaxConfig;
 
 use super::error::SyntaxError;
 use super::mention::Mention;
-use super::program::{Body, CAPTURED, Expr, For, Program, Root, Stmt, Target};
+use super::program::{AssignTarget, CAPTURED, Expr, For, PathRoot, Program, Stmt, TemplateBody};
 
 /// Maximum number of tokens in an expression or tag. The parser recurses per operator, so this
 /// bounds its stack.
@@ -48,7 +48,7 @@ pub(super) fn condition(source: &str) -> Result<Program, SyntaxError> {
     compiler.check_tokens(trimmed, bare)?;
     let body = if bare {
         let expr = parse_expr(trimmed).map_err(|error| compiler.parse_error(&error))?;
-        Body::Sole(compiler.expr(&expr)?)
+        TemplateBody::Sole(compiler.expr(&expr)?)
     } else {
         compiler.body(trimmed)?
     };
@@ -81,25 +81,25 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn finish(self, body: Body) -> Program {
+    fn finish(self, body: TemplateBody) -> Program {
         let (names, mentions) = (self.names, self.mentions);
         Program { source: Arc::from(self.source), body, names, mentions }
     }
 
-    fn body(&mut self, text: &str) -> Result<Body, SyntaxError> {
+    fn body(&mut self, text: &str) -> Result<TemplateBody, SyntaxError> {
         let parsed = parse(text, "<template>", SYNTAX.clone());
         let parsed = parsed.map_err(|error| self.parse_error(&error))?;
         let ast::Stmt::Template(template) = &parsed else {
             return Err(self.error(Span::default(), "this is not a template"));
         };
         match template.children.as_slice() {
-            [ast::Stmt::EmitExpr(sole)] => return self.expr(&sole.expr).map(Body::Sole),
+            [ast::Stmt::EmitExpr(sole)] => return self.expr(&sole.expr).map(TemplateBody::Sole),
             [ast::Stmt::EmitExpr(sole), ast::Stmt::EmitRaw(end)] if is_newline(end.raw) => {
-                return self.expr(&sole.expr).map(Body::Sole);
+                return self.expr(&sole.expr).map(TemplateBody::Sole);
             }
             _ => {}
         }
-        self.block(&template.children).map(Body::Text)
+        self.block(&template.children).map(TemplateBody::Text)
     }
 
     /// Checks limits that bound the parser's recursion, before it runs.
@@ -232,31 +232,33 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles the target of an assignment. Its names are bound from here on.
-    fn target(&mut self, target: &ast::Expr<'_>) -> Result<Target, SyntaxError> {
+    fn target(&mut self, target: &ast::Expr<'_>) -> Result<AssignTarget, SyntaxError> {
         match target {
             ast::Expr::Var(name) => {
                 let name: Arc<str> = Arc::from(name.id);
                 if let Some(block) = self.bound.last_mut() {
                     block.push(Arc::clone(&name));
                 }
-                Ok(Target::Name(name))
+                Ok(AssignTarget::Name(name))
             }
             ast::Expr::List(list) => self.targets(&list.items),
             ast::Expr::Tuple(tuple) => self.targets(&tuple.items),
             ast::Expr::GetAttr(attr) => match &attr.expr {
-                ast::Expr::Var(name) => Ok(Target::Field(Arc::from(name.id), Arc::from(attr.name))),
+                ast::Expr::Var(name) => {
+                    Ok(AssignTarget::Field(Arc::from(name.id), Arc::from(attr.name)))
+                }
                 _ => Err(self.error(attr.span(), "only a field of a namespace() can be set")),
             },
             other => Err(self.error(other.span(), "this cannot be assigned to")),
         }
     }
 
-    fn targets(&mut self, targets: &[ast::Expr<'_>]) -> Result<Target, SyntaxError> {
+    fn targets(&mut self, targets: &[ast::Expr<'_>]) -> Result<AssignTarget, SyntaxError> {
         targets
             .iter()
             .map(|target| self.target(target))
             .collect::<Result<_, _>>()
-            .map(Target::Unpack)
+            .map(AssignTarget::Unpack)
     }
 
     fn is_bound(&self, name: &str) -> bool {
@@ -288,13 +290,13 @@ impl<'a> Compiler<'a> {
 
     fn error(&self, span: Span, message: impl Into<String>) -> SyntaxError {
         let offset = usize::try_from(span.start_offset).unwrap_or(usize::MAX);
-        SyntaxError::at(self.source, self.base.saturating_add(offset), message)
+        SyntaxError::at_offset(self.source, self.base.saturating_add(offset), message)
     }
 
     fn parse_error(&self, error: &minijinja::Error) -> SyntaxError {
         let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         let offset = error.range().map_or(0, |range| range.start);
-        SyntaxError::at(self.source, self.base + offset, message)
+        SyntaxError::at_offset(self.source, self.base + offset, message)
     }
 }
 
@@ -304,5 +306,5 @@ fn is_newline(text: &str) -> bool {
 
 /// Returns an expression for the captured text of the block that a filter is applied to.
 fn captured() -> Expr {
-    Expr::Path(Root::Name(Arc::from(CAPTURED)), Vec::new())
+    Expr::Path(PathRoot::Name(Arc::from(CAPTURED)), Vec::new())
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::Data;
 use super::json::from_json;
 use super::path::{View, field, is_response, response_field};
-use super::scope::{Output, Scope};
+use super::scope::{Scope, StepOutput};
 use super::{listed, reference};
 
 /// Looks up a key of `output`.
@@ -18,7 +18,7 @@ use super::{listed, reference};
 ///
 /// `output.data` of an HTTP response is the response, not its key `data`: authors write both
 /// `output.data.data.x` and `output.data.x` for a field of the body, and both work.
-pub(super) fn output_field<'s>(output: &'s Output, key: &str, scope: &'s Scope) -> View<'s> {
+pub(super) fn output_field<'s>(output: &'s StepOutput, key: &str, scope: &'s Scope) -> View<'s> {
     if output.envelope_first
         && let Some(view) = envelope_field(output, key, scope)
     {
@@ -48,7 +48,7 @@ pub(super) fn output_field<'s>(output: &'s Output, key: &str, scope: &'s Scope) 
 }
 
 /// Returns `output` as a whole, as policy rules see it.
-pub(super) fn whole(output: &Output, scope: &Scope) -> Data {
+pub(super) fn whole(output: &StepOutput, scope: &Scope) -> Data {
     let keys = ["status", "ok", "data", "error", "http", "pg", "py", "meta"];
     let pairs = keys.into_iter().filter_map(|key| {
         let view = envelope_field(output, key, scope)?;
@@ -57,7 +57,7 @@ pub(super) fn whole(output: &Output, scope: &Scope) -> Data {
     Data::from_pairs(pairs.collect::<Vec<_>>())
 }
 
-fn envelope_field<'s>(output: &Output, key: &str, scope: &'s Scope) -> Option<View<'s>> {
+fn envelope_field<'s>(output: &StepOutput, key: &str, scope: &'s Scope) -> Option<View<'s>> {
     let failure = output.failure.as_deref();
     let value = match key {
         "data" | "result" | "response" => return Some(data_view(output, scope)),
@@ -77,7 +77,7 @@ fn envelope_field<'s>(output: &Output, key: &str, scope: &'s Scope) -> Option<Vi
     value.map(View::Plain)
 }
 
-fn data_view<'s>(output: &Output, scope: &'s Scope) -> View<'s> {
+fn data_view<'s>(output: &StepOutput, scope: &'s Scope) -> View<'s> {
     let data = scope.reach.data(&output.data);
     if is_response(&data) {
         View::Response(data)
@@ -125,7 +125,7 @@ fn error_data(failure: &Failure) -> Data {
 }
 
 /// Returns `output.http`: the status and headers of a response, for failed and successful steps.
-fn http_data(output: &Output, failure: Option<&Failure>, scope: &Scope) -> Option<Data> {
+fn http_data(output: &StepOutput, failure: Option<&Failure>, scope: &Scope) -> Option<Data> {
     if let Some(http) = failure.and_then(|failure| detail(failure, &["http"])) {
         return Some(from_json(http));
     }

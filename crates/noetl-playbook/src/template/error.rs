@@ -14,7 +14,7 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     /// Creates an error at a byte offset of `source`.
-    pub(super) fn at(source: &str, offset: usize, message: impl Into<String>) -> Self {
+    pub(super) fn at_offset(source: &str, offset: usize, message: impl Into<String>) -> Self {
         let mut offset = offset.min(source.len());
         while !source.is_char_boundary(offset) {
             offset -= 1;
@@ -41,9 +41,9 @@ pub struct RenderError {
 
 /// Evaluation error, before the template is known.
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct EvalError(pub(super) String);
 
-impl Fault {
+impl EvalError {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -53,7 +53,7 @@ impl Fault {
     }
 }
 
-impl From<minijinja::Error> for Fault {
+impl From<minijinja::Error> for EvalError {
     /// Keeps the detail message and drops minijinja's prefix and source listing.
     fn from(error: minijinja::Error) -> Self {
         let kind = error.kind();
@@ -64,8 +64,8 @@ impl From<minijinja::Error> for Fault {
     }
 }
 
-impl From<Fault> for minijinja::Error {
-    fn from(fault: Fault) -> Self {
+impl From<EvalError> for minijinja::Error {
+    fn from(fault: EvalError) -> Self {
         Self::new(minijinja::ErrorKind::InvalidOperation, fault.0)
     }
 }

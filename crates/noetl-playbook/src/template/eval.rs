@@ -5,23 +5,23 @@ use std::sync::Arc;
 use minijinja::State;
 use minijinja::value::{Kwargs, ValueKind};
 
-use super::error::Fault;
+use super::error::EvalError;
 use super::function::Function;
 use super::json::show;
 use super::library::{self, Cost, Filter};
-use super::limit::{Fuel, OutputRoom, check_items};
+use super::limit::{Fuel, OutputBudget, check_items};
 use super::path::View;
 use super::program::{
-    Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Root, Slice,
+    Application, Arguments, Arithmetic, Comparison, Expr, Method, PathKey, PathRoot, Slice,
 };
 use super::scope::Scope;
 use super::{Data, function, higher, listed, method, ops};
 
 /// A rendering in progress: its scope, local names, and remaining budget.
-pub(super) struct Run<'s> {
+pub(super) struct Evaluation<'s> {
     pub(super) scope: &'s Scope,
     pub(super) fuel: Fuel,
-    pub(super) output: OutputRoom,
+    pub(super) output: OutputBudget,
     /// Names bound by the template, innermost last.
     pub(super) locals: Vec<(Arc<str>, Data)>,
     /// Index in `locals` at which the innermost block's names start.
@@ -34,12 +34,12 @@ pub(super) struct Run<'s> {
     state: Option<State<'static, 'static>>,
 }
 
-impl<'s> Run<'s> {
+impl<'s> Evaluation<'s> {
     pub(super) fn new(scope: &'s Scope) -> Self {
         Self {
             scope,
             fuel: Fuel::full(),
-            output: OutputRoom::full(),
+            output: OutputBudget::full(),
             locals: Vec::new(),
             frame: 0,
             in_guard: false,
@@ -53,7 +53,7 @@ impl<'s> Run<'s> {
         Self { in_guard: true, ..Self::new(scope) }
     }
 
-    pub(super) fn eval(&mut self, expr: &Expr) -> Result<Data, Fault> {
+    pub(super) fn eval(&mut self, expr: &Expr) -> Result<Data, EvalError> {
         self.fuel.burn(1)?;
         match expr {
             Expr::Const(value) => Ok(value.clone()),
@@ -85,27 +85,27 @@ impl<'s> Run<'s> {
     // The evaluation recurses through `eval`. Each kind of node has its own function, so that a
     // level of the recursion uses only the stack it needs.
 
-    fn get(&mut self, base: &Expr, keys: &[Key]) -> Result<Data, Fault> {
+    fn get(&mut self, base: &Expr, keys: &[PathKey]) -> Result<Data, EvalError> {
         let view = View::Plain(self.eval(base)?);
         self.walk(view, keys)
     }
 
-    fn arithmetic(&mut self, node: &Arithmetic) -> Result<Data, Fault> {
+    fn arithmetic(&mut self, node: &Arithmetic) -> Result<Data, EvalError> {
         let left = self.eval(&node.left)?;
         let right = self.eval(&node.right)?;
         ops::arithmetic(node.operator, &left, &right, &node.text, &mut self.fuel)
     }
 
-    fn application(&mut self, node: &Application) -> Result<Data, Fault> {
+    fn application(&mut self, node: &Application) -> Result<Data, EvalError> {
         let arguments = self.arguments(Some(&node.input), &node.arguments)?;
         self.apply(&node.filter, &arguments)
     }
 
-    fn test(&mut self, node: &Application) -> Result<Data, Fault> {
+    fn test(&mut self, node: &Application) -> Result<Data, EvalError> {
         self.application(node).map(|answer| Data::from(answer.is_true()))
     }
 
-    fn call(&mut self, node: &(Function, Arguments)) -> Result<Data, Fault> {
+    fn call(&mut self, node: &(Function, Arguments)) -> Result<Data, EvalError> {
         let arguments = self.arguments(None, &node.1)?;
         for argument in &arguments {
             self.fuel.burn_for(argument)?;
@@ -113,14 +113,14 @@ impl<'s> Run<'s> {
         function::call(self, &node.0, &arguments)
     }
 
-    fn method(&mut self, node: &Method) -> Result<Data, Fault> {
+    fn method(&mut self, node: &Method) -> Result<Data, EvalError> {
         let target = self.eval(&node.target)?;
         let arguments = self.arguments(None, &node.arguments)?;
         method::call(self, &target, &node.name, &arguments)
     }
 
     /// Calls a filter or a test. The first argument is its input.
-    pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, Fault> {
+    pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, EvalError> {
         if let Some(items) = listed::items_for(filter.name, arguments) {
             let listed: Vec<Data> =
                 std::iter::once(items).chain(arguments[1..].iter().cloned()).collect();
@@ -134,10 +134,12 @@ impl<'s> Run<'s> {
         }
         let state = self.state.get_or_insert_with(library::state);
         let value = filter.callable.call(state, arguments).map_err(|error| {
-            let Fault(reason) = error.into();
+            let EvalError(reason) = error.into();
             match arguments.first() {
-                Some(input) => Fault(format!("{}: {reason} (given {})", filter.name, show(input))),
-                None => Fault(format!("{}: {reason}", filter.name)),
+                Some(input) => {
+                    EvalError(format!("{}: {reason} (given {})", filter.name, show(input)))
+                }
+                None => EvalError(format!("{}: {reason}", filter.name)),
             }
         })?;
         let value = self.settle(value)?;
@@ -145,7 +147,7 @@ impl<'s> Run<'s> {
         Ok(value)
     }
 
-    fn charge(&mut self, cost: Cost, argument: &Data) -> Result<(), Fault> {
+    fn charge(&mut self, cost: Cost, argument: &Data) -> Result<(), EvalError> {
         /// Approximate cost of compiling a small pattern.
         const PATTERN_COST: usize = 200;
         /// Bytes of text per unit of fuel. A parsed value is several times larger than its text.
@@ -167,7 +169,7 @@ impl<'s> Run<'s> {
     ///
     /// Otherwise, deferred work of a filter would escape the budget, and lazy sequences nested by a
     /// loop would overflow the stack when read.
-    pub(super) fn settle(&mut self, value: Data) -> Result<Data, Fault> {
+    pub(super) fn settle(&mut self, value: Data) -> Result<Data, EvalError> {
         match value.kind() {
             ValueKind::Iterable => {
                 let mut items = Vec::new();
@@ -178,14 +180,14 @@ impl<'s> Run<'s> {
                 }
                 Ok(Data::from(items))
             }
-            ValueKind::Invalid => Err(Fault::new(value.to_string())),
+            ValueKind::Invalid => Err(EvalError::new(value.to_string())),
             _ => Ok(value),
         }
     }
 
-    fn path(&mut self, root: &Root, keys: &[Key]) -> Result<Data, Fault> {
+    fn path(&mut self, root: &PathRoot, keys: &[PathKey]) -> Result<Data, EvalError> {
         let local = match root {
-            Root::Name(name) if !self.locals.is_empty() => self.local(name),
+            PathRoot::Name(name) if !self.locals.is_empty() => self.local(name),
             _ => None,
         };
         let view = match local {
@@ -201,11 +203,11 @@ impl<'s> Run<'s> {
         bound.map(|(_, value)| value.clone())
     }
 
-    fn walk(&mut self, mut view: View<'s>, keys: &[Key]) -> Result<Data, Fault> {
+    fn walk(&mut self, mut view: View<'s>, keys: &[PathKey]) -> Result<Data, EvalError> {
         for key in keys {
             view = match key {
-                Key::Name(name) => view.get(name, self.scope),
-                Key::Computed(expr) => {
+                PathKey::Name(name) => view.get(name, self.scope),
+                PathKey::Computed(expr) => {
                     let key = self.eval(expr)?;
                     if let View::Plain(data) = &view
                         && data.as_str().is_some()
@@ -219,7 +221,7 @@ impl<'s> Run<'s> {
         Ok(view.into_data(self.scope))
     }
 
-    fn choose(&mut self, branches: &(Expr, Expr, Option<Expr>)) -> Result<Data, Fault> {
+    fn choose(&mut self, branches: &(Expr, Expr, Option<Expr>)) -> Result<Data, EvalError> {
         let (condition, then, otherwise) = branches;
         if self.eval(condition)?.is_true() {
             return self.eval(then);
@@ -230,7 +232,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    fn compare(&mut self, first: &Expr, rest: &[(Comparison, Expr)]) -> Result<Data, Fault> {
+    fn compare(&mut self, first: &Expr, rest: &[(Comparison, Expr)]) -> Result<Data, EvalError> {
         let mut left = self.eval(first)?;
         for (comparison, right) in rest {
             let right = self.eval(right)?;
@@ -252,7 +254,7 @@ impl<'s> Run<'s> {
         Ok(Data::from(true))
     }
 
-    fn slice(&mut self, slice: &Slice) -> Result<Data, Fault> {
+    fn slice(&mut self, slice: &Slice) -> Result<Data, EvalError> {
         let of = self.eval(&slice.of)?;
         let of = listed::items(&of).unwrap_or(of);
         let start = self.bound(slice.start.as_ref())?;
@@ -263,7 +265,7 @@ impl<'s> Run<'s> {
             ValueKind::Undefined | ValueKind::None => Vec::new(),
             ValueKind::String | ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
             kind => {
-                return Err(Fault::new(format!("cannot slice {} ({kind})", show(&of))));
+                return Err(EvalError::new(format!("cannot slice {} ({kind})", show(&of))));
             }
         };
         let taken = places(items.len(), start, stop, step)?
@@ -276,7 +278,7 @@ impl<'s> Run<'s> {
         Ok(taken.collect::<Vec<_>>().into())
     }
 
-    fn bound(&mut self, expr: Option<&Expr>) -> Result<Option<i64>, Fault> {
+    fn bound(&mut self, expr: Option<&Expr>) -> Result<Option<i64>, EvalError> {
         let Some(expr) = expr else { return Ok(None) };
         let value = self.eval(expr)?;
         if value.is_none() || value.is_undefined() {
@@ -284,11 +286,11 @@ impl<'s> Run<'s> {
         }
         match value.as_i64() {
             Some(bound) if value.is_integer() => Ok(Some(bound)),
-            _ => Err(Fault::new(format!("cannot slice by {}", show(&value)))),
+            _ => Err(EvalError::new(format!("cannot slice by {}", show(&value)))),
         }
     }
 
-    fn list(&mut self, items: &[Expr]) -> Result<Data, Fault> {
+    fn list(&mut self, items: &[Expr]) -> Result<Data, EvalError> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             list.push(self.eval(item)?);
@@ -296,7 +298,7 @@ impl<'s> Run<'s> {
         Ok(Data::from(list))
     }
 
-    fn map(&mut self, entries: &[(Expr, Expr)]) -> Result<Data, Fault> {
+    fn map(&mut self, entries: &[(Expr, Expr)]) -> Result<Data, EvalError> {
         let mut map = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             map.push((self.eval(key)?, self.eval(value)?));
@@ -308,7 +310,7 @@ impl<'s> Run<'s> {
         &mut self,
         input: Option<&Expr>,
         arguments: &Arguments,
-    ) -> Result<Vec<Data>, Fault> {
+    ) -> Result<Vec<Data>, EvalError> {
         let mut values = Vec::with_capacity(2 + arguments.positional.len());
         for expr in input.into_iter().chain(&arguments.positional) {
             values.push(self.eval(expr)?);
@@ -330,9 +332,9 @@ fn places(
     start: Option<i64>,
     stop: Option<i64>,
     step: i64,
-) -> Result<Vec<usize>, Fault> {
+) -> Result<Vec<usize>, EvalError> {
     if step == 0 {
-        return Err(Fault::new("cannot slice by a step of 0"));
+        return Err(EvalError::new("cannot slice by a step of 0"));
     }
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };

@@ -3,41 +3,41 @@
 use std::sync::Arc;
 
 use super::Data;
-use super::error::Fault;
-use super::eval::Run;
+use super::error::EvalError;
+use super::eval::Evaluation;
 use super::json::{show, text};
 use super::limit::check_items;
 use super::listed;
 use super::object::{LoopState, Namespace};
-use super::program::{CAPTURED, Expr, For, Stmt, Target};
+use super::program::{AssignTarget, CAPTURED, Expr, For, Stmt};
 
 /// Control flow after a block.
 #[derive(PartialEq, Eq)]
-enum Flow {
+enum BlockExit {
     Next,
     Continue,
     Break,
 }
 
-impl Run<'_> {
+impl Evaluation<'_> {
     /// Renders a text template.
-    pub(super) fn text(&mut self, statements: &[Stmt]) -> Result<String, Fault> {
+    pub(super) fn text(&mut self, statements: &[Stmt]) -> Result<String, EvalError> {
         let mut out = String::new();
         self.in_frame(|run| run.block(statements, &mut out))?;
         Ok(out)
     }
 
-    fn block(&mut self, statements: &[Stmt], out: &mut String) -> Result<Flow, Fault> {
+    fn block(&mut self, statements: &[Stmt], out: &mut String) -> Result<BlockExit, EvalError> {
         for statement in statements {
             match self.statement(statement, out)? {
-                Flow::Next => {}
+                BlockExit::Next => {}
                 interrupted => return Ok(interrupted),
             }
         }
-        Ok(Flow::Next)
+        Ok(BlockExit::Next)
     }
 
-    fn statement(&mut self, statement: &Stmt, out: &mut String) -> Result<Flow, Fault> {
+    fn statement(&mut self, statement: &Stmt, out: &mut String) -> Result<BlockExit, EvalError> {
         self.fuel.burn(1)?;
         match statement {
             Stmt::Raw(raw) => self.emit(raw, out)?,
@@ -79,19 +79,19 @@ impl Run<'_> {
             Stmt::Do(expr) => {
                 self.eval(expr)?;
             }
-            Stmt::Continue => return Ok(Flow::Continue),
-            Stmt::Break => return Ok(Flow::Break),
+            Stmt::Continue => return Ok(BlockExit::Continue),
+            Stmt::Break => return Ok(BlockExit::Break),
         }
-        Ok(Flow::Next)
+        Ok(BlockExit::Next)
     }
 
-    fn emit(&mut self, text: &str, out: &mut String) -> Result<(), Fault> {
+    fn emit(&mut self, text: &str, out: &mut String) -> Result<(), EvalError> {
         self.output.take(text.len())?;
         out.push_str(text);
         Ok(())
     }
 
-    fn repeat(&mut self, node: &For, out: &mut String) -> Result<Flow, Fault> {
+    fn repeat(&mut self, node: &For, out: &mut String) -> Result<BlockExit, EvalError> {
         let items = self.items(node)?;
         if items.is_empty() {
             return self.block(&node.otherwise, out);
@@ -105,23 +105,23 @@ impl Run<'_> {
                 run.bind(&node.target, items[index].clone())?;
                 run.block(&node.body, out)
             })?;
-            if flow == Flow::Break {
+            if flow == BlockExit::Break {
                 break;
             }
         }
         self.loops -= 1;
-        Ok(Flow::Next)
+        Ok(BlockExit::Next)
     }
 
     /// Returns the items of a loop: those of a list, the keys of a map, or none for an undefined
     /// value.
-    fn items(&mut self, node: &For) -> Result<Arc<[Data]>, Fault> {
+    fn items(&mut self, node: &For) -> Result<Arc<[Data]>, EvalError> {
         let value = self.eval_to_bind(&node.iter)?;
         let value = listed::items(&value).unwrap_or(value);
         check_items(Some(value.len().unwrap_or(0)))?;
         let iter = value
             .try_iter()
-            .map_err(|_| Fault::new(format!("cannot loop over {}", show(&value))))?;
+            .map_err(|_| EvalError::new(format!("cannot loop over {}", show(&value))))?;
         let mut items = Vec::new();
         for item in iter.checked() {
             let item = item?;
@@ -140,7 +140,7 @@ impl Run<'_> {
     }
 
     /// Renders a block to a separate buffer and evaluates an expression on its text.
-    fn capture(&mut self, body: &[Stmt], expr: &Expr) -> Result<Data, Fault> {
+    fn capture(&mut self, body: &[Stmt], expr: &Expr) -> Result<Data, EvalError> {
         let mut captured = String::new();
         self.in_frame(|run| {
             run.block(body, &mut captured)?;
@@ -152,8 +152,8 @@ impl Run<'_> {
     /// Runs `body` in a new frame of local names, which are removed afterwards.
     fn in_frame<T>(
         &mut self,
-        body: impl FnOnce(&mut Self) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        body: impl FnOnce(&mut Self) -> Result<T, EvalError>,
+    ) -> Result<T, EvalError> {
         let outer = std::mem::replace(&mut self.frame, self.locals.len());
         let done = body(self);
         self.locals.truncate(self.frame);
@@ -162,7 +162,7 @@ impl Run<'_> {
     }
 
     /// Evaluates a value to be bound to a name; see [`super::limit::Fuel::burn_tree`].
-    fn eval_to_bind(&mut self, expr: &Expr) -> Result<Data, Fault> {
+    fn eval_to_bind(&mut self, expr: &Expr) -> Result<Data, EvalError> {
         let value = self.eval(expr)?;
         if !matches!(expr, Expr::Path(..) | Expr::Const(_)) {
             self.fuel.burn_tree(&value)?;
@@ -170,9 +170,9 @@ impl Run<'_> {
         Ok(value)
     }
 
-    fn bind(&mut self, target: &Target, value: Data) -> Result<(), Fault> {
+    fn bind(&mut self, target: &AssignTarget, value: Data) -> Result<(), EvalError> {
         match target {
-            Target::Name(name) => {
+            AssignTarget::Name(name) => {
                 let own = &mut self.locals[self.frame..];
                 match own.iter_mut().find(|(bound, _)| bound == name) {
                     Some((_, bound)) => *bound = value,
@@ -180,10 +180,10 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Target::Unpack(targets) => self.unpack(targets, &value),
-            Target::Field(name, field) => {
+            AssignTarget::Unpack(targets) => self.unpack(targets, &value),
+            AssignTarget::Field(name, field) => {
                 if value.downcast_object_ref::<Namespace>().is_some() {
-                    return Err(Fault::new("a namespace() cannot be put into another value"));
+                    return Err(EvalError::new("a namespace() cannot be put into another value"));
                 }
                 let namespace = self.local(name);
                 match namespace.as_ref().and_then(Data::downcast_object_ref::<Namespace>) {
@@ -191,7 +191,7 @@ impl Run<'_> {
                         namespace.set(field, value);
                         Ok(())
                     }
-                    None => Err(Fault::new(format!(
+                    None => Err(EvalError::new(format!(
                         "cannot set {name}.{field}: only a namespace() can be changed"
                     ))),
                 }
@@ -199,13 +199,13 @@ impl Run<'_> {
         }
     }
 
-    fn unpack(&mut self, targets: &[Target], value: &Data) -> Result<(), Fault> {
+    fn unpack(&mut self, targets: &[AssignTarget], value: &Data) -> Result<(), EvalError> {
         let items: Vec<Data> = match value.as_object() {
             Some(_) => value.try_iter()?.take(targets.len() + 1).collect(),
             None => Vec::new(),
         };
         if items.len() != targets.len() {
-            return Err(Fault::new(format!(
+            return Err(EvalError::new(format!(
                 "cannot unpack {} into {} names",
                 show(value),
                 targets.len()

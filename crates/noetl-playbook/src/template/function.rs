@@ -5,8 +5,8 @@ use std::sync::Arc;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
 
 use super::Data;
-use super::error::Fault;
-use super::eval::Run;
+use super::error::EvalError;
+use super::eval::Evaluation;
 use super::json::show;
 use super::library;
 use super::limit::check_items;
@@ -61,10 +61,10 @@ impl Function {
 
 /// Calls a function with evaluated arguments.
 pub(super) fn call(
-    run: &mut Run<'_>,
+    run: &mut Evaluation<'_>,
     function: &Function,
     arguments: &[Data],
-) -> Result<Data, Fault> {
+) -> Result<Data, EvalError> {
     match function {
         Function::Range => range(run, arguments),
         Function::Now => now(run, arguments),
@@ -75,18 +75,18 @@ pub(super) fn call(
         Function::Min => extreme(run, "min", arguments),
         Function::Max => extreme(run, "max", arguments),
         Function::Filter(filter) => run.apply(filter, arguments),
-        Function::Unknown(name) => Err(Fault::new(format!("there is no function `{name}`"))),
+        Function::Unknown(name) => Err(EvalError::new(format!("there is no function `{name}`"))),
     }
 }
 
-fn filter(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
-    let filter =
-        library::filter(name).ok_or_else(|| Fault::new(format!("there is no filter `{name}`")))?;
+fn filter(run: &mut Evaluation<'_>, name: &str, arguments: &[Data]) -> Result<Data, EvalError> {
+    let filter = library::filter(name)
+        .ok_or_else(|| EvalError::new(format!("there is no filter `{name}`")))?;
     run.apply(&filter, arguments)
 }
 
 /// Evaluates `min(1, 2)` and `min([1, 2])`, or `max` likewise.
-fn extreme(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
+fn extreme(run: &mut Evaluation<'_>, name: &str, arguments: &[Data]) -> Result<Data, EvalError> {
     let several = arguments.len() > 1 && !arguments[1].is_kwargs();
     if several {
         return filter(run, name, &[Data::from(arguments.to_vec())]);
@@ -94,12 +94,12 @@ fn extreme(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fa
     filter(run, name, arguments)
 }
 
-fn range(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
+fn range(run: &mut Evaluation<'_>, arguments: &[Data]) -> Result<Data, EvalError> {
     let (first, second, step): (i64, Option<i64>, Option<i64>) = from_args(arguments)?;
     let (start, stop) = second.map_or((0, first), |stop| (first, stop));
     let step = step.unwrap_or(1);
     if step == 0 {
-        return Err(Fault::new("range() needs a step other than 0"));
+        return Err(EvalError::new("range() needs a step other than 0"));
     }
     let distance = if step > 0 {
         i128::from(stop) - i128::from(start)
@@ -120,7 +120,7 @@ fn range(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
 }
 
 /// Formats the scope's time as RFC 3339 in UTC, or with a `strftime` format.
-fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
+fn now(run: &mut Evaluation<'_>, arguments: &[Data]) -> Result<Data, EvalError> {
     let (format,): (Option<&str>,) = from_args(arguments)?;
     match format {
         None => Ok(Data::from(run.scope.now.to_string())),
@@ -132,7 +132,7 @@ fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
 }
 
 /// Generates a version 4 UUID from the scope's entropy.
-fn uuid4(run: &mut Run<'_>) -> Data {
+fn uuid4(run: &mut Evaluation<'_>) -> Data {
     let (first, second) = (run.scope.entropy.draw(), run.scope.entropy.draw());
     let high = u128::from(mix(mix(first) ^ 0x6e6f_6574_6c00_0001));
     let low = u128::from(mix(mix(second) ^ 0x6e6f_6574_6c00_0002));
@@ -157,7 +157,7 @@ pub(super) fn mix(seed: u64) -> u64 {
 }
 
 /// Evaluates `dict(a=1)`, `dict({'a': 1}, b=2)`, and `dict([['a', 1]])`.
-fn dict(arguments: &[Data]) -> Result<Data, Fault> {
+fn dict(arguments: &[Data]) -> Result<Data, EvalError> {
     let (base, named): (Option<Value>, Kwargs) = from_args(arguments)?;
     let mut pairs: Vec<(Data, Data)> = Vec::new();
     match base {
@@ -172,7 +172,7 @@ fn dict(arguments: &[Data]) -> Result<Data, Fault> {
                 match <[Data; 2]>::try_from(parts) {
                     Ok([key, value]) => pairs.push((key, value)),
                     Err(_) => {
-                        return Err(Fault::new(format!("{} is not a pair", show(&pair))));
+                        return Err(EvalError::new(format!("{} is not a pair", show(&pair))));
                     }
                 }
             }
@@ -184,16 +184,16 @@ fn dict(arguments: &[Data]) -> Result<Data, Fault> {
     Ok(Data::from_pairs(pairs))
 }
 
-fn namespace(arguments: &[Data]) -> Result<Data, Fault> {
+fn namespace(arguments: &[Data]) -> Result<Data, EvalError> {
     let (none, named): (Rest<Value>, Kwargs) = from_args(arguments)?;
     if !none.is_empty() {
-        return Err(Fault::new("namespace() takes named values only"));
+        return Err(EvalError::new("namespace() takes named values only"));
     }
     let mut fields = Vec::new();
     for name in named.args() {
         let value: Data = named.peek(name)?;
         if value.downcast_object_ref::<Namespace>().is_some() {
-            return Err(Fault::new("a namespace() cannot be put into another value"));
+            return Err(EvalError::new("a namespace() cannot be put into another value"));
         }
         fields.push((Arc::from(name), value));
     }

@@ -3,8 +3,8 @@
 use minijinja::value::ValueKind;
 
 use super::error::{RenderError, SyntaxError};
-use super::eval::Run;
-use super::program::{Body, Expr};
+use super::eval::Evaluation;
+use super::program::{Expr, TemplateBody};
 use super::scope::Scope;
 use super::{Data, Template, compile};
 
@@ -27,7 +27,7 @@ impl Guard {
             return Ok(Self::Constant(false));
         }
         let program = compile::condition(source)?;
-        if let Body::Sole(Expr::Const(value)) = &program.body {
+        if let TemplateBody::Sole(Expr::Const(value)) = &program.body {
             return Ok(Self::Constant(truthy(value)));
         }
         Ok(Self::Template(Template::from_program(program)))
@@ -38,7 +38,7 @@ impl Guard {
         match self {
             Self::Constant(answer) => Ok(*answer),
             Self::Template(template) => template
-                .evaluate_in(&mut Run::of_guard(scope))
+                .evaluate_in(&mut Evaluation::of_guard(scope))
                 .map(|value| truthy(&value))
                 .map_err(|fault| template.name(fault)),
         }

@@ -6,22 +6,26 @@
 use minijinja::value::Kwargs;
 
 use super::Data;
-use super::error::Fault;
-use super::eval::Run;
+use super::error::EvalError;
+use super::eval::Evaluation;
 use super::json::show;
 use super::library::{self, Cost, Filter};
 use super::limit::check_items;
 use super::path::item;
 
 /// Calls `map`, `select`, `reject`, `selectattr`, or `rejectattr`.
-pub(super) fn call(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
+pub(super) fn call(
+    run: &mut Evaluation<'_>,
+    name: &str,
+    arguments: &[Data],
+) -> Result<Data, EvalError> {
     let Some((input, rest)) = arguments.split_first() else {
-        return Err(Fault::new(format!("{name}: there is nothing to go through")));
+        return Err(EvalError::new(format!("{name}: there is nothing to go through")));
     };
     check_items(Some(input.len().unwrap_or(0)))?;
     let items = input
         .try_iter()
-        .map_err(|_| Fault::new(format!("{name}: cannot go through {}", show(input))))?;
+        .map_err(|_| EvalError::new(format!("{name}: cannot go through {}", show(input))))?;
     let each: Vec<Data> = items.collect();
     let done = match name {
         "map" => map(run, each, rest),
@@ -30,15 +34,15 @@ pub(super) fn call(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<
             Some((attribute, rest)) => {
                 choose(run, each, Some(attribute), rest, name == "selectattr")
             }
-            None => Err(Fault::new("an attribute is needed")),
+            None => Err(EvalError::new("an attribute is needed")),
         },
     };
-    done.map(Data::from).map_err(|Fault(reason)| Fault(format!("{name}: {reason}")))
+    done.map(Data::from).map_err(|EvalError(reason)| EvalError(format!("{name}: {reason}")))
 }
 
-fn map(run: &mut Run<'_>, items: Vec<Data>, rest: &[Data]) -> Result<Vec<Data>, Fault> {
+fn map(run: &mut Evaluation<'_>, items: Vec<Data>, rest: &[Data]) -> Result<Vec<Data>, EvalError> {
     let Some((first, arguments)) = rest.split_first() else {
-        return Err(Fault::new("the name of a filter or an attribute is needed"));
+        return Err(EvalError::new("the name of a filter or an attribute is needed"));
     };
     if first.is_kwargs() {
         let named = Kwargs::try_from(first.clone())?;
@@ -61,12 +65,12 @@ fn map(run: &mut Run<'_>, items: Vec<Data>, rest: &[Data]) -> Result<Vec<Data>, 
 }
 
 fn choose(
-    run: &mut Run<'_>,
+    run: &mut Evaluation<'_>,
     items: Vec<Data>,
     attribute: Option<&Data>,
     rest: &[Data],
     wanted: bool,
-) -> Result<Vec<Data>, Fault> {
+) -> Result<Vec<Data>, EvalError> {
     let test = match rest.split_first() {
         Some((name, arguments)) => {
             let test = named("test", name.as_str().and_then(library::test), name)?;
@@ -90,11 +94,11 @@ fn choose(
 }
 
 fn apply(
-    run: &mut Run<'_>,
+    run: &mut Evaluation<'_>,
     filter: &Filter,
     item: Data,
     arguments: &[Data],
-) -> Result<Data, Fault> {
+) -> Result<Data, EvalError> {
     let mut all = Vec::with_capacity(1 + arguments.len());
     all.push(item);
     all.extend_from_slice(arguments);
@@ -102,13 +106,13 @@ fn apply(
     run.apply(filter, &all)
 }
 
-fn named(what: &str, found: Option<Filter>, name: &Data) -> Result<Filter, Fault> {
+fn named(what: &str, found: Option<Filter>, name: &Data) -> Result<Filter, EvalError> {
     match found {
         Some(filter) if filter.cost == Cost::Higher => {
-            Err(Fault::new(format!("`{}` cannot be applied to each item", filter.name)))
+            Err(EvalError::new(format!("`{}` cannot be applied to each item", filter.name)))
         }
         Some(filter) => Ok(filter),
-        None => Err(Fault::new(format!("there is no {what} called {}", show(name)))),
+        None => Err(EvalError::new(format!("there is no {what} called {}", show(name)))),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Data;
 use super::path::View;
 use super::scope::{Iteration, Scope};
-use super::slot::Slot;
+use super::value_ref::ValueSlot;
 
 /// Returns `true` if `iter` refers to the iteration and not to a name defined by the author.
 pub(super) fn is_inside(scope: &Scope) -> bool {
@@ -12,7 +12,7 @@ pub(super) fn is_inside(scope: &Scope) -> bool {
 
 /// Returns the value that the iteration binds to a name without prefix: a variable it set, or its
 /// item.
-pub(super) fn bound<'s>(name: &str, scope: &'s Scope) -> Option<&'s Slot> {
+pub(super) fn bound<'s>(name: &str, scope: &'s Scope) -> Option<&'s ValueSlot> {
     let set = scope.task.as_ref().and_then(|task| task.iter.get(name));
     let iteration = scope.iteration.as_ref();
     set.or_else(|| iteration?.vars.get(name))

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use minijinja::value::ValueKind;
 use serde_json::{Map, Number, Value};
 
-use super::error::{Fault, shorten};
-use super::limit::{OutputRoom, too_deep};
+use super::error::{EvalError, shorten};
+use super::limit::{OutputBudget, too_deep};
 use super::{Data, RenderError};
 
 /// Converts a JSON value by copying it.
@@ -44,13 +44,17 @@ pub fn from_json_owned(value: Value) -> Data {
 /// Returns an error for values that JSON cannot represent (NaN, infinities, bytes, integers beyond
 /// 64 bits) and for values that exceed the limits of a rendering.
 pub fn to_json(value: &Data) -> Result<Value, RenderError> {
-    OutputRoom::full().json(value).map_err(|fault| fault.in_template(&show(value)))
+    OutputBudget::full().json(value).map_err(|fault| fault.in_template(&show(value)))
 }
 
 /// Bytes counted per JSON value, in addition to its text.
 const BYTES_PER_VALUE: usize = 8;
 
-pub(super) fn convert(value: &Data, room: &mut OutputRoom, depth: usize) -> Result<Value, Fault> {
+pub(super) fn convert(
+    value: &Data,
+    room: &mut OutputBudget,
+    depth: usize,
+) -> Result<Value, EvalError> {
     room.take(BYTES_PER_VALUE)?;
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(Value::Null),
@@ -70,15 +74,15 @@ pub(super) fn convert(value: &Data, room: &mut OutputRoom, depth: usize) -> Resu
             Ok(Value::Array(items))
         }
         ValueKind::Map => convert_map(value, room, depth),
-        ValueKind::Bytes => Err(Fault::new("bytes have no JSON form; decode them to text")),
+        ValueKind::Bytes => Err(EvalError::new("bytes have no JSON form; decode them to text")),
         ValueKind::Plain | ValueKind::Invalid => {
-            Err(Fault::new(format!("{value} has no JSON form")))
+            Err(EvalError::new(format!("{value} has no JSON form")))
         }
-        other => Err(Fault::new(format!("a value of type {other} has no JSON form"))),
+        other => Err(EvalError::new(format!("a value of type {other} has no JSON form"))),
     }
 }
 
-fn convert_map(value: &Data, room: &mut OutputRoom, depth: usize) -> Result<Value, Fault> {
+fn convert_map(value: &Data, room: &mut OutputBudget, depth: usize) -> Result<Value, EvalError> {
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     let mut map = Map::new();
     let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
@@ -98,33 +102,33 @@ fn number(number: &Number) -> Data {
     }
 }
 
-fn json_number(value: &Data) -> Result<Value, Fault> {
+fn json_number(value: &Data) -> Result<Value, EvalError> {
     if value.is_integer() {
         if let Ok(integer) = i64::try_from(value.clone()) {
             return Ok(Value::Number(integer.into()));
         }
-        return u64::try_from(value.clone())
-            .map(|integer| Value::Number(integer.into()))
-            .map_err(|_| Fault::new(format!("integer overflow: {value} does not fit 64 bits")));
+        return u64::try_from(value.clone()).map(|integer| Value::Number(integer.into())).map_err(
+            |_| EvalError::new(format!("integer overflow: {value} does not fit 64 bits")),
+        );
     }
     f64::try_from(value.clone())
         .ok()
         .and_then(Number::from_f64)
         .map(Value::Number)
-        .ok_or_else(|| Fault::new(format!("{value} is not a JSON number")))
+        .ok_or_else(|| EvalError::new(format!("{value} is not a JSON number")))
 }
 
 /// Returns the text form of a value within a text.
 ///
 /// Null and undefined are empty, so that an optional part leaves no text. Lists and maps are JSON
 /// text, so a null inside them is `null`.
-pub(super) fn text(value: &Data) -> Result<Cow<'_, str>, Fault> {
+pub(super) fn text(value: &Data) -> Result<Cow<'_, str>, EvalError> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(Cow::Borrowed("")),
         ValueKind::Bool if value.is_true() => Ok(Cow::Borrowed("true")),
         ValueKind::Bool => Ok(Cow::Borrowed("false")),
         ValueKind::String => Ok(Cow::Borrowed(value.as_str().unwrap_or_default())),
-        _ => OutputRoom::full().json(value).map(|value| Cow::Owned(value.to_string())),
+        _ => OutputBudget::full().json(value).map(|value| Cow::Owned(value.to_string())),
     }
 }
 
@@ -134,7 +138,7 @@ pub(super) fn show(value: &Data) -> String {
     let shown = if value.is_undefined() {
         "undefined".to_owned()
     } else {
-        match OutputRoom::full().json(value) {
+        match OutputBudget::full().json(value) {
             Ok(value) => value.to_string(),
             Err(_) => format!("a {}", value.kind()),
         }

@@ -11,19 +11,19 @@ use super::Data;
 /// requested. An undeclared entry, or a field that an entry lacks, is an error instead of
 /// undefined, because an empty secret is never intended.
 #[derive(Clone, Default)]
-pub struct Keychain {
+pub struct KeychainNames {
     declared: BTreeSet<Arc<str>>,
     found: BTreeMap<Arc<str>, Data>,
 }
 
 /// Shows the names of the entries, never their contents.
-impl std::fmt::Debug for Keychain {
+impl std::fmt::Debug for KeychainNames {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keychain").field("declared", &self.declared).finish_non_exhaustive()
     }
 }
 
-impl Keychain {
+impl KeychainNames {
     /// Creates a keychain that declares these entries.
     pub fn new(declared: impl IntoIterator<Item = Arc<str>>) -> Self {
         Self { declared: declared.into_iter().collect(), found: BTreeMap::new() }

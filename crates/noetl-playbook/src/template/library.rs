@@ -19,7 +19,7 @@ use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, Valu
 use minijinja::{Environment, Error, State, filters, tests};
 
 use super::Data;
-use super::error::Fault;
+use super::error::EvalError;
 use super::ops;
 use super::program::Comparison;
 
@@ -234,5 +234,5 @@ where
 }
 
 fn fail<T>(message: impl Into<String>) -> Result<T, Error> {
-    Err(Fault::new(message).into())
+    Err(EvalError::new(message).into())
 }

@@ -3,7 +3,7 @@
 use minijinja::value::ValueKind;
 
 use super::Data;
-use super::error::Fault;
+use super::error::EvalError;
 use super::json;
 use super::object::Namespace;
 
@@ -32,7 +32,7 @@ impl Fuel {
     }
 
     /// Charges the cost of `operations`.
-    pub(super) fn burn(&mut self, operations: usize) -> Result<(), Fault> {
+    pub(super) fn burn(&mut self, operations: usize) -> Result<(), EvalError> {
         let cost = u64::try_from(operations).unwrap_or(u64::MAX);
         match self.0.checked_sub(cost) {
             Some(left) => {
@@ -41,13 +41,15 @@ impl Fuel {
             }
             None => {
                 self.0 = 0;
-                Err(Fault::new(format!("the template exceeds the limit of {FUEL_MAX} operations")))
+                Err(EvalError::new(format!(
+                    "the template exceeds the limit of {FUEL_MAX} operations"
+                )))
             }
         }
     }
 
     /// Charges the cost of reading a value once: its items, or its text.
-    pub(super) fn burn_for(&mut self, value: &Data) -> Result<(), Fault> {
+    pub(super) fn burn_for(&mut self, value: &Data) -> Result<(), EvalError> {
         let cost = match value.as_str() {
             Some(text) => text.len() / BYTES_PER_FUEL,
             None => value.len().unwrap_or(0),
@@ -56,12 +58,12 @@ impl Fuel {
     }
 
     /// Charges the cost of visiting a value completely, as a comparison does.
-    pub(super) fn burn_deep(&mut self, value: &Data) -> Result<(), Fault> {
+    pub(super) fn burn_deep(&mut self, value: &Data) -> Result<(), EvalError> {
         self.walk(value, DEPTH_MAX, &mut |_| Ok(()))
     }
 
     /// Charges the cost of building a text.
-    pub(super) fn burn_text(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn burn_text(&mut self, bytes: usize) -> Result<(), EvalError> {
         self.burn(bytes / BYTES_PER_FUEL + 1)
     }
 
@@ -69,12 +71,12 @@ impl Fuel {
     ///
     /// A list that contains itself twice is free to build and doubles with every repetition when
     /// read. Charging for the whole tree keeps such values small and shallow.
-    pub(super) fn burn_tree(&mut self, value: &Data) -> Result<(), Fault> {
+    pub(super) fn burn_tree(&mut self, value: &Data) -> Result<(), EvalError> {
         let mut top = true;
         self.walk(value, DEPTH_MAX, &mut |part| {
             // A namespace could come to contain itself, and then no traversal of it would end.
             if part.downcast_object_ref::<Namespace>().is_some() && !top {
-                return Err(Fault::new("a namespace() cannot be put into another value"));
+                return Err(EvalError::new("a namespace() cannot be put into another value"));
             }
             top = false;
             Ok(())
@@ -85,8 +87,8 @@ impl Fuel {
         &mut self,
         value: &Data,
         depth: usize,
-        check: &mut dyn FnMut(&Data) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        check: &mut dyn FnMut(&Data) -> Result<(), EvalError>,
+    ) -> Result<(), EvalError> {
         self.burn(1)?;
         check(value)?;
         if let Some(text) = value.as_str() {
@@ -111,27 +113,27 @@ impl Fuel {
 }
 
 /// Remaining output budget in bytes.
-pub(super) struct OutputRoom(usize);
+pub(super) struct OutputBudget(usize);
 
-impl OutputRoom {
+impl OutputBudget {
     pub(super) fn full() -> Self {
         Self(OUTPUT_BYTES_MAX)
     }
 
     /// Charges `bytes` to the output budget.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), EvalError> {
         self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
     }
 
     /// Converts a rendered value to JSON within the output budget.
-    pub(super) fn json(&mut self, value: &Data) -> Result<serde_json::Value, Fault> {
+    pub(super) fn json(&mut self, value: &Data) -> Result<serde_json::Value, EvalError> {
         json::convert(value, self, DEPTH_MAX)
     }
 }
 
 /// Rejects a text longer than a rendering may produce, before it is built.
-pub(super) fn check_text(bytes: Option<usize>) -> Result<usize, Fault> {
+pub(super) fn check_text(bytes: Option<usize>) -> Result<usize, EvalError> {
     match bytes {
         Some(bytes) if bytes <= OUTPUT_BYTES_MAX => Ok(bytes),
         Some(_) | None => Err(too_large()),
@@ -139,19 +141,19 @@ pub(super) fn check_text(bytes: Option<usize>) -> Result<usize, Fault> {
 }
 
 /// Rejects a list longer than a template may build, before it is built.
-pub(super) fn check_items(items: Option<usize>) -> Result<usize, Fault> {
+pub(super) fn check_items(items: Option<usize>) -> Result<usize, EvalError> {
     match items {
         Some(items) if items <= ITEMS_MAX => Ok(items),
         Some(_) | None => {
-            Err(Fault::new(format!("the list exceeds the limit of {ITEMS_MAX} items")))
+            Err(EvalError::new(format!("the list exceeds the limit of {ITEMS_MAX} items")))
         }
     }
 }
 
-pub(super) fn too_deep() -> Fault {
-    Fault::new(format!("the value exceeds the limit of {DEPTH_MAX} nested levels"))
+pub(super) fn too_deep() -> EvalError {
+    EvalError::new(format!("the value exceeds the limit of {DEPTH_MAX} nested levels"))
 }
 
-fn too_large() -> Fault {
-    Fault::new(format!("the template exceeds the limit of {OUTPUT_BYTES_MAX} bytes of output"))
+fn too_large() -> EvalError {
+    EvalError::new(format!("the template exceeds the limit of {OUTPUT_BYTES_MAX} bytes of output"))
 }

@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use noetl_model::Seq;
 
 use super::Data;
-use super::slot::{Away, Gathered, Part, Place, Slot, Source, merged};
+use super::value_ref::{
+    DeferredValue, ValueList, ValuePatch, ValueRef, ValueSlot, ValueSource, merged,
+};
 
 /// Loaded values, by reference.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct LoadedValues {
     values: HashMap<(Seq, Option<Arc<str>>), Data>,
     events: HashSet<Seq>,
     blobs: HashMap<Arc<str>, Data>,
-    lost: Vec<(Place, String)>,
+    lost: Vec<(ValueRef, String)>,
 }
 
-impl Loaded {
+impl LoadedValues {
     /// Stores the values of an event: a single one, or one per name.
     pub fn insert_event(
         &mut self,
@@ -35,20 +37,20 @@ impl Loaded {
 
     /// Records that a referenced value cannot be read, and why. Templates that use it fail instead
     /// of requesting it.
-    pub fn insert_lost(&mut self, place: Place, why: String) {
+    pub fn insert_lost(&mut self, place: ValueRef, why: String) {
         self.lost.push((place, why));
     }
 
     /// Returns `true` if a load was attempted, successfully or not.
-    pub fn has(&self, place: &Place) -> bool {
+    pub fn has(&self, place: &ValueRef) -> bool {
         let found = match place {
-            Place::Event { seq, .. } => self.events.contains(seq),
-            Place::Blob(reference) => self.blobs.contains_key(&reference.digest),
+            ValueRef::Event { seq, .. } => self.events.contains(seq),
+            ValueRef::Blob(reference) => self.blobs.contains_key(&reference.digest),
         };
         found || self.lost_because(place).is_some()
     }
 
-    fn lost_because(&self, place: &Place) -> Option<&str> {
+    fn lost_because(&self, place: &ValueRef) -> Option<&str> {
         let lost = self.lost.iter().find(|(lost, _)| lost.is_same(place));
         lost.map(|(_, why)| why.as_str())
     }
@@ -56,33 +58,33 @@ impl Loaded {
 
 /// Access to values that are not in memory. Clones record missing values in the same list.
 #[derive(Debug, Clone, Default)]
-pub struct Reach {
-    loaded: Arc<Loaded>,
+pub struct ValueLoader {
+    loaded: Arc<LoadedValues>,
     noted: Arc<Mutex<Noted>>,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
-    needed: Vec<Place>,
+    needed: Vec<ValueRef>,
     lost: Option<String>,
     /// Keychain entries that templates read and that are not resolved yet.
     secrets: Vec<Arc<str>>,
     /// Reason that the keychain rejected a request.
     refused: Option<String>,
     /// Values merged from several parts, cached so that a loop in a template merges them once.
-    merged: Vec<(Arc<Away>, Data)>,
+    merged: Vec<(Arc<DeferredValue>, Data)>,
 }
 
-impl Reach {
+impl ValueLoader {
     /// Creates access to these values.
-    pub fn new(loaded: Arc<Loaded>) -> Self {
+    pub fn new(loaded: Arc<LoadedValues>) -> Self {
         Self { loaded, noted: Arc::default() }
     }
 
     /// Returns the referenced values that templates read and that are not loaded. Discard the
     /// rendering if there are any: missing values count as undefined, so that rendering continues
     /// and finds all of them.
-    pub fn needed(&self) -> Vec<Place> {
+    pub fn needed(&self) -> Vec<ValueRef> {
         self.noted().needed.clone()
     }
 
@@ -113,10 +115,10 @@ impl Reach {
     }
 
     /// Returns the value of a slot. If it is not loaded, records that and returns undefined.
-    pub fn data(&self, slot: &Slot) -> Data {
+    pub fn data(&self, slot: &ValueSlot) -> Data {
         let away = match slot {
-            Slot::Held(data) => return data.clone(),
-            Slot::Away(away) => away,
+            ValueSlot::Held(data) => return data.clone(),
+            ValueSlot::Away(away) => away,
         };
         if let [part] = away.parts.as_slice()
             && part.path.is_empty()
@@ -138,12 +140,12 @@ impl Reach {
         }
     }
 
-    fn source(&self, source: &Source) -> Option<Data> {
+    fn source(&self, source: &ValueSource) -> Option<Data> {
         let found = match source {
-            Source::Held(data) => return Some(data.clone()),
-            Source::Event { seq, key, .. } => self.loaded.values.get(&(*seq, key.clone())),
-            Source::Blob { reference, .. } => self.loaded.blobs.get(&reference.digest),
-            Source::List(gathered) => return self.list(gathered),
+            ValueSource::Held(data) => return Some(data.clone()),
+            ValueSource::Event { seq, key, .. } => self.loaded.values.get(&(*seq, key.clone())),
+            ValueSource::Blob { reference, .. } => self.loaded.blobs.get(&reference.digest),
+            ValueSource::List(gathered) => return self.list(gathered),
         };
         if found.is_none()
             && let Some(place) = source.place()
@@ -155,7 +157,7 @@ impl Reach {
 
     /// Returns a gathered list. Looks up all items even if one is missing, so that all missing
     /// items are recorded.
-    fn list(&self, gathered: &Gathered) -> Option<Data> {
+    fn list(&self, gathered: &ValueList) -> Option<Data> {
         if let Some(whole) = gathered.held() {
             return Some(whole);
         }
@@ -164,7 +166,7 @@ impl Reach {
         is_whole.then(|| Data::from(items))
     }
 
-    fn note(&self, place: Place) {
+    fn note(&self, place: ValueRef) {
         if let Some(why) = self.loaded.lost_because(&place) {
             self.noted().lost.get_or_insert_with(|| why.to_owned());
         } else if self.loaded.has(&place) {
@@ -186,7 +188,7 @@ impl Reach {
 
 /// Combines parts to a value. Disjoint fields are put into a map without copying; only overlapping
 /// writes require a copy.
-fn put_together(parts: &[Part], values: Vec<Data>) -> Data {
+fn put_together(parts: &[ValuePatch], values: Vec<Data>) -> Data {
     if parts.iter().all(|part| part.path.len() == 1) {
         let names = parts.iter().map(|part| part.path[0].clone());
         return Data::from_pairs(names.map(Data::from).zip(values));

@@ -7,12 +7,12 @@ use std::sync::Arc;
 pub struct Mention {
     /// Name: `ctx`, `workload`, a step, or a key.
     pub name: Arc<str>,
-    pub next: Next,
+    pub next: MentionSuffix,
 }
 
 /// Key that follows a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Next {
+pub enum MentionSuffix {
     /// No key: the name is used as a whole.
     Nothing,
     /// A literal key, known at compile time.

@@ -4,8 +4,8 @@
 //! name coexist: `m.items` is the key, `m.items()` is the method.
 
 use super::Data;
-use super::error::Fault;
-use super::eval::Run;
+use super::error::EvalError;
+use super::eval::Evaluation;
 use super::json::show;
 use super::library;
 use super::object::LoopState;
@@ -27,11 +27,11 @@ const CHANGING: [&str; 11] = [
 
 /// Calls the method `target.name(arguments)`.
 pub(super) fn call(
-    run: &mut Run<'_>,
+    run: &mut Evaluation<'_>,
     target: &Data,
     name: &str,
     arguments: &[Data],
-) -> Result<Data, Fault> {
+) -> Result<Data, EvalError> {
     if name == "cycle"
         && let Some(state) = target.downcast_object_ref::<LoopState>()
     {
@@ -70,7 +70,7 @@ fn filter_of(target: &Data, name: &str) -> Option<library::Filter> {
 }
 
 /// Evaluates `', '.join(list)`: the text is the target, the list the argument.
-fn join(run: &mut Run<'_>, target: &Data, arguments: &[Data]) -> Result<Data, Fault> {
+fn join(run: &mut Evaluation<'_>, target: &Data, arguments: &[Data]) -> Result<Data, EvalError> {
     let ([list], Some(_), Some(filter)) = (arguments, target.as_str(), library::filter("join"))
     else {
         return Err(unknown(target, "join"));
@@ -78,15 +78,15 @@ fn join(run: &mut Run<'_>, target: &Data, arguments: &[Data]) -> Result<Data, Fa
     run.apply(&filter, &[list.clone(), target.clone()])
 }
 
-fn unknown(target: &Data, name: &str) -> Fault {
+fn unknown(target: &Data, name: &str) -> EvalError {
     if CHANGING.contains(&name) {
-        return Fault::new(format!(
+        return EvalError::new(format!(
             "values are immutable: .{name}() cannot change {}; build a new value with + or a filter",
             show(target)
         ));
     }
     if target.is_undefined() {
-        return Fault::new(format!("cannot call .{name}() on an undefined value"));
+        return EvalError::new(format!("cannot call .{name}() on an undefined value"));
     }
-    Fault::new(format!("there is no method .{name}() on {} ({})", show(target), target.kind()))
+    EvalError::new(format!("there is no method .{name}() on {} ({})", show(target), target.kind()))
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Template;
 use super::error::{RenderError, SyntaxError};
-use super::eval::Run;
+use super::eval::Evaluation;
 use super::scope::Scope;
 
 /// A JSON value whose strings may be compiled templates.
@@ -68,17 +68,22 @@ impl ValueTemplate {
 
     /// Renders every template in the same scope. The limits apply to all of them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, RenderError> {
-        self.render_in(&mut Run::new(scope), &mut Vec::new())
+        self.render_in(&mut Evaluation::new(scope), &mut Vec::new())
     }
 
     /// Like [`render`](Self::render), but returns an error with the dotted path to its template.
     pub fn render_named(&self, scope: &Scope) -> Result<Value, (String, RenderError)> {
         let mut path = Vec::new();
-        self.render_in(&mut Run::new(scope), &mut path).map_err(|error| (path.join("."), error))
+        self.render_in(&mut Evaluation::new(scope), &mut path)
+            .map_err(|error| (path.join("."), error))
     }
 
     /// Renders the value. After an error, `path` leads to the failed template.
-    fn render_in(&self, run: &mut Run<'_>, path: &mut Vec<String>) -> Result<Value, RenderError> {
+    fn render_in(
+        &self,
+        run: &mut Evaluation<'_>,
+        path: &mut Vec<String>,
+    ) -> Result<Value, RenderError> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Template(template) => template.render_in(run),
@@ -102,7 +107,7 @@ impl ValueTemplate {
 
     fn render_below(
         &self,
-        run: &mut Run<'_>,
+        run: &mut Evaluation<'_>,
         path: &mut Vec<String>,
         key: impl FnOnce() -> String,
     ) -> Result<Value, RenderError> {

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object};
 
-use super::loaded::Reach;
+use super::loaded::ValueLoader;
 use super::{Data, Names};
 
 /// A map of names shared with the scope. Values that are not in memory are looked up when read.
 #[derive(Debug)]
 pub(super) struct SharedNames {
     pub(super) names: Arc<Names>,
-    pub(super) reach: Reach,
+    pub(super) reach: ValueLoader,
 }
 
 impl Object for SharedNames {

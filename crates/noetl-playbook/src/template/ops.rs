@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use minijinja::value::ValueKind;
 
 use super::Data;
-use super::error::Fault;
+use super::error::EvalError;
 use super::json::{show, text};
 use super::limit::{Fuel, check_items, check_text};
 use super::program::{Comparison, Operator};
@@ -17,7 +17,7 @@ pub(super) fn arithmetic(
     right: &Data,
     written: &str,
     fuel: &mut Fuel,
-) -> Result<Data, Fault> {
+) -> Result<Data, EvalError> {
     match operator {
         Operator::Concat => return concat(left, right, fuel),
         Operator::Add if left.kind() == ValueKind::String && right.kind() == ValueKind::String => {
@@ -31,8 +31,8 @@ pub(super) fn arithmetic(
         }
         _ => {}
     }
-    let (Some(a), Some(b)) = (Num::of(left), Num::of(right)) else {
-        return Err(Fault::new(format!(
+    let (Some(a), Some(b)) = (Num::from_data(left), Num::from_data(right)) else {
+        return Err(EvalError::new(format!(
             "cannot compute `{written}` of {} ({}) and {} ({})",
             show(left),
             left.kind(),
@@ -46,21 +46,25 @@ pub(super) fn arithmetic(
     };
     computed
         .and_then(Num::into_data)
-        .map_err(|reason| Fault::new(format!("{reason} in `{written}`")))
+        .map_err(|reason| EvalError::new(format!("{reason} in `{written}`")))
 }
 
 /// Negates a number, or fails if it is none.
-pub(super) fn negate(value: &Data) -> Result<Data, Fault> {
-    match Num::of(value) {
-        Some(Num::Int(value)) => Num::Int(-value).into_data().map_err(Fault::new),
+pub(super) fn negate(value: &Data) -> Result<Data, EvalError> {
+    match Num::from_data(value) {
+        Some(Num::Int(value)) => Num::Int(-value).into_data().map_err(EvalError::new),
         Some(Num::Float(value)) => Ok(Data::from(-value)),
-        None => Err(Fault::new(format!("cannot negate {}", show(value)))),
+        None => Err(EvalError::new(format!("cannot negate {}", show(value)))),
     }
 }
 
 /// Returns `true` if `left comparison right` is true.
-pub(super) fn compare(comparison: Comparison, left: &Data, right: &Data) -> Result<bool, Fault> {
-    let ordering = |accept: fn(Ordering) -> bool| -> Result<bool, Fault> {
+pub(super) fn compare(
+    comparison: Comparison,
+    left: &Data,
+    right: &Data,
+) -> Result<bool, EvalError> {
+    let ordering = |accept: fn(Ordering) -> bool| -> Result<bool, EvalError> {
         Ok(order(left, right)?.is_some_and(accept))
     };
     match comparison {
@@ -84,13 +88,15 @@ fn equal(left: &Data, right: &Data) -> bool {
 }
 
 /// Orders two values of the same type. Returns `None` if they are unordered (NaN).
-fn order(left: &Data, right: &Data) -> Result<Option<Ordering>, Fault> {
+fn order(left: &Data, right: &Data) -> Result<Option<Ordering>, EvalError> {
     match (left.kind(), right.kind()) {
-        (ValueKind::Number, ValueKind::Number) => Ok(match (Num::of(left), Num::of(right)) {
-            (Some(Num::Int(a)), Some(Num::Int(b))) => Some(a.cmp(&b)),
-            (Some(a), Some(b)) => a.float().partial_cmp(&b.float()),
-            _ => None,
-        }),
+        (ValueKind::Number, ValueKind::Number) => {
+            Ok(match (Num::from_data(left), Num::from_data(right)) {
+                (Some(Num::Int(a)), Some(Num::Int(b))) => Some(a.cmp(&b)),
+                (Some(a), Some(b)) => a.float().partial_cmp(&b.float()),
+                _ => None,
+            })
+        }
         (ValueKind::String, ValueKind::String) => Ok(Some(left.as_str().cmp(&right.as_str()))),
         (ValueKind::Bool, ValueKind::Bool) => Ok(Some(left.is_true().cmp(&right.is_true()))),
         _ if is_list(left) && is_list(right) => {
@@ -102,15 +108,17 @@ fn order(left: &Data, right: &Data) -> Result<Option<Ordering>, Fault> {
             }
             Ok(Some(left.len().cmp(&right.len())))
         }
-        (a, b) => {
-            Err(Fault::new(format!("cannot order {} ({a}) and {} ({b})", show(left), show(right))))
-        }
+        (a, b) => Err(EvalError::new(format!(
+            "cannot order {} ({a}) and {} ({b})",
+            show(left),
+            show(right)
+        ))),
     }
 }
 
 /// Returns `true` if a list contains an item, a map a key, or a text a substring. Undefined and
 /// null contain nothing.
-fn contains(container: &Data, value: &Data) -> Result<bool, Fault> {
+fn contains(container: &Data, value: &Data) -> Result<bool, EvalError> {
     match container.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(false),
         ValueKind::String => Ok(container.as_str().unwrap_or_default().contains(&*text(value)?)),
@@ -125,7 +133,7 @@ fn contains(container: &Data, value: &Data) -> Result<bool, Fault> {
             }
             Ok(false)
         }
-        kind => Err(Fault::new(format!(
+        kind => Err(EvalError::new(format!(
             "cannot look for {} in {} ({kind})",
             show(value),
             show(container)
@@ -144,7 +152,7 @@ enum Num {
 }
 
 impl Num {
-    fn of(value: &Data) -> Option<Self> {
+    fn from_data(value: &Data) -> Option<Self> {
         match value.kind() {
             ValueKind::Bool => Some(Self::Int(i128::from(value.is_true()))),
             ValueKind::Number if value.is_integer() => {
@@ -221,14 +229,14 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<Num, String> {
     }))
 }
 
-fn concat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, Fault> {
+fn concat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, EvalError> {
     let (left, right) = (text(left)?, text(right)?);
     let bytes = check_text(left.len().checked_add(right.len()))?;
     fuel.burn_text(bytes)?;
     Ok(Data::from([&*left, &*right].concat()))
 }
 
-fn append(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, Fault> {
+fn append(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, EvalError> {
     let length = left.len().unwrap_or(0).checked_add(right.len().unwrap_or(0));
     fuel.burn(check_items(length)?)?;
     Ok(left.try_iter()?.chain(right.try_iter()?).collect::<Vec<_>>().into())
@@ -236,7 +244,7 @@ fn append(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Data, Fault> {
 
 /// Repeats text or a list: `'ab' * 3` and `[0] * 3`, in either order. Returns `None` if neither
 /// side can be repeated.
-fn repeat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Option<Data>, Fault> {
+fn repeat(left: &Data, right: &Data, fuel: &mut Fuel) -> Result<Option<Data>, EvalError> {
     let repeatable = |value: &Data| value.kind() == ValueKind::String || is_list(value);
     let (value, times) = match (repeatable(left), repeatable(right)) {
         (true, false) if right.is_integer() => (left, right),

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use minijinja::value::ValueKind;
 
-use super::keychain::{self, Keychain, Lookup};
+use super::keychain::{self, KeychainNames, Lookup};
 use super::object::SharedNames;
-use super::program::Root;
-use super::scope::{Output, Scope};
-use super::slot::Slot;
+use super::program::PathRoot;
+use super::scope::{Scope, StepOutput};
+use super::value_ref::ValueSlot;
 use super::{Data, Names, envelope, iteration, listed, reference};
 
 /// Current position in the evaluation of a path.
@@ -20,9 +20,9 @@ pub(super) enum View<'s> {
     /// Data, with its own keys only.
     Plain(Data),
     /// Result of a step or task, and the name of the step or task.
-    Result(Slot, Option<Arc<str>>),
+    Result(ValueSlot, Option<Arc<str>>),
     /// `results` of such a result: its data by label.
-    Results(Slot, Option<Arc<str>>),
+    Results(ValueSlot, Option<Arc<str>>),
     /// An HTTP response that also supports the keys of its body.
     Response(Data),
     /// A loop's result that acts as the list of its item results, and also has the result's keys.
@@ -37,13 +37,13 @@ pub(super) enum View<'s> {
     /// `iter`: names of the iteration.
     Iter,
     /// `output`: the envelope of the completed step or task.
-    Output(&'s Output),
+    Output(&'s StepOutput),
     /// `event`: its `name` only.
     Event(&'static str),
     /// `env`: permitted environment variables.
     Env,
     /// `keychain`: secrets by declared name.
-    Keychain(&'s Keychain),
+    Keychain(&'s KeychainNames),
     Secret(Arc<str>, Data),
     /// `job`: an alias of the execution's identity.
     Job,
@@ -52,28 +52,28 @@ pub(super) enum View<'s> {
 impl<'s> View<'s> {
     /// Returns the view at the start of a path. Names bound by the template itself are looked up
     /// earlier.
-    pub(super) fn root(root: &Root, scope: &'s Scope) -> Self {
+    pub(super) fn root(root: &PathRoot, scope: &'s Scope) -> Self {
         match root {
-            Root::Workload => Self::Names(&scope.workload),
-            Root::Ctx => Self::Ctx,
-            Root::Step => Self::Names(&scope.step),
-            Root::Steps => Self::Steps,
-            Root::Iter if iteration::is_inside(scope) => Self::Iter,
-            Root::Iter => Self::unqualified("iter", scope),
-            Root::Output => match &scope.output {
+            PathRoot::Workload => Self::Names(&scope.workload),
+            PathRoot::Ctx => Self::Ctx,
+            PathRoot::Step => Self::Names(&scope.step),
+            PathRoot::Steps => Self::Steps,
+            PathRoot::Iter if iteration::is_inside(scope) => Self::Iter,
+            PathRoot::Iter => Self::unqualified("iter", scope),
+            PathRoot::Output => match &scope.output {
                 Some(output) => Self::Output(output),
                 None => Self::unqualified("output", scope),
             },
-            Root::Event => match scope.event {
+            PathRoot::Event => match scope.event {
                 Some(event) => Self::Event(event),
                 None => Self::unqualified("event", scope),
             },
             // Without a keychain, `keychain` is an ordinary name.
-            Root::Keychain => match &scope.keychain {
+            PathRoot::Keychain => match &scope.keychain {
                 Some(keychain) => Self::Keychain(keychain),
                 None => Self::unqualified("keychain", scope),
             },
-            Root::Name(name) => Self::unqualified(name, scope),
+            PathRoot::Name(name) => Self::unqualified(name, scope),
         }
     }
 
@@ -196,7 +196,12 @@ impl<'s> View<'s> {
 
 /// Looks up a key of a result: its own keys, then itself as `data`, `result`, and `results`, then
 /// keys of its envelope, then itself under the label of the only task that ran.
-fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
+fn result_field(
+    slot: ValueSlot,
+    name: Option<Arc<str>>,
+    key: &str,
+    scope: &Scope,
+) -> View<'static> {
     if let Some(value) = slot.known_field(key) {
         return View::Plain(value);
     }
@@ -233,7 +238,7 @@ fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) ->
 /// Returns the result of the task with a label. After several tasks, the result is a map with every
 /// label as a key, and the first task always runs. A missing label can therefore only be that of
 /// the first task, and then no other task ran.
-fn labelled(slot: Slot, step: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
+fn labelled(slot: ValueSlot, step: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
     let is_label = first_task(step.as_ref(), scope).is_some_and(|label| **label == *key);
     match result_field(slot.clone(), step.clone(), key, scope) {
         View::Plain(data) if data.is_undefined() && is_label => View::Result(slot, step),
@@ -247,7 +252,7 @@ fn first_task<'s>(step: Option<&'s Arc<str>>, scope: &'s Scope) -> Option<&'s Ar
 }
 
 /// Looks up a keychain entry. If it is missing, the rendering must be discarded.
-fn secret(keychain: &Keychain, name: &str, scope: &Scope) -> View<'static> {
+fn secret(keychain: &KeychainNames, name: &str, scope: &Scope) -> View<'static> {
     match keychain.find(name) {
         Lookup::Found(fields) => View::Secret(Arc::from(name), fields.clone()),
         Lookup::Wanted(name) => {
@@ -263,7 +268,7 @@ fn refused(why: String, scope: &Scope) -> View<'static> {
     View::Plain(Data::UNDEFINED)
 }
 
-fn result_view(found: Option<(&Arc<str>, &Slot)>) -> View<'static> {
+fn result_view(found: Option<(&Arc<str>, &ValueSlot)>) -> View<'static> {
     match found {
         Some((name, slot)) => View::Result(slot.clone(), Some(name.clone())),
         None => View::Plain(Data::UNDEFINED),
@@ -323,7 +328,7 @@ fn plain(value: Option<Data>) -> View<'static> {
     View::Plain(value.unwrap_or(Data::UNDEFINED))
 }
 
-fn named(slot: Option<&Slot>, scope: &Scope) -> View<'static> {
+fn named(slot: Option<&ValueSlot>, scope: &Scope) -> View<'static> {
     plain(slot.map(|slot| scope.reach.data(slot)))
 }
 

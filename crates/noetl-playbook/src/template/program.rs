@@ -10,13 +10,13 @@ use super::mention::Mention;
 
 pub(super) struct Program {
     pub(super) source: Arc<str>,
-    pub(super) body: Body,
+    pub(super) body: TemplateBody,
     pub(super) names: BTreeSet<String>,
     pub(super) mentions: BTreeSet<Mention>,
 }
 
 /// Body of a template: an expression or text.
-pub(super) enum Body {
+pub(super) enum TemplateBody {
     /// Exactly one expression, which keeps its type.
     Sole(Expr),
     /// Any other template, which renders to text.
@@ -34,12 +34,12 @@ pub(super) enum Stmt {
     },
     For(Box<For>),
     With {
-        assignments: Vec<(Target, Expr)>,
+        assignments: Vec<(AssignTarget, Expr)>,
         body: Vec<Stmt>,
     },
-    Set(Target, Expr),
+    Set(AssignTarget, Expr),
     /// `{% set x %}…{% endset %}`. The expression reads the text as [`CAPTURED`].
-    SetBlock(Target, Expr, Vec<Stmt>),
+    SetBlock(AssignTarget, Expr, Vec<Stmt>),
     /// `{% filter f %}…{% endfilter %}`. The expression reads the text as [`CAPTURED`].
     FilterBlock(Expr, Vec<Stmt>),
     Do(Expr),
@@ -51,7 +51,7 @@ pub(super) enum Stmt {
 pub(super) const CAPTURED: &str = "";
 
 pub(super) struct For {
-    pub(super) target: Target,
+    pub(super) target: AssignTarget,
     pub(super) iter: Expr,
     pub(super) filter: Option<Expr>,
     pub(super) body: Vec<Stmt>,
@@ -59,9 +59,9 @@ pub(super) struct For {
 }
 
 /// Target of an assignment.
-pub(super) enum Target {
+pub(super) enum AssignTarget {
     Name(Arc<str>),
-    Unpack(Vec<Target>),
+    Unpack(Vec<AssignTarget>),
     /// A field of a `namespace()`.
     Field(Arc<str>, Arc<str>),
 }
@@ -69,9 +69,9 @@ pub(super) enum Target {
 pub(super) enum Expr {
     Const(Data),
     /// A name and the keys that follow it.
-    Path(Root, Vec<Key>),
+    Path(PathRoot, Vec<PathKey>),
     /// Keys that follow any other expression.
-    Get(Box<Expr>, Vec<Key>),
+    Get(Box<Expr>, Vec<PathKey>),
     Slice(Box<Slice>),
     Not(Box<Expr>),
     Negate(Box<Expr>),
@@ -158,7 +158,7 @@ pub(super) struct Arguments {
 }
 
 /// Start of a path: a scope known at compile time, or a name.
-pub(super) enum Root {
+pub(super) enum PathRoot {
     Workload,
     Ctx,
     Step,
@@ -172,7 +172,7 @@ pub(super) enum Root {
 }
 
 /// A step of a path.
-pub(super) enum Key {
+pub(super) enum PathKey {
     Name(Arc<str>),
     Computed(Expr),
 }

@@ -7,7 +7,7 @@ use noetl_model::event::BlobRef;
 
 use super::Data;
 use super::scope::Scope;
-use super::slot::{Part, Slot, Source};
+use super::value_ref::{ValuePatch, ValueSlot, ValueSource};
 
 /// Maximum size in bytes of a value that `_store` reports as `kv`.
 const SMALL_BYTES_MAX: u64 = 1024 * 1024;
@@ -38,7 +38,7 @@ pub fn blob_of_ref(text: &str) -> Option<BlobRef> {
 
 /// Returns `_ref`, `_uri`, or `_store` of a result, or `None` for a value in the log itself.
 pub(super) fn field(
-    slot: &Slot,
+    slot: &ValueSlot,
     step: Option<&Arc<str>>,
     key: &str,
     scope: &Scope,
@@ -61,14 +61,14 @@ fn is_field(key: &str) -> bool {
 
 /// Returns `true` if this key of a value follows from its reference, so that the value need not be
 /// loaded.
-pub fn is_reference(slot: &Slot, key: &str) -> bool {
+pub fn is_reference(slot: &ValueSlot, key: &str) -> bool {
     is_field(key) && blob_of(slot).is_some()
 }
 
-fn blob_of(slot: &Slot) -> Option<&BlobRef> {
-    let Slot::Away(away) = slot else { return None };
+fn blob_of(slot: &ValueSlot) -> Option<&BlobRef> {
+    let ValueSlot::Away(away) = slot else { return None };
     match away.parts.as_slice() {
-        [Part { path, source: Source::Blob { reference, .. } }] if path.is_empty() => {
+        [ValuePatch { path, source: ValueSource::Blob { reference, .. } }] if path.is_empty() => {
             Some(reference)
         }
         _ => None,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
 
-use super::keychain::Keychain;
-use super::loaded::Reach;
-use super::slot::Slot;
+use super::keychain::KeychainNames;
+use super::loaded::ValueLoader;
+use super::value_ref::ValueSlot;
 use super::{Data, Names};
 
 /// Values that a template can see. Cheap to build, because every part is shared.
@@ -23,11 +23,11 @@ pub struct Scope {
     pub tasks: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// Name and result of the step whose `set` and arcs are rendered. Separate, because the result
     /// is not recorded yet, and adding it to `results` would copy them.
-    pub own: Option<(Arc<str>, Slot)>,
+    pub own: Option<(Arc<str>, ValueSlot)>,
     /// Variables that this step run set with `step.*`.
     pub step: Arc<Names>,
     /// Output of the completed step, in `set` and arcs.
-    pub output: Option<Output>,
+    pub output: Option<StepOutput>,
     /// `event.name`: `step.done`, `loop.done`, or `step.failed`, in `set` and arcs.
     pub event: Option<&'static str>,
     /// Loop iteration: `iter.*`, the item under its own name, and its index.
@@ -37,15 +37,15 @@ pub struct Scope {
     /// Current task of a pipeline: `_task`, `_attempt`, `_prev`.
     pub task: Option<TaskScope>,
     /// Data of the step whose arc led here, as `result` in a tool's `input`.
-    pub previous: Option<Slot>,
+    pub previous: Option<ValueSlot>,
     /// Payload of the request as `payload` and `input`. Present only while the workload is
     /// rendered.
     pub payload: Option<Data>,
     /// Root `spec` of the playbook.
     pub spec: Option<Data>,
-    pub identity: Identity,
+    pub identity: ExecutionIdentity,
     /// Secrets by declared name. Present only where a worker renders.
-    pub keychain: Option<Arc<Keychain>>,
+    pub keychain: Option<Arc<KeychainNames>>,
     /// Environment variables visible as `env`, restricted to an allowlist.
     pub env: Arc<BTreeMap<String, String>>,
     /// Time that `now()` returns.
@@ -53,16 +53,16 @@ pub struct Scope {
     /// Source of `uuid4()` and of retry jitter.
     pub entropy: Entropy,
     /// Access to values that are not in memory.
-    pub reach: Reach,
+    pub reach: ValueLoader,
 }
 
 impl Scope {
     /// Returns the latest result of a step.
-    pub fn result(&self, step: &str) -> Option<&Slot> {
+    pub fn result(&self, step: &str) -> Option<&ValueSlot> {
         self.named_result(step).map(|(_, slot)| slot)
     }
 
-    pub(super) fn named_result(&self, step: &str) -> Option<(&Arc<str>, &Slot)> {
+    pub(super) fn named_result(&self, step: &str) -> Option<(&Arc<str>, &ValueSlot)> {
         match &self.own {
             Some((name, data)) if **name == *step => Some((name, data)),
             _ => self.results.get_key_value(step),
@@ -74,7 +74,7 @@ impl Scope {
 #[derive(Debug, Clone)]
 pub struct Iteration {
     pub name: Arc<str>,
-    pub item: Slot,
+    pub item: ValueSlot,
     /// Index of the item, from 0.
     pub index: u32,
     /// Number of items. `None` while rows are still being claimed.
@@ -90,7 +90,7 @@ pub struct TaskScope {
     /// Attempt since the task was entered, from 1.
     pub attempt: u32,
     /// Data of the task that ran before it.
-    pub previous: Option<Slot>,
+    pub previous: Option<ValueSlot>,
     /// Variables set with `iter.*`: those of the pipeline, over the initial ones of the iteration.
     pub iter: Arc<Names>,
     /// Duration of the run in milliseconds. `None` until it has ended.
@@ -135,9 +135,9 @@ impl Entropy {
 
 /// Output envelope of a step or task.
 #[derive(Debug, Clone)]
-pub struct Output {
+pub struct StepOutput {
     /// Data of the tool. Null if it failed without any.
-    pub data: Slot,
+    pub data: ValueSlot,
     pub failure: Option<Arc<Failure>>,
     /// Whether the envelope's keys take precedence over the data's, as in policy rules.
     pub envelope_first: bool,
@@ -146,7 +146,7 @@ pub struct Output {
 /// Execution identity: `execution_id`, `catalog_id`, `path`, `version`, `job`,
 /// `parent_execution_id`.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct ExecutionIdentity {
     pub execution: ExecutionId,
     pub catalog: CatalogId,
     pub path: Arc<str>,
@@ -155,7 +155,7 @@ pub struct Identity {
     pub parent: Option<ExecutionId>,
 }
 
-impl Default for Identity {
+impl Default for ExecutionIdentity {
     fn default() -> Self {
         Self {
             execution: ExecutionId::new(0),

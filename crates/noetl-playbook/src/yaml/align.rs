@@ -4,27 +4,27 @@
 //! indentation, and folded ones their line breaks. [`locate`] walks both in parallel. Where they
 //! differ unexpectedly, it returns the start of the scalar, which is always a valid position.
 
-use super::node::{Place, Style};
-use super::source::Source;
+use super::node::{QuoteStyle, SourcePos};
+use super::source::SourceText;
 
 /// Returns the file position of the character at `line` and `column` (from 1) of a scalar.
 pub(crate) fn locate(
-    source: &Source<'_>,
-    at: Place,
-    (value, style): (&str, Style),
+    source: &SourceText<'_>,
+    at: SourcePos,
+    (value, style): (&str, QuoteStyle),
     (line, column): (usize, usize),
-) -> Place {
+) -> SourcePos {
     let Some(wanted) = offset(value, line, column) else {
         return at;
     };
     let mut walk = Walk::begin(source, at, style);
-    if matches!(style, Style::Literal | Style::Folded) {
+    if matches!(style, QuoteStyle::Literal | QuoteStyle::Folded) {
         walk.indent = at.column;
     }
     let mut value = value.chars().peekable();
     // The parser positions a block scalar at its first nonempty line.
     let mut index = 0;
-    while matches!(style, Style::Literal | Style::Folded) && walk.peek() != Some('\n') {
+    while matches!(style, QuoteStyle::Literal | QuoteStyle::Folded) && walk.peek() != Some('\n') {
         if value.next_if_eq(&'\n').is_none() {
             break;
         }
@@ -54,18 +54,18 @@ fn offset(value: &str, line: usize, column: usize) -> Option<usize> {
 /// A position that moves along the file.
 struct Walk<'t> {
     rest: std::iter::Peekable<std::str::Chars<'t>>,
-    place: Place,
-    style: Style,
+    place: SourcePos,
+    style: QuoteStyle,
     /// Column at which the lines of a block scalar start.
     indent: u32,
 }
 
 impl<'t> Walk<'t> {
     /// Creates a walk at the first character of the content, after anchor, tag, and quote.
-    fn begin(source: &Source<'t>, at: Place, style: Style) -> Self {
+    fn begin(source: &SourceText<'t>, at: SourcePos, style: QuoteStyle) -> Self {
         let mut walk =
             Self { rest: source.rest(at).chars().peekable(), place: at, style, indent: 1 };
-        if matches!(style, Style::Plain | Style::Single | Style::Double) {
+        if matches!(style, QuoteStyle::Plain | QuoteStyle::Single | QuoteStyle::Double) {
             while matches!(walk.peek(), Some('&' | '!')) {
                 while walk.peek().is_some_and(|character| !character.is_whitespace()) {
                     walk.step();
@@ -73,7 +73,7 @@ impl<'t> Walk<'t> {
                 walk.skip_blank();
             }
         }
-        if matches!(style, Style::Single | Style::Double) {
+        if matches!(style, QuoteStyle::Single | QuoteStyle::Double) {
             walk.step();
         }
         walk
@@ -107,7 +107,7 @@ impl<'t> Walk<'t> {
     /// Skips characters that are in the file but not in the text: indentation and folded line
     /// breaks.
     fn reach(&mut self, wanted: char) {
-        if matches!(self.style, Style::Literal | Style::Folded) {
+        if matches!(self.style, QuoteStyle::Literal | QuoteStyle::Folded) {
             while self.place.column < self.indent && self.peek() == Some(' ') {
                 self.step();
             }
@@ -120,8 +120,8 @@ impl<'t> Walk<'t> {
     /// Consumes a character of the text. Returns `false` if the file does not match.
     fn take(&mut self, wanted: char) -> bool {
         match (self.style, self.peek()) {
-            (Style::Double, Some('\\')) => self.escape(wanted),
-            (Style::Single, Some('\'')) => {
+            (QuoteStyle::Double, Some('\\')) => self.escape(wanted),
+            (QuoteStyle::Single, Some('\'')) => {
                 self.step();
                 self.step() == Some('\'')
             }

@@ -6,30 +6,30 @@ use std::rc::Rc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 
 use super::entries::Entries;
-use super::node::{Key, Kind, Node, Place, Style};
-use super::source::Source;
+use super::node::{MapKey, Node, NodeKind, QuoteStyle, SourcePos};
+use super::source::SourceText;
 use super::{ALIAS_BYTES_MAX, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_BYTES_MAX, NODES_MAX};
 use super::{scalar, syntax};
-use crate::findings::Findings;
+use crate::diagnostics::Diagnostics;
 
 /// Parses the only document of a text. Returns `None` on a fatal error; reports others, such as
 /// duplicate keys, and continues.
-pub(crate) fn read(source: &Source<'_>, findings: &mut Findings) -> Option<Node> {
+pub(crate) fn read(source: &SourceText<'_>, findings: &mut Diagnostics) -> Option<Node> {
     read_up_to(NODES_MAX, source, findings)
 }
 
 /// Like [`read`], but with a custom limit on values, so that tests don't need millions of them.
 pub(super) fn read_up_to(
     nodes_max: usize,
-    source: &Source<'_>,
-    findings: &mut Findings,
+    source: &SourceText<'_>,
+    findings: &mut Diagnostics,
 ) -> Option<Node> {
     let text = source.text();
     if text.len() > DOCUMENT_BYTES_MAX {
         let message =
             format!("the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len());
         let help = "split the playbook, or keep its data elsewhere";
-        findings.error("E007", Place::START, "", message, help);
+        findings.error("E007", SourcePos::START, "", message, help);
         return None;
     }
     if let Some(at) = control_character(text) {
@@ -58,21 +58,21 @@ pub(super) fn read_up_to(
 }
 
 /// Converts a parser's marker to a position. The parser counts columns from 0.
-pub(super) fn place(mark: &Marker) -> Place {
-    Place {
+pub(super) fn place(mark: &Marker) -> SourcePos {
+    SourcePos {
         line: u32::try_from(mark.line()).unwrap_or(u32::MAX).max(1),
         column: u32::try_from(mark.col()).unwrap_or(u32::MAX).saturating_add(1),
     }
 }
 
 /// Finds the first character that YAML forbids everywhere. The parser would treat a NUL as the end.
-fn control_character(text: &str) -> Option<Place> {
+fn control_character(text: &str) -> Option<SourcePos> {
     let forbidden = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
     let offset = text.bytes().position(|byte| forbidden(&byte))?;
     let before = &text[..offset];
     let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let lines = before.replace("\r\n", "\n").matches(['\n', '\r']).count();
-    Some(Place {
+    Some(SourcePos {
         line: u32::try_from(lines).unwrap_or(u32::MAX).saturating_add(1),
         column: u32::try_from(before[line_start..].chars().count())
             .unwrap_or(u32::MAX)
@@ -81,7 +81,7 @@ fn control_character(text: &str) -> Option<Place> {
 }
 
 /// Fatal error that has already been reported.
-struct Stop;
+struct BuildAborted;
 
 /// A finished node and its height in levels.
 struct Built {
@@ -98,8 +98,8 @@ struct Anchor {
 
 struct Builder<'t, 's> {
     events: Parser<'t, StrInput<'t>>,
-    source: &'s Source<'t>,
-    findings: &'s mut Findings,
+    source: &'s SourceText<'t>,
+    findings: &'s mut Diagnostics,
     anchors: HashMap<usize, Anchor>,
     nodes_max: usize,
     nodes: usize,
@@ -109,7 +109,7 @@ struct Builder<'t, 's> {
 }
 
 impl<'t> Builder<'t, '_> {
-    fn document(&mut self) -> Result<Node, Stop> {
+    fn document(&mut self) -> Result<Node, BuildAborted> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
@@ -130,7 +130,7 @@ impl<'t> Builder<'t, '_> {
                         message,
                         "keep one document per file; remove '---'",
                     );
-                    return Err(Stop);
+                    return Err(BuildAborted);
                 }
             }
         }
@@ -138,29 +138,29 @@ impl<'t> Builder<'t, '_> {
             Some(root) if !root.is_null() => Ok(root),
             _ => {
                 let help = "a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'";
-                self.findings.error("E000", Place::START, "", "the document is empty", help);
-                Err(Stop)
+                self.findings.error("E000", SourcePos::START, "", "the document is empty", help);
+                Err(BuildAborted)
             }
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Span), Stop> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), BuildAborted> {
         match self.events.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
                 syntax::report(&error, self.source, self.findings);
-                Err(Stop)
+                Err(BuildAborted)
             }
-            None => Err(Stop),
+            None => Err(BuildAborted),
         }
     }
 
     /// Builds the node that starts with `event`, `depth` levels below the root.
-    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Built, Stop> {
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Built, BuildAborted> {
         let at = place(&span.start);
         if depth >= DEPTH_MAX {
             syntax::too_deep(at, self.findings);
-            return Err(Stop);
+            return Err(BuildAborted);
         }
         self.nodes += 1;
         self.count(at)?;
@@ -169,7 +169,7 @@ impl<'t> Builder<'t, '_> {
             Event::Alias(anchor) => return self.alias(anchor, at, depth),
             Event::Scalar(text, style, anchor, tag) => {
                 self.bytes += text.len();
-                let kind = self.scalar(&text, written(style), tag.as_deref(), at);
+                let kind = self.scalar(&text, QuoteStyle::from(style), tag.as_deref(), at);
                 (anchor, Built { node: Node { kind, at }, height: 1 })
             }
             Event::SequenceStart(anchor, tag) => {
@@ -180,7 +180,7 @@ impl<'t> Builder<'t, '_> {
                 self.collection_tag(tag.as_deref(), "map", at);
                 (anchor, self.map(at, depth)?)
             }
-            _ => return Err(Stop),
+            _ => return Err(BuildAborted),
         };
         if anchor > 0 {
             let shared = Built { node: built.node.clone(), height: built.height };
@@ -190,7 +190,7 @@ impl<'t> Builder<'t, '_> {
         Ok(built)
     }
 
-    fn alias(&mut self, anchor: usize, at: Place, depth: usize) -> Result<Built, Stop> {
+    fn alias(&mut self, anchor: usize, at: SourcePos, depth: usize) -> Result<Built, BuildAborted> {
         let Some(anchor) = self.anchors.get(&anchor) else {
             let message = "the alias stands inside the value it repeats";
             self.findings.error(
@@ -200,7 +200,7 @@ impl<'t> Builder<'t, '_> {
                 message,
                 "a value cannot contain itself; remove the alias",
             );
-            return Err(Stop);
+            return Err(BuildAborted);
         };
         let built = Built { node: anchor.built.node.clone(), height: anchor.built.height };
         // The alias itself has already been counted as one value.
@@ -219,17 +219,17 @@ impl<'t> Builder<'t, '_> {
                 message,
                 "repeat less, or pass the data as workload",
             );
-            return Err(Stop);
+            return Err(BuildAborted);
         }
         self.count(at)?;
         if depth + built.height > DEPTH_MAX {
             syntax::too_deep(at, self.findings);
-            return Err(Stop);
+            return Err(BuildAborted);
         }
         Ok(built)
     }
 
-    fn count(&mut self, at: Place) -> Result<(), Stop> {
+    fn count(&mut self, at: SourcePos) -> Result<(), BuildAborted> {
         if self.nodes <= self.nodes_max {
             return Ok(());
         }
@@ -241,26 +241,32 @@ impl<'t> Builder<'t, '_> {
             message,
             "split the playbook, or keep its data elsewhere",
         );
-        Err(Stop)
+        Err(BuildAborted)
     }
 
-    fn scalar(&mut self, text: &str, style: Style, tag: Option<&Tag>, at: Place) -> Kind {
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: QuoteStyle,
+        tag: Option<&Tag>,
+        at: SourcePos,
+    ) -> NodeKind {
         let kind = match tag {
             None => scalar::untagged(text, style),
             Some(tag) if tag.is_yaml_core_schema() => scalar::tagged(&tag.suffix, text, style),
             // A lone `!` means that the scalar is text as written.
             Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => {
-                Ok(Kind::Text(Rc::from(text), style))
+                Ok(NodeKind::Text(Rc::from(text), style))
             }
             Some(tag) => Err(scalar::unknown(&tag.to_string())),
         };
         kind.unwrap_or_else(|unfit| {
             self.findings.error("E009", at, "", unfit.message, unfit.help);
-            Kind::Text(Rc::from(text), style)
+            NodeKind::Text(Rc::from(text), style)
         })
     }
 
-    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, at: Place) {
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, at: SourcePos) {
         let Some(tag) = tag else { return };
         let lone = tag.handle.is_empty() && tag.suffix == "!";
         if lone || (tag.is_yaml_core_schema() && tag.suffix == expected) {
@@ -272,12 +278,12 @@ impl<'t> Builder<'t, '_> {
         self.findings.error("E009", at, "", unfit.message, unfit.help);
     }
 
-    fn list(&mut self, at: Place, depth: usize) -> Result<Built, Stop> {
+    fn list(&mut self, at: SourcePos, depth: usize) -> Result<Built, BuildAborted> {
         let (mut items, mut height) = (Vec::new(), 0);
         loop {
             let (event, span) = self.next()?;
             if event == Event::SequenceEnd {
-                let kind = Kind::List(Rc::new(items));
+                let kind = NodeKind::List(Rc::new(items));
                 return Ok(Built { node: Node { kind, at }, height: height + 1 });
             }
             let item = self.node(event, span, depth + 1)?;
@@ -286,7 +292,7 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    fn map(&mut self, at: Place, depth: usize) -> Result<Built, Stop> {
+    fn map(&mut self, at: SourcePos, depth: usize) -> Result<Built, BuildAborted> {
         let mut entries = Entries::default();
         let mut height = 0;
         loop {
@@ -303,7 +309,7 @@ impl<'t> Builder<'t, '_> {
             height = height.max(value.height);
             match key {
                 Some(_) if merges => self.merge(&mut entries, value.node, key_at),
-                Some(name) => self.insert(&mut entries, Key { name, at: key_at }, value.node),
+                Some(name) => self.insert(&mut entries, MapKey { name, at: key_at }, value.node),
                 None if self.source.rest(at).starts_with("{{") => entries.bare_template = true,
                 None => {
                     let help = "write a name, in quotes if it holds special characters";
@@ -315,13 +321,18 @@ impl<'t> Builder<'t, '_> {
         let kind = if entries.bare_template {
             self.bare_template(at)
         } else {
-            Kind::Map(Rc::new(entries.finish()))
+            NodeKind::Map(Rc::new(entries.finish()))
         };
         Ok(Built { node: Node { kind, at }, height: height + 1 })
     }
 
     /// Returns the text of a key, or `None` if it is a list, a mapping, or empty.
-    fn key(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Option<Rc<str>>, Stop> {
+    fn key(
+        &mut self,
+        event: Event<'t>,
+        span: Span,
+        depth: usize,
+    ) -> Result<Option<Rc<str>>, BuildAborted> {
         if let Event::Scalar(text, style, 0, None) = &event {
             let empty = text.is_empty() && *style == ScalarStyle::Plain;
             self.bytes += text.len();
@@ -329,16 +340,16 @@ impl<'t> Builder<'t, '_> {
         }
         let node = self.node(event, span, depth + 1)?.node;
         Ok(match node.kind {
-            Kind::Text(text, _) => Some(text),
-            Kind::Bool(value) => Some(Rc::from(value.to_string())),
-            Kind::Int(value) => Some(Rc::from(value.to_string())),
-            Kind::Large(value) => Some(Rc::from(value.to_string())),
-            Kind::Float(value) => Some(Rc::from(value.to_string())),
-            Kind::Null | Kind::List(_) | Kind::Map(_) => None,
+            NodeKind::Text(text, _) => Some(text),
+            NodeKind::Bool(value) => Some(Rc::from(value.to_string())),
+            NodeKind::Int(value) => Some(Rc::from(value.to_string())),
+            NodeKind::Large(value) => Some(Rc::from(value.to_string())),
+            NodeKind::Float(value) => Some(Rc::from(value.to_string())),
+            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => None,
         })
     }
 
-    fn insert(&mut self, entries: &mut Entries, key: Key, value: Node) {
+    fn insert(&mut self, entries: &mut Entries, key: MapKey, value: Node) {
         if let Some(first) = entries.place_of(&key.name) {
             let message = format!("the key '{}' is on line {} already", key.name, first.line);
             let help = if first.line == key.at.line {
@@ -352,13 +363,13 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    fn merge(&mut self, entries: &mut Entries, value: Node, at: Place) {
+    fn merge(&mut self, entries: &mut Entries, value: Node, at: SourcePos) {
         let sources = match &value.kind {
-            Kind::List(items) => items.iter().cloned().collect(),
+            NodeKind::List(items) => items.iter().cloned().collect(),
             _ => vec![value],
         };
         for source in sources {
-            if let Kind::Map(inherited) = &source.kind {
+            if let NodeKind::Map(inherited) = &source.kind {
                 entries.inherited.push(Rc::clone(inherited));
             } else {
                 let message = format!("'<<' merges mappings; this is {}", source.described());
@@ -375,23 +386,13 @@ impl<'t> Builder<'t, '_> {
 
     /// Reports an unquoted `key: {{ x }}`, which YAML parses as a mapping with a mapping as its
     /// key. Returns the text that the author intended.
-    fn bare_template(&mut self, at: Place) -> Kind {
+    fn bare_template(&mut self, at: SourcePos) -> NodeKind {
         let rest = self.source.rest(at);
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
         let text = line.find("}}").map_or(line, |end| &line[..end + 2]);
         let help = format!("write \"{text}\"");
         let message = "a value that begins with a template must be in quotes";
         self.findings.error("E009", at, "", message, help);
-        Kind::Text(Rc::from(text), Style::Plain)
-    }
-}
-
-fn written(style: ScalarStyle) -> Style {
-    match style {
-        ScalarStyle::Plain => Style::Plain,
-        ScalarStyle::SingleQuoted => Style::Single,
-        ScalarStyle::DoubleQuoted => Style::Double,
-        ScalarStyle::Literal => Style::Literal,
-        ScalarStyle::Folded => Style::Folded,
+        NodeKind::Text(Rc::from(text), QuoteStyle::Plain)
     }
 }

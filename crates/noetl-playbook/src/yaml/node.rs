@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
+use saphyr_parser::ScalarStyle;
+
 /// Position in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SourcePos {
     /// Line number, from 1.
     pub(crate) line: u32,
     /// Column in characters, from 1.
     pub(crate) column: u32,
 }
 
-impl Place {
+impl SourcePos {
     /// Position of the first character.
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
@@ -19,13 +21,13 @@ impl Place {
 /// A value of the document. Cheap to clone, because its content is shared, as aliases require.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) kind: Kind,
-    pub(crate) at: Place,
+    pub(crate) kind: NodeKind,
+    pub(crate) at: SourcePos,
 }
 
 /// Content of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// `null`, `~`, or an empty value.
     Null,
     Bool(bool),
@@ -36,15 +38,15 @@ pub(crate) enum Kind {
     /// Any other number, including `.inf` and `.nan`.
     Float(f64),
     /// Text with escapes resolved, and its style.
-    Text(Rc<str>, Style),
+    Text(Rc<str>, QuoteStyle),
     List(Rc<Vec<Node>>),
     /// A mapping in document order, without duplicate keys.
-    Map(Rc<Vec<(Key, Node)>>),
+    Map(Rc<Vec<(MapKey, Node)>>),
 }
 
 /// Style of a text, which determines how positions inside it map to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum QuoteStyle {
     /// Unquoted, on one or more lines.
     Plain,
     /// Single-quoted, as in `'…'`.
@@ -57,31 +59,43 @@ pub(crate) enum Style {
     Folded,
 }
 
+impl From<ScalarStyle> for QuoteStyle {
+    fn from(style: ScalarStyle) -> Self {
+        match style {
+            ScalarStyle::Plain => Self::Plain,
+            ScalarStyle::SingleQuoted => Self::Single,
+            ScalarStyle::DoubleQuoted => Self::Double,
+            ScalarStyle::Literal => Self::Literal,
+            ScalarStyle::Folded => Self::Folded,
+        }
+    }
+}
+
 /// A key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct MapKey {
     pub(crate) name: Rc<str>,
-    pub(crate) at: Place,
+    pub(crate) at: SourcePos,
 }
 
 impl Node {
     /// Returns the text, or `None` if the value is not text.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Text(text, _) => Some(text),
+            NodeKind::Text(text, _) => Some(text),
             _ => None,
         }
     }
 
     /// Returns `true` if the value is `null` or empty.
     pub(crate) fn is_null(&self) -> bool {
-        matches!(self.kind, Kind::Null)
+        matches!(self.kind, NodeKind::Null)
     }
 
     /// Returns the entries, or `None` if the value is not a mapping.
-    pub(crate) fn entries(&self) -> Option<&[(Key, Node)]> {
+    pub(crate) fn entries(&self) -> Option<&[(MapKey, Node)]> {
         match &self.kind {
-            Kind::Map(entries) => Some(entries),
+            NodeKind::Map(entries) => Some(entries),
             _ => None,
         }
     }
@@ -89,7 +103,7 @@ impl Node {
     /// Returns the items, or `None` if the value is not a list.
     pub(crate) fn items(&self) -> Option<&[Node]> {
         match &self.kind {
-            Kind::List(items) => Some(items),
+            NodeKind::List(items) => Some(items),
             _ => None,
         }
     }
@@ -103,12 +117,12 @@ impl Node {
     /// Describes the type for messages: `a mapping`, `a number`.
     pub(crate) fn described(&self) -> &'static str {
         match self.kind {
-            Kind::Null => "nothing",
-            Kind::Bool(_) => "true or false",
-            Kind::Int(_) | Kind::Large(_) | Kind::Float(_) => "a number",
-            Kind::Text(..) => "text",
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a mapping",
+            NodeKind::Null => "nothing",
+            NodeKind::Bool(_) => "true or false",
+            NodeKind::Int(_) | NodeKind::Large(_) | NodeKind::Float(_) => "a number",
+            NodeKind::Text(..) => "text",
+            NodeKind::List(_) => "a list",
+            NodeKind::Map(_) => "a mapping",
         }
     }
 }

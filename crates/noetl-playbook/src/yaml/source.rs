@@ -2,17 +2,17 @@
 
 use std::cell::OnceCell;
 
-use super::node::Place;
+use super::node::SourcePos;
 
 /// Text of a document. Line starts are computed on first use, because only documents with mistakes
 /// need them.
 #[derive(Debug)]
-pub(crate) struct Source<'t> {
+pub(crate) struct SourceText<'t> {
     text: &'t str,
     lines: OnceCell<Vec<usize>>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> SourceText<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, lines: OnceCell::new() }
     }
@@ -29,7 +29,7 @@ impl<'t> Source<'t> {
     }
 
     /// Returns the text from a position on; empty past the end.
-    pub(crate) fn rest(&self, place: Place) -> &'t str {
+    pub(crate) fn rest(&self, place: SourcePos) -> &'t str {
         let rest = self.starting_at(place.line);
         let skipped = usize::try_from(place.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let start = rest.char_indices().nth(skipped).map_or(rest.len(), |(at, _)| at);

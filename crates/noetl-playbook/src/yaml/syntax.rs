@@ -3,12 +3,12 @@
 use saphyr_parser::ScanError;
 
 use super::DEPTH_MAX;
-use super::node::Place;
-use super::source::Source;
-use crate::findings::Findings;
+use super::node::SourcePos;
+use super::source::SourceText;
+use crate::diagnostics::Diagnostics;
 
 /// Reports an error of the parser.
-pub(super) fn report(error: &ScanError, source: &Source<'_>, findings: &mut Findings) {
+pub(super) fn report(error: &ScanError, source: &SourceText<'_>, findings: &mut Diagnostics) {
     let mark = error.marker();
     let mut at = super::build::place(mark);
     if error.info() == "recursion limit exceeded" {
@@ -33,14 +33,14 @@ pub(super) fn report(error: &ScanError, source: &Source<'_>, findings: &mut Find
 }
 
 /// Reports a document that is nested too deeply.
-pub(super) fn too_deep(at: Place, findings: &mut Findings) {
+pub(super) fn too_deep(at: SourcePos, findings: &mut Diagnostics) {
     let message = format!("the document is nested deeper than {DEPTH_MAX} levels");
     findings.error("E007", at, "", message, "make it flatter");
 }
 
 /// Returns `true` if the line, or the one before it, has an unquoted value that starts with `{{`.
 /// YAML parses it as two nested mappings.
-fn has_bare_template(source: &Source<'_>, line: u32) -> bool {
+fn has_bare_template(source: &SourceText<'_>, line: u32) -> bool {
     let bare = |line: &str| {
         let line = line.trim_start();
         line.starts_with("{{")

@@ -3,13 +3,13 @@
 use insta::assert_snapshot;
 
 use super::build::read_up_to;
-use super::{Kind, Node, Place, Source, locate, read};
-use crate::findings::Findings;
+use super::{Node, NodeKind, SourcePos, SourceText, locate, read};
+use crate::diagnostics::Diagnostics;
 
 /// The tree with places as text, or what is wrong.
 fn tree(text: &str) -> String {
-    let source = Source::new(text);
-    let mut findings = Findings::default();
+    let source = SourceText::new(text);
+    let mut findings = Diagnostics::default();
     let node = read(&source, &mut findings);
     let found = findings.into_sorted();
     if found.is_empty() {
@@ -24,14 +24,16 @@ fn tree(text: &str) -> String {
 
 fn show(node: &Node) -> String {
     match &node.kind {
-        Kind::Null => "null".to_owned(),
-        Kind::Bool(value) => value.to_string(),
-        Kind::Int(value) => value.to_string(),
-        Kind::Large(value) => value.to_string(),
-        Kind::Float(value) => format!("{value:?}f"),
-        Kind::Text(text, _) => format!("{text:?}"),
-        Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", ")),
-        Kind::Map(entries) => {
+        NodeKind::Null => "null".to_owned(),
+        NodeKind::Bool(value) => value.to_string(),
+        NodeKind::Int(value) => value.to_string(),
+        NodeKind::Large(value) => value.to_string(),
+        NodeKind::Float(value) => format!("{value:?}f"),
+        NodeKind::Text(text, _) => format!("{text:?}"),
+        NodeKind::List(items) => {
+            format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", "))
+        }
+        NodeKind::Map(entries) => {
             let entries: Vec<_> = entries
                 .iter()
                 .map(|(key, value)| format!("{}: {}", key.name, show(value)))
@@ -153,8 +155,8 @@ fn size_and_number_of_values_are_limited() {
         error[E007] at 1:1: the document has 16777217 bytes; the limit is 16777216
           help: split the playbook, or keep its data elsewhere
         ");
-    let mut findings = Findings::default();
-    assert_eq!(read_up_to(3, &Source::new("[1, 2, 3]"), &mut findings), None);
+    let mut findings = Diagnostics::default();
+    assert_eq!(read_up_to(3, &SourceText::new("[1, 2, 3]"), &mut findings), None);
     assert_snapshot!(findings.into_sorted()[0], @"error[E007] at 1:8: the document holds more than 3 values");
 }
 
@@ -228,21 +230,21 @@ fn a_template_without_quotes_is_named_as_such() {
 #[test]
 fn columns_count_characters_from_one() {
     let text = "é: {ü: x, ö: [1, \"y\"]}\n";
-    let source = Source::new(text);
-    let node = read(&source, &mut Findings::default()).expect("valid");
+    let source = SourceText::new(text);
+    let node = read(&source, &mut Diagnostics::default()).expect("valid");
     let map = &node.entries().expect("a map")[0].1;
-    assert_eq!(map.at, Place { line: 1, column: 4 });
+    assert_eq!(map.at, SourcePos { line: 1, column: 4 });
     let (key, list) = &map.entries().expect("a map")[1];
-    assert_eq!(key.at, Place { line: 1, column: 11 });
-    assert_eq!(list.items().expect("a list")[1].at, Place { line: 1, column: 18 });
+    assert_eq!(key.at, SourcePos { line: 1, column: 11 });
+    assert_eq!(list.items().expect("a list")[1].at, SourcePos { line: 1, column: 18 });
 }
 
 /// The character that `locate` finds for every mark `@` of the value under `a`.
 fn located(text: &str) -> String {
-    let source = Source::new(text);
-    let node = read(&source, &mut Findings::default()).expect("valid");
+    let source = SourceText::new(text);
+    let node = read(&source, &mut Diagnostics::default()).expect("valid");
     let value = node.get("a").expect("a value under a");
-    let Kind::Text(content, style) = &value.kind else {
+    let NodeKind::Text(content, style) = &value.kind else {
         panic!("not text");
     };
     let mut found = Vec::new();

@@ -50,7 +50,7 @@ impl From<ContentError> for ApiError {
             ContentError::Name(_) => Self::invalid("invalid_digest", message),
             ContentError::Other { .. } => Self::invalid("other_content", message),
             ContentError::TooLarge => {
-                Self::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+                Self::with_status(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
             }
             ContentError::Missing(_) => Self::not_found("content_not_found", message),
             ContentError::Place(BlobError::Place(failure)) => failure.into(),
@@ -85,7 +85,7 @@ impl From<SqlError> for ApiError {
             SqlError::Unsupported => {
                 let message = "this server keeps its data in SQLite, which runs no SQL of others; \
                                stop it and open the file with sqlite3, or use a Postgres store";
-                Self::refused(StatusCode::NOT_IMPLEMENTED, "not_postgres", message)
+                Self::with_status(StatusCode::NOT_IMPLEMENTED, "not_postgres", message)
             }
             SqlError::Schema(_) => Self::invalid("invalid_schema", message),
             SqlError::Refused(_) => Self::invalid("sql_error", message),

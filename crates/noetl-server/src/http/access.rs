@@ -58,12 +58,12 @@ fn refusal(app: &App, request: &Request, is_allowed: bool) -> Option<ApiError> {
     let is_local = hosts.peek().is_some() && hosts.all(|host| host.to_str().is_ok_and(is_loopback));
     if !is_local && !app.options.allow_any_host {
         let message = "this control plane answers only to localhost, 127.0.0.1 and [::1]";
-        return Some(ApiError::refused(StatusCode::FORBIDDEN, "host_not_allowed", message));
+        return Some(ApiError::with_status(StatusCode::FORBIDDEN, "host_not_allowed", message));
     }
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if headers.contains_key(ORIGIN) && !is_allowed && !is_safe {
         let message = "pages of this origin may not change anything here";
-        return Some(ApiError::refused(StatusCode::FORBIDDEN, "origin_not_allowed", message));
+        return Some(ApiError::with_status(StatusCode::FORBIDDEN, "origin_not_allowed", message));
     }
     None
 }

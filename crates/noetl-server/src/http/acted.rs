@@ -32,7 +32,7 @@ pub(super) async fn record_route(
     let known = OF_EXECUTIONS.iter().find(|(of, _)| *of == route && *method == Method::POST);
     let Some((_, operation)) = known else { return Ok(()) };
     let Some(id) = path.split('/').nth(3).and_then(|id| id.parse().ok()) else { return Ok(()) };
-    let app = app.clone().of(caller.tenant.clone());
+    let app = app.clone().for_tenant(caller.tenant.clone());
     // The handler responds with 404 to an unknown execution.
     let Some(row) = app.control.executions.get(&app.tenant, id).await? else { return Ok(()) };
     record(&app, caller, operation, &row.path, Some(id)).await

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
 use crate::app::App;
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 
 const FORWARDED: &str = "x-forwarded-for";
 
@@ -65,7 +65,7 @@ impl Network {
 /// Returns the address that a request is counted under. An IPv6 address counts by its /64 network,
 /// because one host usually owns a whole /64.
 pub(super) fn counted(app: &App, request: &Parts) -> Option<IpAddr> {
-    let peer = request.extensions.get::<Connection>()?.peer();
+    let peer = request.extensions.get::<ClientConnection>()?.peer();
     let address = forwarded(&app.options.trusted_proxies, peer, &request.headers);
     Some(match address {
         IpAddr::V4(_) => address,

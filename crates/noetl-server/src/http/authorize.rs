@@ -9,15 +9,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use noetl_control::Holder;
+use noetl_control::TokenHolder;
 use noetl_model::Tenant;
 
 use super::caller::Caller;
-use super::credential::Credential;
-use super::roles::{Needs, Roles, needs, needs_of_verbs};
+use super::credential::RequestCredential;
+use super::roles::{RequiredRole, Roles, needs, needs_of_verbs};
 use super::{acted, authorization, bound, granted, internal, limits, rate, session};
 use crate::app::{App, Auth};
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 use crate::error::ApiError;
 use crate::oidc::OidcError;
 use crate::routes::fallback::wrong_verb;
@@ -41,12 +41,12 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     };
     match admitted {
         Ok((caller, needs, _place)) => {
-            if let Some(connection) = parts.extensions.get::<Connection>()
-                && needs != Needs::Nothing
+            if let Some(connection) = parts.extensions.get::<ClientConnection>()
+                && needs != RequiredRole::Nothing
             {
                 connection.set_known();
             }
-            let credential = Credential::new(&parts, needs);
+            let credential = RequestCredential::new(&parts, needs);
             parts.extensions.insert(credential);
             parts.extensions.insert(caller);
             let body = limits::paced(&app, path, needs, body);
@@ -56,7 +56,11 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-async fn admitted(app: &App, request: &Parts, path: &str) -> Result<(Caller, Needs), ApiError> {
+async fn admitted(
+    app: &App,
+    request: &Parts,
+    path: &str,
+) -> Result<(Caller, RequiredRole), ApiError> {
     let method = &request.method;
     let Some(needs) = needs(method, path) else {
         if let Some(needs) = needs_of_verbs(path) {
@@ -68,9 +72,14 @@ async fn admitted(app: &App, request: &Parts, path: &str) -> Result<(Caller, Nee
 }
 
 /// Returns the caller if it has a role that the route needs. Counts the request in either case.
-async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<Caller, ApiError> {
+async fn known(
+    app: &App,
+    request: &Parts,
+    path: &str,
+    needs: RequiredRole,
+) -> Result<Caller, ApiError> {
     let method = &request.method;
-    if needs == Needs::Nothing {
+    if needs == RequiredRole::Nothing {
         rate::count_address(app, path, request)?;
     }
     let caller = caller(app, &request.headers, needs).await;
@@ -85,7 +94,7 @@ async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<C
         // Requests with an invalid token count as anonymous.
         Err(refusal) => {
             rate::count_address(app, path, request)?;
-            rate::count(app, path, Needs::Nothing, &Caller::nobody())?;
+            rate::count(app, path, RequiredRole::Nothing, &Caller::nobody())?;
             Err(refusal)
         }
     }
@@ -95,12 +104,12 @@ async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<C
 pub(crate) async fn caller(
     app: &App,
     headers: &HeaderMap,
-    needs: Needs,
+    needs: RequiredRole,
 ) -> Result<Caller, ApiError> {
-    if needs == Needs::Nothing {
+    if needs == RequiredRole::Nothing {
         return Ok(Caller::nobody());
     }
-    if needs == Needs::One(Roles::INTERNAL) {
+    if needs == RequiredRole::One(Roles::INTERNAL) {
         return internal::check_headers(app, headers).map(|()| Caller::internal());
     }
     let is_internal = internal::is_internal(app, headers);
@@ -138,11 +147,11 @@ async fn identify(app: &App, shown: &str) -> Result<Caller, ApiError> {
 }
 
 /// Checks that a caller has a role that the route needs, and that its tenant may use the route.
-pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> {
+pub(super) fn check_role(caller: &Caller, needs: RequiredRole) -> Result<(), ApiError> {
     if !needs.allow(caller.roles) {
         return Err(lacks_role(caller, needs));
     }
-    if matches!(needs, Needs::Whole(_)) && !caller.looks_after_all() {
+    if matches!(needs, RequiredRole::Whole(_)) && !caller.looks_after_all() {
         let message = format!(
             "this is about what all tenants share, and {} is of tenant '{}': a token of tenant \
              '{}' is needed",
@@ -150,7 +159,7 @@ pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> 
             caller.tenant.as_str(),
             Tenant::DEFAULT
         );
-        return Err(ApiError::refused(StatusCode::FORBIDDEN, "default_tenant_needed", message));
+        return Err(ApiError::with_status(StatusCode::FORBIDDEN, "default_tenant_needed", message));
     }
     Ok(())
 }
@@ -159,10 +168,10 @@ pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> 
 /// expired, or revoked.
 pub(super) async fn by_token(app: &App, shown: &str) -> Result<Option<Caller>, ApiError> {
     let holder = app.control.tokens.holder(shown).await?;
-    let Some(Holder { id, name, tenant, role, pool, .. }) = holder else { return Ok(None) };
+    let Some(TokenHolder { id, name, tenant, role, pool, .. }) = holder else { return Ok(None) };
     let name = format!("{name} ({id})").into();
     let actor: Arc<str> = format!("token:{id}").into();
-    let (roles, pool) = (Roles::of(role), pool.map(Into::into));
+    let (roles, pool) = (Roles::for_role(role), pool.map(Into::into));
     let grantee = actor.clone();
     Ok(Some(Caller { name, tenant, roles, acting: roles, actor, grantee, pool }))
 }
@@ -181,11 +190,11 @@ fn shown(headers: &HeaderMap) -> Result<Cow<'_, str>, ApiError> {
 
 /// Creates the rejection of a session that names no actor.
 pub(super) fn refuse_session(message: &str) -> ApiError {
-    ApiError::refused(StatusCode::UNAUTHORIZED, "session_unknown", message)
+    ApiError::with_status(StatusCode::UNAUTHORIZED, "session_unknown", message)
 }
 
 fn unknown(message: &str) -> ApiError {
-    ApiError::refused(StatusCode::UNAUTHORIZED, "not_authenticated", message)
+    ApiError::with_status(StatusCode::UNAUTHORIZED, "not_authenticated", message)
 }
 
 pub(crate) fn not_known(failure: OidcError) -> ApiError {
@@ -199,7 +208,7 @@ pub(crate) fn not_known(failure: OidcError) -> ApiError {
     }
 }
 
-fn lacks_role(caller: &Caller, needs: Needs) -> ApiError {
+fn lacks_role(caller: &Caller, needs: RequiredRole) -> ApiError {
     let roles = |roles: Roles| roles.names().collect::<Vec<_>>().join(", ");
     let needed = roles(needs.roles());
     let has = match roles(caller.roles) {
@@ -207,5 +216,5 @@ fn lacks_role(caller: &Caller, needs: Needs) -> ApiError {
         some => some,
     };
     let message = format!("this needs one of the roles {needed}; {} has {has}", caller.name);
-    ApiError::refused(StatusCode::FORBIDDEN, "role_missing", message)
+    ApiError::with_status(StatusCode::FORBIDDEN, "role_missing", message)
 }

@@ -171,5 +171,5 @@ pub(crate) fn credential_not_named(caller: &Caller, name: &str) -> ApiError {
 }
 
 fn refused(code: &'static str, message: String) -> ApiError {
-    ApiError::refused(StatusCode::FORBIDDEN, code, message)
+    ApiError::with_status(StatusCode::FORBIDDEN, code, message)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
-use noetl_control::{Scope, WorkerBinding};
+use noetl_control::{TenantScope, WorkerBinding};
 use noetl_model::{ExecutionId, Tenant};
 
 use super::roles::Roles;
@@ -45,7 +45,7 @@ impl Caller {
 
     /// Returns the tenant whose commands and executions the caller works on. `None` means all
     /// tenants.
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> TenantScope {
         (!self.roles.holds_any_of(Roles::INTERNAL)).then(|| self.tenant.clone())
     }
 
@@ -98,7 +98,7 @@ impl App {
         }
         let tenant = self.control.workers.tenant_of(execution).await?;
         Ok(match tenant {
-            Some(tenant) => self.of(tenant),
+            Some(tenant) => self.for_tenant(tenant),
             None => self,
         })
     }
@@ -114,7 +114,7 @@ impl FromRequestParts<App> for Scoped {
         let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
             return Ok(Self(app.clone()));
         };
-        let app = app.clone().of(caller.tenant.clone());
+        let app = app.clone().for_tenant(caller.tenant.clone());
         if caller.scope().is_some() {
             return Ok(Self(app));
         }

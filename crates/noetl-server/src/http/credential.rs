@@ -15,9 +15,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::info;
 
 use super::authorize::{SESSION, caller};
-use super::roles::Needs;
+use super::roles::RequiredRole;
 use crate::app::App;
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 
 /// Interval between checks. Together with the time for which token lookups are cached, it must stay
 /// below the promised 10 seconds.
@@ -32,22 +32,22 @@ const _: () = assert!(
 
 /// Credential headers of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Credential {
+pub(crate) struct RequestCredential {
     headers: HeaderMap,
-    needs: Option<Needs>,
-    connection: Option<Connection>,
+    needs: Option<RequiredRole>,
+    connection: Option<ClientConnection>,
 }
 
-impl Credential {
+impl RequestCredential {
     /// Copies the credential headers of an authorized request.
-    pub(super) fn new(request: &Parts, needs: Needs) -> Self {
+    pub(super) fn new(request: &Parts, needs: RequiredRole) -> Self {
         let mut headers = HeaderMap::new();
         for name in [AUTHORIZATION.as_str(), SESSION] {
             if let Some(shown) = request.headers.get(name) {
                 headers.insert(name, shown.clone());
             }
         }
-        let connection = request.extensions.get::<Connection>().cloned();
+        let connection = request.extensions.get::<ClientConnection>().cloned();
         Self { headers, needs: Some(needs), connection }
     }
 
@@ -97,7 +97,7 @@ fn is_final(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
-impl FromRequestParts<App> for Credential {
+impl FromRequestParts<App> for RequestCredential {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Infallible> {

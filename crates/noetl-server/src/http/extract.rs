@@ -33,7 +33,7 @@ pub(crate) struct Path<T>(pub(crate) T);
 pub(crate) struct Query<T>(pub(crate) T);
 
 /// Format of IDs in the response: text for browsers, which lose precision in large numbers.
-pub(crate) struct Ids(pub(crate) IdForm);
+pub(crate) struct IdFormat(pub(crate) IdForm);
 
 /// Decodes a JSON body, or a part of one. Rejects escaped NUL characters.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
@@ -64,7 +64,7 @@ pub(crate) fn decode_list<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiErro
             StatusCode::UNPROCESSABLE_ENTITY => "invalid_body",
             _ => "malformed_json",
         };
-        ApiError::refused(status, code, error.body_text())
+        ApiError::with_status(status, code, error.body_text())
     })?;
     Ok(value)
 }
@@ -108,7 +108,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
         if !is_json(request.headers()) {
             let message = "Expected request with `Content-Type: application/json`";
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(ApiError::refused(status, "unsupported_media_type", message));
+            return Err(ApiError::with_status(status, "unsupported_media_type", message));
         }
         body_of(request, state).await.map(Self)
     }
@@ -146,11 +146,13 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         if parts.uri.path().contains("%00") {
             let message = "a path must not hold NUL characters";
-            return Err(ApiError::refused(StatusCode::BAD_REQUEST, "invalid_path", message));
+            return Err(ApiError::with_status(StatusCode::BAD_REQUEST, "invalid_path", message));
         }
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(error) => Err(ApiError::refused(error.status(), "invalid_path", error.body_text())),
+            Err(error) => {
+                Err(ApiError::with_status(error.status(), "invalid_path", error.body_text()))
+            }
         }
     }
 }
@@ -173,7 +175,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Ids {
+impl<S: Send + Sync> FromRequestParts<S> for IdFormat {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
@@ -200,7 +202,7 @@ async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, A
             StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
             _ => "unreadable_body",
         };
-        ApiError::refused(error.status(), code, error.body_text())
+        ApiError::with_status(error.status(), code, error.body_text())
     })
 }
 

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// Path prefixes granted to a caller. `None` for a caller that grants don't limit.
-type Limits = Option<Vec<String>>;
+type GrantedPrefixes = Option<Vec<String>>;
 
 /// Checks a change of an execution, schedule, or subscription by the path of its document.
 pub(super) async fn check_route(
@@ -126,10 +126,10 @@ pub(crate) async fn check_credential(
 
 /// Returns the path prefixes that limit a caller, or `None` if a role it acts with is not limited
 /// in the tenant.
-async fn limits(app: &App, caller: &Caller) -> Result<Limits, ApiError> {
+async fn limits(app: &App, caller: &Caller) -> Result<GrantedPrefixes, ApiError> {
     let mut prefixes = Vec::new();
     for role in [Role::Author, Role::Operator] {
-        if caller.acting.holds_any_of(Roles::of(role)) {
+        if caller.acting.holds_any_of(Roles::for_role(role)) {
             let granted =
                 app.control.grants.prefixes(&caller.tenant, role, &caller.grantee).await?;
             let Some(granted) = granted else { return Ok(None) };
@@ -154,5 +154,5 @@ fn check(caller: &Caller, limits: &[String], path: &str) -> Result<(), ApiError>
 }
 
 fn refused(code: &'static str, message: String) -> ApiError {
-    ApiError::refused(StatusCode::FORBIDDEN, code, message)
+    ApiError::with_status(StatusCode::FORBIDDEN, code, message)
 }

@@ -45,7 +45,7 @@ fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), 
 }
 
 fn forbidden(code: &'static str, message: &str) -> ApiError {
-    ApiError::refused(StatusCode::FORBIDDEN, code, message)
+    ApiError::with_status(StatusCode::FORBIDDEN, code, message)
 }
 
 #[cfg(test)]

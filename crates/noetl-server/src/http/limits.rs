@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::pace::Pace;
-use super::roles::Needs;
+use super::roles::RequiredRole;
 use crate::app::{App, Options};
 use crate::error::ApiError;
 
@@ -54,7 +54,7 @@ pub(crate) struct Places {
 
 /// Permits of one request in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct RequestPermit {
     _request: Option<OwnedSemaphorePermit>,
     _body: Option<OwnedSemaphorePermit>,
 }
@@ -90,9 +90,14 @@ pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) 
 }
 
 /// Acquires the permits of an authorized request, or rejects it at the limit.
-pub(super) fn admit(app: &App, path: &str, needs: Needs, body: &Body) -> Result<Place, ApiError> {
+pub(super) fn admit(
+    app: &App,
+    path: &str,
+    needs: RequiredRole,
+    body: &Body,
+) -> Result<RequestPermit, ApiError> {
     if WAITING.contains(&path) || ALWAYS.contains(&path) {
-        return Ok(Place::default());
+        return Ok(RequestPermit::default());
     }
     let Places { known, anonymous, anonymous_bodies, health, .. } = &app.places;
     let taken = |room: &Arc<Semaphore>, most: usize| {
@@ -101,20 +106,24 @@ pub(super) fn admit(app: &App, path: &str, needs: Needs, body: &Body) -> Result<
     let most = app.options.anonymous_max;
     let (_request, _body) = match needs {
         _ if path == HEALTH => (taken(health, HEALTH_MAX)?, None),
-        Needs::One(_) | Needs::Whole(_) => (taken(known, app.options.requests_max)?, None),
-        Needs::Nothing if body.is_end_stream() => (taken(anonymous, most)?, None),
-        Needs::Nothing => (taken(anonymous, most)?, taken(anonymous_bodies, most.div_ceil(2))?),
+        RequiredRole::One(_) | RequiredRole::Whole(_) => {
+            (taken(known, app.options.requests_max)?, None)
+        }
+        RequiredRole::Nothing if body.is_end_stream() => (taken(anonymous, most)?, None),
+        RequiredRole::Nothing => {
+            (taken(anonymous, most)?, taken(anonymous_bodies, most.div_ceil(2))?)
+        }
     };
-    Ok(Place { _request, _body })
+    Ok(RequestPermit { _request, _body })
 }
 
 /// Wraps a request body with limits on how slowly it may arrive.
-pub(super) fn paced(app: &App, path: &str, needs: Needs, body: Body) -> Body {
+pub(super) fn paced(app: &App, path: &str, needs: RequiredRole, body: Body) -> Body {
     let options = &app.options;
     let deadline = match needs {
-        Needs::Nothing => options.body_timeout.min(options.request_timeout),
-        Needs::One(_) | Needs::Whole(_) if path == CONTENT => Duration::MAX,
-        Needs::One(_) | Needs::Whole(_) => options.request_timeout,
+        RequiredRole::Nothing => options.body_timeout.min(options.request_timeout),
+        RequiredRole::One(_) | RequiredRole::Whole(_) if path == CONTENT => Duration::MAX,
+        RequiredRole::One(_) | RequiredRole::Whole(_) => options.request_timeout,
     };
     Pace::new(deadline, options.body_min_rate).apply(body)
 }

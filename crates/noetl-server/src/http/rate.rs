@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use noetl_control::Rates;
+use noetl_control::RateLimiter;
 use noetl_model::Tenant;
 use noetl_store::Digest;
 
 use super::address;
 use super::caller::Caller;
-use super::roles::Needs;
+use super::roles::RequiredRole;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -32,13 +32,13 @@ const INGRESS: &str = "/ingress/";
 
 /// Request counters. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Requests {
-    tenants: Arc<Rates<Option<Tenant>>>,
+pub(crate) struct RequestLimiter {
+    tenants: Arc<RateLimiter<Option<Tenant>>>,
     /// Requests without a valid token.
-    addresses: Arc<Rates<IpAddr>>,
+    addresses: Arc<RateLimiter<IpAddr>>,
     /// Messages by the digest of the listener's path, because the path may be long, and by client
     /// address.
-    listeners: Arc<Rates<(Digest, IpAddr)>>,
+    listeners: Arc<RateLimiter<(Digest, IpAddr)>>,
 }
 
 /// Counts a request without a valid token by client address, and a message also by its listener.
@@ -60,7 +60,7 @@ pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<()
     if let Some(rate) = app.options.listener_rate_limit
         && path.starts_with(INGRESS)
     {
-        let listener = Digest::of(request.uri.path().as_bytes());
+        let listener = Digest::of_bytes(request.uri.path().as_bytes());
         let taken = app.requests.listeners.take((listener, address), rate, now);
         taken.map_err(refused(rate, "messages to one listener"))?;
     }
@@ -68,12 +68,17 @@ pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<()
 }
 
 /// Counts a request by tenant. Rejects the request above the rate limit.
-pub(super) fn count(app: &App, path: &str, needs: Needs, caller: &Caller) -> Result<(), ApiError> {
+pub(super) fn count(
+    app: &App,
+    path: &str,
+    needs: RequiredRole,
+    caller: &Caller,
+) -> Result<(), ApiError> {
     let Some(rate) = app.options.rate_limit else { return Ok(()) };
     if WORK.iter().any(|work| path.starts_with(work)) || caller.scope().is_none() {
         return Ok(());
     }
-    let who = (needs != Needs::Nothing).then(|| caller.tenant.clone());
+    let who = (needs != RequiredRole::Nothing).then(|| caller.tenant.clone());
     let name = who.as_ref().map_or("those who show no token", Tenant::as_str).to_owned();
     app.requests.tenants.take(who, rate, app.control.now()).map_err(|after| {
         let message = format!("{name}: {rate} requests a second are answered");

@@ -4,7 +4,7 @@
 use axum::http::Method;
 use noetl_control::Role;
 
-use crate::routes::absent::ABSENT;
+use crate::routes::unsupported::ABSENT;
 
 /// Set of roles, as a bit mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Roles {
     }
 
     /// Returns the set for a token of this role.
-    pub(crate) const fn of(role: Role) -> Self {
+    pub(crate) const fn for_role(role: Role) -> Self {
         match role {
             Role::Admin => Self::ADMIN,
             Role::Operator => Self::OPERATOR,
@@ -72,7 +72,7 @@ const NAMES: [(Roles, &str); 6] = [
 
 /// Roles that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum RequiredRole {
     /// No authentication: the route is public.
     Nothing,
     /// Requires one of these roles. An admin has all roles except the internal one.
@@ -82,7 +82,7 @@ pub(crate) enum Needs {
     Whole(Roles),
 }
 
-impl Needs {
+impl RequiredRole {
     /// Returns the accepted roles, including the admin role where it applies. Empty for routes
     /// without authentication.
     pub(crate) fn roles(self) -> Roles {
@@ -103,20 +103,22 @@ impl Needs {
 }
 
 /// Reads of executions and documents: roles that work with them, and system pools.
-const LOOK: Needs =
-    Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::INTERNAL));
+const LOOK: RequiredRole =
+    RequiredRole::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::INTERNAL));
 /// Reads that a worker needs to run a command or a subscription.
-const CONSULT: Needs =
-    Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::WORKER));
+const CONSULT: RequiredRole =
+    RequiredRole::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::WORKER));
 /// Reruns, forks, and retries of an execution.
-const REPEAT: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::INTERNAL));
-const WRITE: Needs = Needs::One(Roles::AUTHOR);
+const REPEAT: RequiredRole =
+    RequiredRole::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::INTERNAL));
+const WRITE: RequiredRole = RequiredRole::One(Roles::AUTHOR);
 /// Starts of executions. Workers start the playbooks that their steps call.
-const START: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::WORKER));
-const OPERATE: Needs = Needs::One(Roles::OPERATOR);
-const WORK: Needs = Needs::One(Roles::WORKER);
-const ADMIN: Needs = Needs::One(Roles::ADMIN);
-const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
+const START: RequiredRole =
+    RequiredRole::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::WORKER));
+const OPERATE: RequiredRole = RequiredRole::One(Roles::OPERATOR);
+const WORK: RequiredRole = RequiredRole::One(Roles::WORKER);
+const ADMIN: RequiredRole = RequiredRole::One(Roles::ADMIN);
+const INTERNAL: RequiredRole = RequiredRole::One(Roles::INTERNAL);
 
 /// Path prefix of routes that authenticate the caller before any other response.
 const INTERNAL_PREFIX: &str = "/api/internal/";
@@ -129,15 +131,15 @@ const PATCH: Method = Method::PATCH;
 
 /// All routes with the roles they require, by subject.
 #[rustfmt::skip]
-pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
-    (GET, "/", Needs::Nothing),
-    (GET, "/icon.svg", Needs::Nothing),
-    (GET, "/assets/{*path}", Needs::Nothing),
-    (GET, "/health", Needs::Nothing),
-    (GET, "/api/health", Needs::Nothing),
-    (GET, "/metrics", Needs::Nothing),
-    (GET, "/api/openapi.json", Needs::Nothing),
-    (GET, "/api/docs", Needs::Nothing),
+pub(crate) const ROUTES: &[(Method, &str, RequiredRole)] = &[
+    (GET, "/", RequiredRole::Nothing),
+    (GET, "/icon.svg", RequiredRole::Nothing),
+    (GET, "/assets/{*path}", RequiredRole::Nothing),
+    (GET, "/health", RequiredRole::Nothing),
+    (GET, "/api/health", RequiredRole::Nothing),
+    (GET, "/metrics", RequiredRole::Nothing),
+    (GET, "/api/openapi.json", RequiredRole::Nothing),
+    (GET, "/api/docs", RequiredRole::Nothing),
 
     (POST, "/api/catalog/register", WRITE),
     (POST, "/api/catalog/list", LOOK),
@@ -216,7 +218,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/db/validate", LOOK),
     (POST, "/api/db/init", OPERATE),
     // SQL access bypasses every other permission.
-    (POST, "/api/postgres/execute", Needs::Whole(Roles::ADMIN)),
+    (POST, "/api/postgres/execute", RequiredRole::Whole(Roles::ADMIN)),
 
     (GET, "/api/subscriptions", CONSULT),
     (POST, "/api/subscriptions", SUBSCRIBE),
@@ -228,8 +230,8 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/subscriptions/{id}/release", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/dead-letters", SUBSCRIBE),
     // The listener's own verification authenticates senders.
-    (POST, "/ingress/{listener}", Needs::Nothing),
-    (POST, "/ingress/{tenant}/{listener}", Needs::Nothing),
+    (POST, "/ingress/{listener}", RequiredRole::Nothing),
+    (POST, "/ingress/{tenant}/{listener}", RequiredRole::Nothing),
 
     (GET, "/api/schedules", LOOK),
     (POST, "/api/schedules", SCHEDULE),
@@ -265,12 +267,12 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/internal/secret-audit", ADMINISTER),
 
     // The response says only whether the presented token is valid.
-    (POST, "/api/auth/session/validate", Needs::Nothing),
-    (POST, "/api/auth/validate", Needs::Nothing),
+    (POST, "/api/auth/session/validate", RequiredRole::Nothing),
+    (POST, "/api/auth/validate", RequiredRole::Nothing),
     // Routes for callers that have no token yet.
-    (GET, "/api/auth/mode", Needs::Nothing),
-    (POST, "/api/auth/oidc/token", Needs::Nothing),
-    (POST, "/api/auth/code", Needs::Nothing),
+    (GET, "/api/auth/mode", RequiredRole::Nothing),
+    (POST, "/api/auth/oidc/token", RequiredRole::Nothing),
+    (POST, "/api/auth/code", RequiredRole::Nothing),
     (POST, "/api/auth/codes", ADMIN),
 
     (GET, "/api/vars/{execution_id}", CONSULT),
@@ -302,20 +304,20 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 ];
 
 /// Data that workers share with each other and with system pools.
-const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
-const INSTALL: Needs = Needs::Whole(Roles::OPERATOR.and(Roles::INTERNAL));
-const KEEP: Needs = Needs::Whole(Roles::ADMIN.and(Roles::INTERNAL));
-const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
-const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
+const SHARE: RequiredRole = RequiredRole::One(Roles::WORKER.and(Roles::INTERNAL));
+const INSTALL: RequiredRole = RequiredRole::Whole(Roles::OPERATOR.and(Roles::INTERNAL));
+const KEEP: RequiredRole = RequiredRole::Whole(Roles::ADMIN.and(Roles::INTERNAL));
+const ADMINISTER: RequiredRole = RequiredRole::One(Roles::ADMIN.and(Roles::INTERNAL));
+const ATTEND: RequiredRole = RequiredRole::One(Roles::OPERATOR.and(Roles::WORKER));
 
 /// Schedules: the same roles that may start a playbook by hand.
-const SCHEDULE: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR));
+const SCHEDULE: RequiredRole = RequiredRole::One(Roles::AUTHOR.and(Roles::OPERATOR));
 
 /// Subscriptions and variables: operators, and the workers that run them.
-const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
+const SUBSCRIBE: RequiredRole = RequiredRole::One(Roles::OPERATOR.and(Roles::WORKER));
 
 /// Returns the roles that a route pattern requires, or `None` if the table has no such route.
-pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
+pub(crate) fn needs(method: &Method, path: &str) -> Option<RequiredRole> {
     // `HEAD` requires the same roles as `GET`.
     let method = if *method == Method::HEAD { &GET } else { method };
     let found = ROUTES.iter().find(|(verb, known, _)| verb == method && *known == path);
@@ -324,13 +326,13 @@ pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
 }
 
 /// Returns the roles that see that a route is unsupported: all callers, except on internal paths.
-fn absent_needs(path: &str) -> Needs {
-    if path.starts_with(INTERNAL_PREFIX) { INTERNAL } else { Needs::Nothing }
+fn absent_needs(path: &str) -> RequiredRole {
+    if path.starts_with(INTERNAL_PREFIX) { INTERNAL } else { RequiredRole::Nothing }
 }
 
 /// Returns the roles that may learn the methods of an internal path: those of its first route in
 /// the table. Returns `None` for other paths, whose methods are public.
-pub(crate) fn needs_of_verbs(path: &str) -> Option<Needs> {
+pub(crate) fn needs_of_verbs(path: &str) -> Option<RequiredRole> {
     if !path.starts_with(INTERNAL_PREFIX) {
         return None;
     }
@@ -356,8 +358,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::http::document::operations;
-    use crate::router::keeping::shown;
+    use crate::http::openapi::operations;
+    use crate::router::resources::shown;
 
     /// Routes that the document leaves out: itself, its page, the web UI, and second names of routes.
     const UNDESCRIBED: [&str; 7] = [

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use super::authorize::{OWN, SESSION, by_token, check_role, refuse_session};
 use super::caller::Caller;
-use super::roles::{Needs, Roles};
+use super::roles::{RequiredRole, Roles};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::sessions::Sessions;
@@ -29,7 +29,7 @@ pub(super) async fn apply(
     headers: &HeaderMap,
     caller: Caller,
     token: &str,
-    needs: Needs,
+    needs: RequiredRole,
 ) -> Result<Caller, ApiError> {
     if !caller.roles.holds_any_of(GATEWAYS) {
         return Ok(caller);
@@ -65,11 +65,15 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 /// Returns the session's holder, limited to the permissions of the gateway that acts for it.
-fn narrow(gateway: &Caller, holder: Caller, needs: Needs) -> Result<Caller, ApiError> {
+fn narrow(gateway: &Caller, holder: Caller, needs: RequiredRole) -> Result<Caller, ApiError> {
     if holder.tenant != gateway.tenant {
         let message = "the session in x-session-token and the token in Authorization belong to \
                        different tenants";
-        return Err(ApiError::refused(StatusCode::FORBIDDEN, "session_of_other_tenant", message));
+        return Err(ApiError::with_status(
+            StatusCode::FORBIDDEN,
+            "session_of_other_tenant",
+            message,
+        ));
     }
     check_role(&holder, needs)?;
     let is_admin = holder.roles.holds_any_of(Roles::ADMIN);

@@ -16,7 +16,7 @@ const SCOPE: &str = "openid profile email";
 
 /// Parameters of the authorization request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ProviderEndpoint {
     pub(crate) authorization_endpoint: String,
     /// Client ID of the web UI.
     pub(crate) client_id: String,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 }
 
 /// Result of the authorization request.
-pub(crate) struct Proof<'a> {
+pub(crate) struct CodeExchange<'a> {
     pub(crate) code: &'a str,
     /// PKCE code verifier, from which the page derived its challenge.
     pub(crate) verifier: &'a str,
@@ -37,7 +37,7 @@ pub(crate) struct Proof<'a> {
 
 /// A token that this server accepts.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub(crate) struct IssuedToken {
     pub(crate) token: String,
     /// Lifetime in seconds, if the provider states it.
     pub(crate) expires_in: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Endpoints {
 
 /// Token response of the provider.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenResponse {
     access_token: Option<String>,
     id_token: Option<String>,
     expires_in: Option<u64>,
@@ -60,7 +60,7 @@ struct Tokens {
 
 /// Error response of the provider.
 #[derive(Default, Deserialize)]
-struct Refused {
+struct ProviderError {
     #[serde(default)]
     error: String,
     #[serde(default)]
@@ -70,11 +70,11 @@ struct Refused {
 impl Oidc {
     /// Returns the parameters for the authorization request, or `None` if the web UI has no client
     /// ID.
-    pub(crate) async fn place(&self) -> Result<Option<Place>, OidcError> {
+    pub(crate) async fn place(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
         let settings = &self.0.settings;
         let Some(client_id) = settings.client_id.clone() else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
-        Ok(Some(Place {
+        Ok(Some(ProviderEndpoint {
             authorization_endpoint: endpoints.authorization,
             client_id,
             scope: SCOPE,
@@ -84,7 +84,10 @@ impl Oidc {
 
     /// Exchanges an authorization code for a token. Prefers the access token. If the server cannot
     /// verify that one, returns the ID token, provided that it has the required audience.
-    pub(crate) async fn traded(&self, proof: &Proof<'_>) -> Result<Option<Granted>, OidcError> {
+    pub(crate) async fn traded(
+        &self,
+        proof: &CodeExchange<'_>,
+    ) -> Result<Option<IssuedToken>, OidcError> {
         let Some(client_id) = &self.0.settings.client_id else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
         let form = [
@@ -104,7 +107,7 @@ impl Oidc {
             return Err(OidcError::Unavailable(why));
         }
         if !said.status().is_success() {
-            let why = said.json::<Refused>().await.unwrap_or_default();
+            let why = said.json::<ProviderError>().await.unwrap_or_default();
             let why = format!("{} {}", why.error, why.error_description);
             let why = match why.trim() {
                 "" => "the identity provider did not take the code".to_owned(),
@@ -112,11 +115,11 @@ impl Oidc {
             };
             return Err(OidcError::Refused(why));
         }
-        let tokens: Tokens = said.json().await.map_err(failed)?;
+        let tokens: TokenResponse = said.json().await.map_err(failed)?;
         let mut why = refused("the identity provider gave none");
         for token in [tokens.access_token, tokens.id_token].into_iter().flatten() {
             match self.caller(&token).await {
-                Ok(_) => return Ok(Some(Granted { token, expires_in: tokens.expires_in })),
+                Ok(_) => return Ok(Some(IssuedToken { token, expires_in: tokens.expires_in })),
                 Err(failure) => why = failure,
             }
         }

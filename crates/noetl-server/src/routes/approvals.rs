@@ -10,8 +10,8 @@ use utoipa::IntoParams;
 use super::executions::query::{count, given};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Default and maximum page size.
 const LIST: (u64, u64) = (50, 100);
@@ -38,7 +38,7 @@ pub(crate) struct ApprovalQuery {
     operation_id = "approvals_list",
     tag = "executions",
     params(ApprovalQuery),
-    responses((status = 200, body = ApprovalList), Failures),
+    responses((status = 200, body = ApprovalList), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,

@@ -9,8 +9,8 @@ use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::openapi::ErrorResponses;
 
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
@@ -48,7 +48,7 @@ pub(crate) struct AuditQuery {
     operation_id = "secret_audit",
     tag = "credentials",
     params(AuditQuery),
-    responses((status = 200, body = SecretAuditReply), Failures),
+    responses((status = 200, body = SecretAuditReply), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,

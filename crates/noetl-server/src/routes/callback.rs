@@ -3,13 +3,13 @@
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::callbacks::{CallbackReply, ContainerCallback, ContainerState};
-use noetl_control::Called;
+use noetl_control::CallbackOutcome;
 use noetl_model::{ExecutionId, Failure, FailureKind, Value};
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Reports the outcome of a container
 ///
@@ -22,7 +22,7 @@ use crate::http::extract::{Json, Path};
     tag = "internal",
     params(("execution_id" = Id, Path), ("step" = String, Path)),
     request_body = ContainerCallback,
-    responses((status = 202, body = CallbackReply), Failures),
+    responses((status = 202, body = CallbackReply), ErrorResponses),
 )]
 pub(crate) async fn container(
     Scoped(app): Scoped,
@@ -37,7 +37,7 @@ pub(crate) async fn container(
     let metrics = &app.control.metrics;
     metrics.container_callbacks.with_label_values(&[state]).inc();
     let outcome = outcome(&callback);
-    let taken = app.control.callbacks.take(Called { execution, step, outcome }).await?;
+    let taken = app.control.callbacks.deliver(CallbackOutcome { execution, step, outcome }).await?;
     let status = match taken {
         Some(_) => "accepted_in_flight",
         None => {

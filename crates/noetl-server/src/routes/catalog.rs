@@ -11,7 +11,7 @@ mod shown;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use noetl_api::catalog::{
-    Entry, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
+    CatalogItem, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
 };
 use noetl_store::CredentialFilter;
 use serde::Deserialize;
@@ -19,9 +19,9 @@ use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, OptionalJson, Query};
+use crate::http::extract::{IdFormat, Json, OptionalJson, Query};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Kind under which published clients list credentials, which are not documents.
@@ -47,7 +47,7 @@ pub(crate) struct RegisterQuery {
     tag = "catalog",
     params(RegisterQuery),
     request_body = RegisterRequest,
-    responses((status = 200, body = RegisterReply), Failures),
+    responses((status = 200, body = RegisterReply), ErrorResponses),
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
@@ -73,11 +73,11 @@ pub(crate) async fn register(
     operation_id = "catalog_list",
     tag = "catalog",
     request_body = Option<ListRequest>,
-    responses((status = 200, body = ListReply), Failures),
+    responses((status = 200, body = ListReply), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     OptionalJson(request): OptionalJson<ListRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
@@ -98,13 +98,13 @@ pub(crate) async fn list(
     path = "/api/catalog/resource",
     tag = "catalog",
     request_body = ResourceRequest,
-    responses((status = 200, body = Entry), Failures),
+    responses((status = 200, body = CatalogItem), ErrorResponses),
 )]
 pub(crate) async fn resource(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Json(request): Json<ResourceRequest>,
-) -> Result<Json<Entry>, ApiError> {
+) -> Result<Json<CatalogItem>, ApiError> {
     let catalog = &app.control.catalog;
     let (found, name) = match (request.catalog_id, request.path) {
         (Some(id), _) => (catalog.entry(&app.tenant, id.into()).await?, id.to_string()),

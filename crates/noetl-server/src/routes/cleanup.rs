@@ -2,14 +2,14 @@
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
-use noetl_api::internal::{KeptPart, PurgeReply, PurgeRequest};
+use noetl_api::internal::{PurgeReply, PurgeRequest, RetainedPart};
 use noetl_control::PurgeError;
-use noetl_store::{Policy, Window};
+use noetl_store::{RetentionPolicy, RetentionWindow};
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 /// Purges old data
 ///
@@ -20,7 +20,7 @@ use crate::http::extract::Json;
     path = "/api/internal/cleanup/purge",
     tag = "internal",
     request_body = Option<PurgeRequest>,
-    responses((status = 200, body = PurgeReply), Failures),
+    responses((status = 200, body = PurgeReply), ErrorResponses),
 )]
 pub(crate) async fn purge(
     Scoped(app): Scoped,
@@ -49,7 +49,7 @@ pub(crate) async fn purge(
         count("event", report.removed.events);
     }
     let kept = report.kept.into_iter();
-    let kept = kept.map(|kept| KeptPart { partition: kept.partition, reason: kept.reason });
+    let kept = kept.map(|kept| RetainedPart { partition: kept.partition, reason: kept.reason });
     Ok(Json(PurgeReply {
         commands_purged: report.removed.commands,
         runtime_purged: report.removed.runtimes,
@@ -62,17 +62,17 @@ pub(crate) async fn purge(
 
 /// Builds the retention policy of a request. Tables that the request doesn't name have their
 /// default retention.
-fn policy(asked: &PurgeRequest) -> Result<Policy, ApiError> {
+fn policy(asked: &PurgeRequest) -> Result<RetentionPolicy, ApiError> {
     let refused = |error: noetl_store::retention::OutOfRange| {
         ApiError::invalid("out_of_range", error.to_string())
     };
-    Ok(Policy {
-        executions: Window::days("event_retention_days", asked.event_retention_days)
+    Ok(RetentionPolicy {
+        executions: RetentionWindow::days("event_retention_days", asked.event_retention_days)
             .map_err(refused)?,
-        commands: Window::days("command_retention_days", asked.command_retention_days)
+        commands: RetentionWindow::days("command_retention_days", asked.command_retention_days)
             .map_err(refused)?,
-        runtimes: Window::minutes("runtime_stale_minutes", asked.runtime_stale_minutes)
+        runtimes: RetentionWindow::minutes("runtime_stale_minutes", asked.runtime_stale_minutes)
             .map_err(refused)?,
-        ..Policy::default()
+        ..RetentionPolicy::default()
     })
 }

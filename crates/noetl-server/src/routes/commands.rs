@@ -5,16 +5,16 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
-use noetl_control::lower::Dialect;
+use noetl_control::compat::Dialect;
 use noetl_model::CommandId;
 
 use crate::app::App;
 use crate::error::{ApiError, not_claimed, unknown_command};
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
-use crate::{reads, shape};
+use crate::http::openapi::ErrorResponses;
+use crate::{event_queries, shape};
 
 /// Reads a command
 #[utoipa::path(
@@ -22,7 +22,7 @@ use crate::{reads, shape};
     path = "/api/commands/{event_id}",
     tag = "workers",
     params(("event_id" = Id, Path)),
-    responses((status = 200, body = Command), Failures),
+    responses((status = 200, body = Command), ErrorResponses),
 )]
 pub(crate) async fn command(
     Scoped(app): Scoped,
@@ -33,7 +33,7 @@ pub(crate) async fn command(
     if !bound::owns(&app, &caller, id).await? {
         return Err(missing());
     }
-    reads::command(&app, &caller.scope(), id).await?.map(Json).ok_or_else(missing)
+    event_queries::command(&app, &caller.scope(), id).await?.map(Json).ok_or_else(missing)
 }
 
 /// Claims a command
@@ -47,7 +47,7 @@ pub(crate) async fn command(
     tag = "workers",
     params(("event_id" = Id, Path)),
     request_body = ClaimRequest,
-    responses((status = 200, body = ClaimReply), Failures),
+    responses((status = 200, body = ClaimReply), ErrorResponses),
 )]
 pub(crate) async fn claim(
     Scoped(app): Scoped,
@@ -116,7 +116,7 @@ async fn native(
     worker: &str,
 ) -> Result<Command, ApiError> {
     let scope = caller.scope();
-    let command = reads::command(app, &scope, id).await?;
+    let command = event_queries::command(app, &scope, id).await?;
     let command = command.ok_or_else(|| unknown_command(StatusCode::CONFLICT, id))?;
     app.control.reports.claim(&scope, id, worker).await.map_err(not_claimed)?;
     Ok(command)

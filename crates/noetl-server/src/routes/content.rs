@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{StreamExt as _, unfold};
-use noetl_api::ends::ContentKept;
+use noetl_api::completions::ContentStored;
 use noetl_control::{Content, ContentError};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,9 +15,9 @@ use utoipa::IntoParams;
 use crate::app::{App, TRANSFERS_MAX};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 use crate::http::headers::stored;
+use crate::http::openapi::ErrorResponses;
 use crate::http::pace::too_slow;
 
 /// Maximum time between two chunks of a body.
@@ -42,13 +42,13 @@ pub(crate) struct SizeQuery {
     tag = "workers",
     params(("digest" = String, Path, description = "Its SHA-256")),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = ContentKept), Failures),
+    responses((status = 200, body = ContentStored), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
     Path(digest): Path<String>,
     body: Body,
-) -> Result<Json<ContentKept>, ApiError> {
+) -> Result<Json<ContentStored>, ApiError> {
     let _permit = permit(&app)?;
     let mut upload = app.control.content.begin(&digest).await?;
     let mut pieces = body.into_data_stream();
@@ -63,7 +63,7 @@ pub(crate) async fn put(
         upload.add(&piece).await?;
     }
     let (digest, bytes) = upload.finish().await?;
-    Ok(Json(ContentKept { digest: digest.to_string(), bytes }))
+    Ok(Json(ContentStored { digest: digest.to_string(), bytes }))
 }
 
 /// Reads a large result
@@ -75,7 +75,7 @@ pub(crate) async fn put(
     operation_id = "worker_content_get",
     tag = "workers",
     params(("digest" = String, Path, description = "Its SHA-256"), SizeQuery),
-    responses((status = 200, body = Value), Failures),
+    responses((status = 200, body = Value), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -99,14 +99,15 @@ fn parts(
     permit: OwnedSemaphorePermit,
 ) -> Body {
     let content = app.control.content.clone();
-    let reader = Reader { content, digest, bytes, next: Some(first), at: 0, _permit: permit };
+    let reader =
+        ContentReader { content, digest, bytes, next: Some(first), at: 0, _permit: permit };
     Body::from_stream(unfold(reader, |mut reader| async move {
         let part = reader.part().await?;
         Some((part, reader))
     }))
 }
 
-struct Reader {
+struct ContentReader {
     content: Content,
     digest: String,
     bytes: u64,
@@ -118,7 +119,7 @@ struct Reader {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Reader {
+impl ContentReader {
     /// Returns the next part, or `None` at the end.
     async fn part(&mut self) -> Option<Result<Bytes, ContentError>> {
         if self.at >= self.bytes {
@@ -152,5 +153,5 @@ fn permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
 }
 
 fn broken(message: &str) -> ApiError {
-    ApiError::refused(axum::http::StatusCode::BAD_REQUEST, "unreadable_body", message)
+    ApiError::with_status(axum::http::StatusCode::BAD_REQUEST, "unreadable_body", message)
 }

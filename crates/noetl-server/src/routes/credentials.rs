@@ -9,11 +9,11 @@ use noetl_api::credentials::{
     PutCredential, SealedCredential,
 };
 use noetl_control::{
-    Asking, CredentialError, CredentialHolder, CredentialRequest, Credentials, Given,
-    ResolvedPlaceholder, Revealed, SEAL_ALGORITHM, SEAL_VERSION,
+    CredentialError, CredentialHolder, CredentialRequest, Credentials, ResolvedPlaceholder,
+    RevealedSecret, SEAL_ALGORITHM, SEAL_VERSION, SecretOutcome, SecretRequest,
 };
 use noetl_model::placeholder::{placeholders_in, without_tags};
-use noetl_store::{Credential, CredentialFilter};
+use noetl_store::{CredentialFilter, StoredCredential};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -21,9 +21,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 use crate::http::roles::Roles;
 
 /// Query parameters of `GET /api/credentials/{identifier}`.
@@ -73,7 +73,7 @@ pub(crate) struct SealedQuery {
     path = "/api/credentials",
     tag = "credentials",
     request_body = PutCredential,
-    responses((status = 200, body = CredentialView), Failures),
+    responses((status = 200, body = CredentialView), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
@@ -104,7 +104,7 @@ pub(crate) async fn put(
     operation_id = "credentials_list",
     tag = "credentials",
     params(CredentialFilterView),
-    responses((status = 200, body = CredentialList), Failures),
+    responses((status = 200, body = CredentialList), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
@@ -128,7 +128,7 @@ pub(crate) async fn list(
     operation_id = "credentials_get",
     tag = "credentials",
     params(("identifier" = String, Path), CredentialQuery),
-    responses((status = 200, body = CredentialView), Failures),
+    responses((status = 200, body = CredentialView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -140,7 +140,7 @@ pub(crate) async fn get(
         let found = app.control.credentials.get(&app.tenant, &identifier).await?;
         return Ok(Json(view(found)));
     }
-    let asking = Asking {
+    let asking = SecretRequest {
         who: caller.actor.to_string(),
         operation: "resolve",
         execution: query.execution_id.map(Into::into),
@@ -155,7 +155,7 @@ pub(crate) async fn get(
 
 /// Returns the application in the tenant of the execution that needs the secret. A system pool
 /// works for all tenants, so its own tenant doesn't apply.
-async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiError> {
+async fn whose(app: App, caller: &Caller, asking: &SecretRequest) -> Result<App, ApiError> {
     match asking.execution {
         Some(execution) => app.for_execution(caller, execution).await,
         None => Ok(app),
@@ -173,7 +173,7 @@ async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiErr
     operation_id = "credentials_sealed",
     tag = "credentials",
     params(("identifier" = String, Path), SealedQuery),
-    responses((status = 200, body = SealedCredential), Failures),
+    responses((status = 200, body = SealedCredential), ErrorResponses),
 )]
 pub(crate) async fn sealed(
     Scoped(app): Scoped,
@@ -193,7 +193,7 @@ async fn seal(
     identifier: &str,
     query: SealedQuery,
 ) -> Result<SealedCredential, ApiError> {
-    let asking = Asking {
+    let asking = SecretRequest {
         who: caller.actor.to_string(),
         operation: "sealed",
         execution: query.execution_id.map(Into::into),
@@ -242,7 +242,7 @@ fn is_placeholder(identifier: &str) -> bool {
 fn placeholders(
     app: &App,
     credential: &CredentialView,
-    asking: &Asking,
+    asking: &SecretRequest,
     is_wanted: bool,
 ) -> BTreeMap<String, String> {
     let (Some(execution), Some(data), true) = (asking.execution, &credential.data, is_wanted)
@@ -254,7 +254,11 @@ fn placeholders(
 }
 
 /// Returns the field that a placeholder of an execution stands for.
-async fn resolved(app: &App, text: &str, asking: &Asking) -> Result<OpenedCredential, ApiError> {
+async fn resolved(
+    app: &App,
+    text: &str,
+    asking: &SecretRequest,
+) -> Result<OpenedCredential, ApiError> {
     let resolved = app.control.credentials.resolve(&app.tenant, text, asking).await?;
     let ResolvedPlaceholder::Value { alias, field, value } = resolved else {
         return Err(CredentialError::NotFound(without_tags(text).into_owned()).into());
@@ -271,26 +275,30 @@ async fn may_have(
     caller: &Caller,
     holder: CredentialHolder<'_>,
     name: &str,
-    asking: &Asking,
+    asking: &SecretRequest,
 ) -> Result<(), ApiError> {
     let has_role = caller.roles.holds_any_of(Roles::WORKER.and(Roles::ADMIN));
     if has_role && bound::may_read_credential(app, caller, holder, name).await? {
         return Ok(());
     }
-    app.control.credentials.record(&app.tenant, asking, name, Given::Denied, None).await?;
+    app.control.credentials.record(&app.tenant, asking, name, SecretOutcome::Denied, None).await?;
     if has_role {
         return Err(bound::credential_not_named(caller, name));
     }
     let message = "what a credential holds is shown to workers and admins only";
-    Err(ApiError::refused(StatusCode::FORBIDDEN, "role_missing", message))
+    Err(ApiError::with_status(StatusCode::FORBIDDEN, "role_missing", message))
 }
 
-async fn revealed(app: &App, name: &str, asking: &Asking) -> Result<CredentialView, ApiError> {
+async fn revealed(
+    app: &App,
+    name: &str,
+    asking: &SecretRequest,
+) -> Result<CredentialView, ApiError> {
     match app.control.keychain.reveal(&app.tenant, name, asking).await? {
-        Revealed::Stored(credential, data) => {
+        RevealedSecret::Stored(credential, data) => {
             Ok(CredentialView { data: Some(data), ..view(*credential) })
         }
-        Revealed::Keychain { since, data } => Ok(CredentialView {
+        RevealedSecret::Keychain { since, data } => Ok(CredentialView {
             id: Id::text(0),
             name: name.to_owned(),
             kind: "keychain".to_owned(),
@@ -311,7 +319,7 @@ async fn revealed(app: &App, name: &str, asking: &Asking) -> Result<CredentialVi
     path = "/api/credentials/{identifier}",
     tag = "credentials",
     params(("identifier" = String, Path)),
-    responses((status = 200, body = CredentialDeleted), Failures),
+    responses((status = 200, body = CredentialDeleted), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
@@ -326,8 +334,8 @@ pub(crate) async fn delete(
     Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))
 }
 
-fn view(credential: Credential) -> CredentialView {
-    let Credential { kept, created_at, updated_at } = credential;
+fn view(credential: StoredCredential) -> CredentialView {
+    let StoredCredential { kept, created_at, updated_at } = credential;
     CredentialView {
         id: Id::text(kept.id.get()),
         name: kept.name,
@@ -346,7 +354,7 @@ fn view(credential: Credential) -> CredentialView {
 mod tests {
     use std::sync::Arc;
 
-    use noetl_control::{Control, EncryptionKey};
+    use noetl_control::{ControlPlane, EncryptionKey};
     use noetl_store::{AuditFilter, MemoryStore, SystemClock};
     use serde_json::json;
 
@@ -360,7 +368,8 @@ mod tests {
             ..noetl_control::Options::default()
         };
         let store = Arc::new(MemoryStore::new());
-        let control = Control::open(options, store, Arc::new(SystemClock)).await.expect("a store");
+        let control =
+            ControlPlane::open(options, store, Arc::new(SystemClock)).await.expect("a store");
         let app = App::new(Arc::new(control), crate::Options::default());
         let request = CredentialRequest {
             name: "db".to_owned(),

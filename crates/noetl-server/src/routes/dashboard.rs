@@ -8,14 +8,14 @@ use noetl_api::dashboard::{
 use noetl_api::executions::ExecutionView;
 use noetl_control::Stats;
 use noetl_model::Timestamp;
-use noetl_store::{ExecutionStatus, Started, Stretches};
+use noetl_store::{ExecutionStatus, StartCounts, TimeBuckets};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, Query};
+use crate::http::extract::{IdFormat, Json, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::executions::query::count;
 use crate::shape;
 
@@ -25,11 +25,11 @@ use crate::shape;
     path = "/api/dashboard/stats",
     operation_id = "dashboard_stats",
     tag = "health",
-    responses((status = 200, body = DashboardReply), Failures),
+    responses((status = 200, body = DashboardReply), ErrorResponses),
 )]
 pub(crate) async fn stats(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
 ) -> Result<Json<DashboardReply>, ApiError> {
     let stats = app.control.overview.stats(&app.tenant, app.control.now()).await?;
     Ok(Json(DashboardReply {
@@ -61,7 +61,7 @@ pub(crate) async fn stats(
     operation_id = "dashboard_activity",
     tag = "health",
     params(ActivityQuery),
-    responses((status = 200, body = ActivityReply), Failures),
+    responses((status = 200, body = ActivityReply), ErrorResponses),
 )]
 pub(crate) async fn activity(
     Scoped(app): Scoped,
@@ -87,7 +87,7 @@ pub(crate) struct ActivityQuery {
 impl ActivityQuery {
     /// Returns whole buckets, the last of which contains the present. Buckets start at multiples of
     /// their width, so that repeated requests return the same buckets.
-    fn until(&self, now: Timestamp) -> Result<Stretches, ApiError> {
+    fn until(&self, now: Timestamp) -> Result<TimeBuckets, ApiError> {
         let seconds = count("seconds", self.seconds.as_deref())?.unwrap_or(3600);
         let seconds = seconds.clamp(60, 31 * 24 * 3600);
         let number = count("stretches", self.stretches.as_deref())?.unwrap_or(60).clamp(1, 500);
@@ -95,13 +95,13 @@ impl ActivityQuery {
         let last = now.as_micros().div_euclid(width) * width;
         let number = u32::try_from(number).unwrap_or(1);
         let from = last - width * (i64::from(number) - 1);
-        Ok(Stretches { from: Timestamp::from_micros(from), width_micros: width, count: number })
+        Ok(TimeBuckets { from: Timestamp::from_micros(from), width_micros: width, count: number })
     }
 }
 
-fn shown(asked: Stretches, started: &[Started]) -> ActivityReply {
+fn shown(asked: TimeBuckets, started: &[StartCounts]) -> ActivityReply {
     let mut stretches = vec![Activity::default(); asked.count as usize];
-    for Started { place, status, count } in started {
+    for StartCounts { place, status, count } in started {
         let Some(stretch) = stretches.get_mut(*place as usize) else { continue };
         match status {
             ExecutionStatus::Running => stretch.running = *count,
@@ -120,11 +120,11 @@ fn shown(asked: Stretches, started: &[Started]) -> ActivityReply {
     path = "/api/dashboard/widgets",
     operation_id = "dashboard_widgets",
     tag = "health",
-    responses((status = 200, body = WidgetsReply), Failures),
+    responses((status = 200, body = WidgetsReply), ErrorResponses),
 )]
 pub(crate) async fn widgets(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
 ) -> Result<Json<WidgetsReply>, ApiError> {
     let stats = app.control.overview.stats(&app.tenant, app.control.now()).await?;
     let counts = [

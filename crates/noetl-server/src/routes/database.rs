@@ -9,8 +9,8 @@ use noetl_store::Sql;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 /// Tables that published clients expect.
 const KNOWN: [&str; 8] =
@@ -29,7 +29,7 @@ const KNOWN: [&str; 8] =
     responses(
         (status = 200, body = SqlReply),
         (status = 501, body = noetl_api::ErrorBody, description = "The store is not Postgres"),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn execute(
@@ -53,7 +53,7 @@ pub(crate) async fn execute(
     path = "/api/db/init",
     operation_id = "db_init",
     tag = "health",
-    responses((status = 200, body = SchemaReply), Failures),
+    responses((status = 200, body = SchemaReply), ErrorResponses),
 )]
 pub(crate) async fn init(Scoped(app): Scoped) -> Result<Json<SchemaReply>, ApiError> {
     let found = inspect(&app).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn init(Scoped(app): Scoped) -> Result<Json<SchemaReply>, ApiEr
     path = "/api/db/validate",
     operation_id = "db_validate",
     tag = "health",
-    responses((status = 200, body = SchemaReply), Failures),
+    responses((status = 200, body = SchemaReply), ErrorResponses),
 )]
 pub(crate) async fn validate(Scoped(app): Scoped) -> Result<Json<SchemaReply>, ApiError> {
     inspect(&app).await.map(Json)
@@ -112,5 +112,5 @@ fn statement(request: &SqlRequest) -> Result<String, ApiError> {
         return Ok(if is_call { procedure } else { format!("call {procedure}") });
     }
     let message = "say what to run: query, query_base64 or procedure";
-    Err(ApiError::refused(StatusCode::UNPROCESSABLE_ENTITY, "no_statement", message))
+    Err(ApiError::with_status(StatusCode::UNPROCESSABLE_ENTITY, "no_statement", message))
 }

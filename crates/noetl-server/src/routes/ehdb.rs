@@ -2,7 +2,7 @@
 
 use noetl_api::ehdb::{EhdbEvent, EhdbEvents, EhdbExecution, EhdbExecutions, EhdbIndex, EhdbState};
 use noetl_api::{Id, IdForm};
-use noetl_control::Stretch;
+use noetl_control::EventRange;
 use noetl_model::{Event, EventId, ExecutionId};
 use noetl_store::{ExecutionFilter, ExecutionRow};
 use serde::Deserialize;
@@ -10,8 +10,8 @@ use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::executions::query::{given, status_named};
 use crate::shape;
 
@@ -60,7 +60,7 @@ pub(crate) struct EventsQuery {
     path = "/api/ehdb",
     operation_id = "ehdb_index",
     tag = "executions",
-    responses((status = 200, body = EhdbIndex), Failures),
+    responses((status = 200, body = EhdbIndex), ErrorResponses),
 )]
 pub(crate) async fn index() -> Json<EhdbIndex> {
     let routes =
@@ -79,7 +79,7 @@ pub(crate) async fn index() -> Json<EhdbIndex> {
     operation_id = "ehdb_executions",
     tag = "executions",
     params(ExecutionsQuery),
-    responses((status = 200, body = EhdbExecutions), Failures),
+    responses((status = 200, body = EhdbExecutions), ErrorResponses),
 )]
 pub(crate) async fn executions(
     Scoped(app): Scoped,
@@ -115,7 +115,7 @@ pub(crate) async fn executions(
     operation_id = "ehdb_execution",
     tag = "executions",
     params(("id" = String, Path)),
-    responses((status = 200, body = EhdbState), Failures),
+    responses((status = 200, body = EhdbState), ErrorResponses),
 )]
 pub(crate) async fn execution(
     Scoped(app): Scoped,
@@ -140,7 +140,7 @@ pub(crate) async fn execution(
     operation_id = "ehdb_events",
     tag = "executions",
     params(("id" = String, Path), EventsQuery),
-    responses((status = 200, body = EhdbEvents), Failures),
+    responses((status = 200, body = EhdbEvents), ErrorResponses),
 )]
 pub(crate) async fn events(
     Scoped(app): Scoped,
@@ -152,11 +152,11 @@ pub(crate) async fn events(
     let found =
         app.control.stretches.after(&app.tenant, ExecutionId::new(id), after, limit).await?;
     let (exists, events) = match found {
-        Stretch::NoExecution => (false, Vec::new()),
-        Stretch::NoEvent => {
+        EventRange::NoExecution => (false, Vec::new()),
+        EventRange::NoEvent => {
             return Err(ApiError::query("after is the id of an event of this execution"));
         }
-        Stretch::Events(row, events) => {
+        EventRange::Events(row, events) => {
             (true, events.iter().map(|one| event(one, &row)).collect::<Vec<_>>())
         }
     };

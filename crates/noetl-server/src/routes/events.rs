@@ -1,12 +1,12 @@
 //! Event reports of workers and clients.
 
-use noetl_api::events::{BatchReply, BatchRequest, EventReply, EventRequest};
+use noetl_api::events::{EventBatchReply, EventBatchRequest, EventReply, EventRequest};
 
-use super::said;
+use super::event_body;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
+use crate::http::openapi::ErrorResponses;
 
 /// Reports an event of an execution
 ///
@@ -17,18 +17,18 @@ use crate::http::extract::{Json, JsonText, decode_text};
     path = "/api/events",
     tag = "workers",
     request_body = EventRequest,
-    responses((status = 200, body = EventReply), Failures),
+    responses((status = 200, body = EventReply), ErrorResponses),
 )]
 pub(crate) async fn report(
     Scoped(app): Scoped,
     caller: Caller,
     JsonText(text): JsonText,
 ) -> Result<Json<EventReply>, ApiError> {
-    let request = said::decode_event(&text)?;
+    let request = event_body::decode_event(&text)?;
     let execution = request.execution_id.into();
     let app = app.for_execution(&caller, execution).await?;
-    let report = said::report(execution, request.said, said::Flags::SINGLE)?;
-    let event = said::take(&app, &caller, report).await?;
+    let report = event_body::report(execution, request.said, event_body::EventDefaults::SINGLE)?;
+    let event = event_body::take(&app, &caller, report).await?;
     Ok(Json(EventReply { status: "ok".to_owned(), event_id: event.into(), commands_generated: 0 }))
 }
 
@@ -40,15 +40,15 @@ pub(crate) async fn report(
     post,
     path = "/api/events/batch",
     tag = "workers",
-    request_body = BatchRequest,
-    responses((status = 200, body = BatchReply), Failures),
+    request_body = EventBatchRequest,
+    responses((status = 200, body = EventBatchReply), ErrorResponses),
 )]
 pub(crate) async fn report_batch(
     Scoped(app): Scoped,
     caller: Caller,
     JsonText(text): JsonText,
-) -> Result<Json<BatchReply>, ApiError> {
-    let request: BatchRequest = decode_text(&text)?;
+) -> Result<Json<EventBatchReply>, ApiError> {
+    let request: EventBatchRequest = decode_text(&text)?;
     let app = app.for_execution(&caller, request.execution_id.into()).await?;
-    said::take_all(&app, &caller, request).await.map(Json)
+    event_body::take_all(&app, &caller, request).await.map(Json)
 }

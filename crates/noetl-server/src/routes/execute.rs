@@ -5,17 +5,17 @@ pub(crate) mod batch;
 use std::time::Duration;
 
 use noetl_api::Id;
-use noetl_api::execute::{Dedup, ExecuteReply, ExecuteRequest};
-use noetl_control::{Once, StartRequest, Started, StartedOnce, WINDOW_MAX};
+use noetl_api::execute::{ExecuteReply, ExecuteRequest, StartDedup};
+use noetl_control::{DedupKey, DedupStart, StartRequest, StartedExecution, WINDOW_MAX};
 use noetl_model::{ExecutionId, SubscriptionId};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::http::granted;
-use crate::http::traced::Traced;
+use crate::http::openapi::ErrorResponses;
+use crate::http::trace_context::RequestTrace;
 use crate::http::{acted, bound};
 
 /// Starts an execution
@@ -29,12 +29,12 @@ use crate::http::{acted, bound};
     path = "/api/execute",
     tag = "executions",
     request_body = ExecuteRequest,
-    responses((status = 200, body = ExecuteReply), Failures),
+    responses((status = 200, body = ExecuteReply), ErrorResponses),
 )]
 pub(crate) async fn execute(
     Scoped(app): Scoped,
     caller: Caller,
-    traced: Traced,
+    traced: RequestTrace,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
     let outcome = start(&app, &caller, &traced, request).await;
@@ -62,7 +62,7 @@ const DUPLICATE: &str = "duplicate";
 async fn start(
     app: &App,
     caller: &Caller,
-    traced: &Traced,
+    traced: &RequestTrace,
     mut request: ExecuteRequest,
 ) -> Result<ExecuteReply, ApiError> {
     // An execution that a step starts belongs to the step's tenant, even if a worker of another
@@ -81,14 +81,14 @@ async fn start(
     let dedup = request.dedup.take();
     let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
-        let executions = app.control.executions.by(caller.identity());
+        let executions = app.control.executions.with_actor(caller.identity());
         return Ok(started(executions.start(&app.tenant, request).await?));
     };
-    let once = once(dedup, &request)?;
-    let starts = app.control.starts.by(caller.identity());
-    Ok(match starts.once(&app.tenant, request, once).await? {
-        StartedOnce::New(new) => started(new),
-        StartedOnce::Duplicate(execution) => ExecuteReply {
+    let once = dedup_key(dedup, &request)?;
+    let starts = app.control.starts.with_actor(caller.identity());
+    Ok(match starts.start_once(&app.tenant, request, once).await? {
+        DedupStart::New(new) => started(new),
+        DedupStart::Duplicate(execution) => ExecuteReply {
             execution_id: Id::text(execution.get()),
             status: DUPLICATE.to_owned(),
             commands_generated: 0,
@@ -96,7 +96,7 @@ async fn start(
     })
 }
 
-fn started(started: Started) -> ExecuteReply {
+fn started(started: StartedExecution) -> ExecuteReply {
     ExecuteReply {
         execution_id: Id::text(started.execution.get()),
         status: "started".to_owned(),
@@ -104,7 +104,7 @@ fn started(started: Started) -> ExecuteReply {
     }
 }
 
-fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
+fn dedup_key(dedup: StartDedup, request: &StartRequest) -> Result<DedupKey, ApiError> {
     if dedup.key.is_empty() {
         return Err(ApiError::invalid("invalid_dedup", "dedup.key must not be empty"));
     }
@@ -119,10 +119,10 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
         return Err(ApiError::invalid("invalid_dedup", message));
     }
     let scope = SubscriptionId::new(request.parent.map_or(0, ExecutionId::get));
-    Ok(Once { scope, key: dedup.key, window, is_noted: true })
+    Ok(DedupKey { scope, key: dedup.key, window, is_noted: true })
 }
 
-fn wanted(traced: &Traced, request: ExecuteRequest) -> Result<StartRequest, ApiError> {
+fn wanted(traced: &RequestTrace, request: ExecuteRequest) -> Result<StartRequest, ApiError> {
     if request.execution_pool.as_ref().is_some_and(|pool| pool.chars().count() > POOL_MAX) {
         let message = format!("execution_pool has at most {POOL_MAX} characters");
         return Err(ApiError::invalid("invalid_pool", message));

@@ -15,11 +15,11 @@ use noetl_store::ExecutionStatus;
 
 use self::query::{EVENTS, EventsQuery, ListQuery, StretchQuery};
 use crate::error::ApiError;
+use crate::event_queries::{self, EVENTS_MAX, brief};
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, Path, Query};
-use crate::reads::{self, EVENTS_MAX, brief};
+use crate::http::extract::{IdFormat, Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Lists executions
@@ -32,11 +32,11 @@ use crate::shape;
     operation_id = "executions_list",
     tag = "executions",
     params(ListQuery),
-    responses((status = 200, body = Vec<ExecutionView>), Failures),
+    responses((status = 200, body = Vec<ExecutionView>), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<ExecutionView>>, ApiError> {
     let filter = query.filter()?;
@@ -54,21 +54,21 @@ pub(crate) async fn list(
     path = "/api/executions/{id}",
     tag = "executions",
     params(("id" = Id, Path), StretchQuery),
-    responses((status = 200, body = ExecutionDetail), Failures),
+    responses((status = 200, body = ExecutionDetail), ErrorResponses),
 )]
 pub(crate) async fn detail(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<StretchQuery>,
 ) -> Result<Response, ApiError> {
     let (stretch, only) = (query.stretch()?, query.only()?);
     bound::check_read(&app, &caller, id).await?;
     match stretch {
-        None => reads::whole(&app, id, only, ids).await,
+        None => event_queries::whole(&app, id, only, ids).await,
         Some(stretch) => {
-            let detail = reads::detail(&app, id, stretch, &only, ids).await?;
+            let detail = event_queries::detail(&app, id, stretch, &only, ids).await?;
             Ok(Json(detail).into_response())
         }
     }
@@ -81,16 +81,16 @@ pub(crate) async fn detail(
     operation_id = "executions_status",
     tag = "executions",
     params(("id" = Id, Path)),
-    responses((status = 200, body = StatusReply), Failures),
+    responses((status = 200, body = StatusReply), ErrorResponses),
 )]
 pub(crate) async fn status(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
 ) -> Result<Json<StatusReply>, ApiError> {
     bound::check_read(&app, &caller, id).await?;
-    reads::status(&app, id, ids).await.map(Json)
+    event_queries::status(&app, id, ids).await.map(Json)
 }
 
 /// Reads a range of an execution's event log
@@ -103,17 +103,17 @@ pub(crate) async fn status(
     path = "/api/executions/{id}/events",
     tag = "executions",
     params(("id" = Id, Path), EventsQuery),
-    responses((status = 200, body = EventsReply), Failures),
+    responses((status = 200, body = EventsReply), ErrorResponses),
 )]
 pub(crate) async fn events(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<EventsReply>, ApiError> {
     let (after, limit) = (query.after()?.unwrap_or(0), query.limit()?.unwrap_or(EVENTS));
     let is_brief = query.brief()?;
-    let mut reply = reads::events(&app, id, after, limit.min(EVENTS_MAX), ids).await?;
+    let mut reply = event_queries::events(&app, id, after, limit.min(EVENTS_MAX), ids).await?;
     if is_brief {
         reply.events.iter_mut().for_each(brief::shorten);
     }
@@ -130,13 +130,13 @@ pub(crate) async fn events(
     tag = "executions",
     params(("id" = Id, Path), ("command" = Id, Path)),
     request_body = AnswerRequest,
-    responses((status = 200, body = AnswerReply), Failures),
+    responses((status = 200, body = AnswerReply), ErrorResponses),
 )]
 pub(crate) async fn answer(
     Scoped(app): Scoped,
     caller: Caller,
     Path((id, command)): Path<(ExecutionId, CommandId)>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Json(request): Json<AnswerRequest>,
 ) -> Result<Json<AnswerReply>, ApiError> {
     if is_deeper_than(&request.data, DEPTH_MAX) {
@@ -147,7 +147,7 @@ pub(crate) async fn answer(
         None => Ok(request.data),
         Some(error) => Err(Failure::new(FailureKind::Unknown, error)),
     };
-    let executions = app.control.executions.by(caller.identity());
+    let executions = app.control.executions.with_actor(caller.identity());
     if executions.get(&app.tenant, id).await?.is_none() {
         return Err(ApiError::not_found("execution_not_found", "Execution not found"));
     }
@@ -167,12 +167,12 @@ pub(crate) async fn answer(
     path = "/api/executions/{id}/cancellation-check",
     tag = "executions",
     params(("id" = Id, Path)),
-    responses((status = 200, body = CancellationCheck), Failures),
+    responses((status = 200, body = CancellationCheck), ErrorResponses),
 )]
 pub(crate) async fn cancellation_check(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
 ) -> Result<Json<CancellationCheck>, ApiError> {
     let row = app.control.executions.get(&app.tenant, id).await?;
     let is_cancelled = row.is_some_and(|row| row.status == ExecutionStatus::Cancelled);

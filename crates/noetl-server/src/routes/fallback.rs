@@ -14,6 +14,7 @@ pub(crate) async fn unknown_path(uri: Uri) -> ApiError {
 /// `Allow`.
 pub(crate) fn wrong_verb(method: &Method, uri: &Uri, pattern: &str) -> ApiError {
     let message = format!("{method} is not possible at {}", uri.path());
-    let refusal = ApiError::refused(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+    let refusal =
+        ApiError::with_status(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
     refusal.allowing(verbs(pattern))
 }

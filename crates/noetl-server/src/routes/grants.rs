@@ -6,8 +6,8 @@ use noetl_store::{Grant, GrantKind, NewGrant};
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Creates a grant
 ///
@@ -20,7 +20,7 @@ use crate::http::extract::{Json, Path};
     operation_id = "grants_create",
     tag = "tokens",
     request_body = NewGrantView,
-    responses((status = 200, body = GrantView), Failures),
+    responses((status = 200, body = GrantView), ErrorResponses),
 )]
 pub(crate) async fn create(
     Scoped(app): Scoped,
@@ -54,7 +54,7 @@ pub(crate) async fn create(
     path = "/api/grants",
     operation_id = "grants_list",
     tag = "tokens",
-    responses((status = 200, body = GrantList), Failures),
+    responses((status = 200, body = GrantList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<GrantList>, ApiError> {
     let grants = app.control.grants.list(&app.tenant).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<GrantList>, ApiErro
     operation_id = "grants_remove",
     tag = "tokens",
     params(("id" = String, Path)),
-    responses((status = 200, body = GrantRemoved), Failures),
+    responses((status = 200, body = GrantRemoved), ErrorResponses),
 )]
 pub(crate) async fn remove(
     Scoped(app): Scoped,

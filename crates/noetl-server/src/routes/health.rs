@@ -6,8 +6,8 @@ use noetl_model::ExecutionId;
 use tracing::warn;
 
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 /// Checks that the process responds
 ///
@@ -16,7 +16,7 @@ use crate::http::extract::Json;
     get,
     path = "/health",
     tag = "health",
-    responses((status = 200, body = Alive), Failures),
+    responses((status = 200, body = Alive), ErrorResponses),
 )]
 pub(crate) async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok".to_owned() })
@@ -27,7 +27,7 @@ pub(crate) async fn alive() -> Json<Alive> {
     get,
     path = "/api/health",
     tag = "health",
-    responses((status = 200, body = Health), (status = 503, body = Health, description = "The store does not answer"), Failures),
+    responses((status = 200, body = Health), (status = 503, body = Health, description = "The store does not answer"), ErrorResponses),
 )]
 pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
     // A lookup by a key that doesn't exist is the cheapest request for every store.

@@ -11,8 +11,8 @@ use noetl_model::SubscriptionId;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Reads the settings of a listener
 ///
@@ -24,7 +24,7 @@ use crate::http::extract::{Json, Path};
     operation_id = "ingress_get",
     tag = "internal",
     params(("listener" = String, Path)),
-    responses((status = 200, body = IngressView), Failures),
+    responses((status = 200, body = IngressView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use noetl_api::Id;
 use noetl_api::keychain::{
-    KeychainDeleted, KeychainItem, KeychainKept, KeychainList, KeychainQuery, KeychainView,
+    KeychainDeleted, KeychainItem, KeychainList, KeychainQuery, KeychainStored, KeychainView,
     PutKeychain,
 };
-use noetl_control::{Asking, KeychainFound, KeychainPlace, KeychainRequest};
+use noetl_control::{KeychainKey, KeychainLookup, KeychainRequest, SecretRequest};
 use noetl_model::{CatalogId, Timestamp};
 use noetl_store::{CacheKind, KeychainEntry, KeychainScope};
 
 use crate::error::ApiError;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Maximum `expires_in`, in seconds. An entry that should last longer needs no expiration.
 const LASTS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
@@ -30,7 +30,7 @@ const LASTS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
     operation_id = "keychain_get",
     tag = "credentials",
     params(("catalog_id" = String, Path), ("name" = String, Path), KeychainQuery),
-    responses((status = 200, body = KeychainView), Failures),
+    responses((status = 200, body = KeychainView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -41,7 +41,7 @@ pub(crate) async fn get(
     let execution = query.execution_id.map(Into::into);
     bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
     let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
-    let asking = Asking {
+    let asking = SecretRequest {
         who: caller.actor.to_string(),
         operation: "keychain",
         execution: place.execution,
@@ -56,20 +56,20 @@ pub(crate) async fn get(
         access_count: None,
     };
     Ok(Json(match app.control.keychain.get(&app.tenant, &place, &asking).await? {
-        KeychainFound::Found(entry, data) => KeychainView {
+        KeychainLookup::Found(entry, data) => KeychainView {
             data: Some(data),
             expires_at: entry.kept.expires_at,
             auto_renew: Some(entry.kept.auto_renew),
             access_count: Some(entry.access_count),
             ..view("found")
         },
-        KeychainFound::Expired(entry) => KeychainView {
+        KeychainLookup::Expired(entry) => KeychainView {
             expires_at: entry.kept.expires_at,
             auto_renew: Some(entry.kept.auto_renew),
             access_count: Some(entry.access_count),
             ..view("expired")
         },
-        KeychainFound::NotFound => view("not_found"),
+        KeychainLookup::NotFound => view("not_found"),
     }))
 }
 
@@ -83,14 +83,14 @@ pub(crate) async fn get(
     tag = "credentials",
     params(("catalog_id" = String, Path), ("name" = String, Path)),
     request_body = PutKeychain,
-    responses((status = 200, body = KeychainKept), Failures),
+    responses((status = 200, body = KeychainStored), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
     caller: Caller,
     Path((catalog, name)): Path<(i64, String)>,
     Json(request): Json<PutKeychain>,
-) -> Result<Json<KeychainKept>, ApiError> {
+) -> Result<Json<KeychainStored>, ApiError> {
     let expires_at = expiry(&request, app.control.now())?;
     let cache = match request.cache_type.as_deref() {
         None => CacheKind::Secret,
@@ -111,7 +111,7 @@ pub(crate) async fn put(
         renew_config: request.renew_config,
     };
     let kept = app.control.keychain.put(&app.tenant, place, request).await?;
-    Ok(Json(KeychainKept {
+    Ok(Json(KeychainStored {
         status: "success".to_owned(),
         cache_key: kept.kept.cache_key,
         expires_at: kept.kept.expires_at,
@@ -125,7 +125,7 @@ pub(crate) async fn put(
     operation_id = "keychain_delete",
     tag = "credentials",
     params(("catalog_id" = String, Path), ("name" = String, Path), KeychainQuery),
-    responses((status = 200, body = KeychainDeleted), Failures),
+    responses((status = 200, body = KeychainDeleted), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
@@ -154,7 +154,7 @@ pub(crate) async fn delete(
     operation_id = "keychain_list",
     tag = "credentials",
     params(("catalog_id" = String, Path)),
-    responses((status = 200, body = KeychainList), Failures),
+    responses((status = 200, body = KeychainList), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
@@ -167,9 +167,9 @@ pub(crate) async fn list(
 
 /// Returns the location of an entry. A scope that is neither local nor shared is global, as in the
 /// published contract.
-fn place(catalog: i64, name: String, scope: Option<&str>, execution: Option<Id>) -> KeychainPlace {
+fn place(catalog: i64, name: String, scope: Option<&str>, execution: Option<Id>) -> KeychainKey {
     let scope = scope.and_then(|text| KeychainScope::from_text(&text.to_ascii_lowercase()));
-    KeychainPlace {
+    KeychainKey {
         catalog: CatalogId::new(catalog),
         name,
         scope: scope.unwrap_or(KeychainScope::Global),

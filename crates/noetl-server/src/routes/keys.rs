@@ -1,12 +1,12 @@
 //! Rotation of the encryption key: status and progress.
 
 use noetl_api::credentials::{KeyStatusReply, KeyTallyView, RotateReply, RotateRequest};
-use noetl_control::KeyTally;
+use noetl_control::KeyUsage;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, OptionalJson};
+use crate::http::openapi::ErrorResponses;
 
 /// Default maximum of records that one request rewraps.
 const LIMIT: u64 = 10_000;
@@ -19,7 +19,7 @@ const LIMIT: u64 = 10_000;
     path = "/api/internal/wallet/key-status",
     operation_id = "key_status",
     tag = "credentials",
-    responses((status = 200, body = KeyStatusReply), Failures),
+    responses((status = 200, body = KeyStatusReply), ErrorResponses),
 )]
 pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<KeyStatusReply>, ApiError> {
     let status = app.control.keys.status().await?;
@@ -44,7 +44,7 @@ pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<KeyStatusReply>, 
     operation_id = "key_rotate",
     tag = "credentials",
     request_body = Option<RotateRequest>,
-    responses((status = 200, body = RotateReply), Failures),
+    responses((status = 200, body = RotateReply), ErrorResponses),
 )]
 pub(crate) async fn rotate(
     Scoped(app): Scoped,
@@ -62,7 +62,7 @@ pub(crate) async fn rotate(
     }))
 }
 
-fn tally(tally: KeyTally) -> KeyTallyView {
+fn tally(tally: KeyUsage) -> KeyTallyView {
     KeyTallyView {
         total: tally.total,
         current: tally.current,

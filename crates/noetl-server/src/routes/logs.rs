@@ -3,21 +3,23 @@
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use noetl_api::Id;
-use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogEvent, LogReply, LogRequest};
+use noetl_api::logs::{
+    GapView, LineView, LogAccepted, LogEvent, LogLineItem, LogReply, LogRequest,
+};
 use noetl_control::{LINES_MAX, LogError};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::following::{Follower, Reader, message, place};
+use super::sse::{PageReader, SseClient, message, place};
 use crate::error::{ApiError, unknown_execution};
+use crate::event_queries;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::credential::Credential;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, Path, Query};
-use crate::reads;
+use crate::http::credential::RequestCredential;
+use crate::http::extract::{IdFormat, Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::executions::query::{count, flag, given};
 
 /// Default and maximum number of lines in a response.
@@ -57,24 +59,24 @@ pub(crate) struct LogsQuery {
     params(("id" = Id, Path), LogsQuery),
     responses(
         (status = 200, content((LogReply = "application/json"), (LogEvent = "text/event-stream"))),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn read(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<LogsQuery>,
-    credential: Credential,
+    credential: RequestCredential,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let command = given(query.command.as_deref()).map(command_named).transpose()?;
     let limit = count("limit", query.limit.as_deref())?.unwrap_or(LINES.0).min(LINES.1);
     let after = place(&headers, query.after.as_deref())?;
-    reads::row(&app, id).await?;
+    event_queries::row(&app, id).await?;
     if flag("follow", query.follow.as_deref())? {
         let query = LogQuery { command, after, limit: PAGE };
-        let follower = Follower::new(app, id, ids, credential)?;
+        let follower = SseClient::new(app, id, ids, credential)?;
         return Ok(LineReader { follower, id, query, is_last: false }.messages().into_response());
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -99,13 +101,13 @@ pub(crate) async fn read(
     tag = "workers",
     params(("id" = Id, Path)),
     request_body = LogRequest,
-    responses((status = 200, body = LogAccepted), Failures),
+    responses((status = 200, body = LogAccepted), ErrorResponses),
 )]
 pub(crate) async fn append(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Json(request): Json<LogRequest>,
 ) -> Result<Json<LogAccepted>, ApiError> {
     if request.lines.len() > LINES_MAX {
@@ -125,7 +127,7 @@ pub(crate) async fn append(
     let now = app.control.logs.now();
     let numbered = request.lines.into_iter().enumerate();
     let lines = numbered.map(|(place, line)| {
-        let LineGiven { at, stream, text } = line;
+        let LogLineItem { at, stream, text } = line;
         let stream = LogStream::from_text(&stream).ok_or_else(|| {
             let message = format!("lines[{place}].stream must be stdout or stderr, not {stream}");
             ApiError::invalid("invalid_stream", message)
@@ -174,15 +176,15 @@ fn gap_view(gap: &LogGap) -> GapView {
 
 /// Stream of step logs.
 struct LineReader {
-    follower: Follower,
+    follower: SseClient,
     id: ExecutionId,
     query: LogQuery,
     /// Whether the execution ended and all its lines are written.
     is_last: bool,
 }
 
-impl Reader for LineReader {
-    fn follower(&mut self) -> &mut Follower {
+impl PageReader for LineReader {
+    fn follower(&mut self) -> &mut SseClient {
         &mut self.follower
     }
 

@@ -5,14 +5,14 @@ use axum::response::IntoResponse;
 use noetl_control::metrics::CONTENT_TYPE as TEXT;
 
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
+use crate::http::openapi::ErrorResponses;
 
 /// Returns metrics in the Prometheus text format
 #[utoipa::path(
     get,
     path = "/metrics",
     tag = "health",
-    responses((status = 200, body = String, content_type = "text/plain"), Failures),
+    responses((status = 200, body = String, content_type = "text/plain"), ErrorResponses),
 )]
 pub(crate) async fn metrics(Scoped(app): Scoped) -> impl IntoResponse {
     app.control.measure().await;

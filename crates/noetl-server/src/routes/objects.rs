@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
-use noetl_api::objects::{Cell, CellsReply, ObjectKept, PluginKept};
+use noetl_api::objects::{CellsReply, ObjectStored, PluginStored, StorageCell};
 use noetl_model::Tenant;
 use noetl_store::Digest;
 use serde::Deserialize;
@@ -12,9 +12,9 @@ use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query, Raw};
 use crate::http::headers::stored;
+use crate::http::openapi::ErrorResponses;
 use crate::http::roles::Roles;
 
 /// Maximum body size of these routes, in bytes.
@@ -66,7 +66,7 @@ pub(crate) struct PluginQuery {
     tag = "workers",
     params(("key" = String, Path), MediaQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = ObjectKept), Failures),
+    responses((status = 200, body = ObjectStored), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
@@ -75,11 +75,11 @@ pub(crate) async fn put(
     Query(query): Query<MediaQuery>,
     headers: HeaderMap,
     Raw(bytes): Raw,
-) -> Result<Json<ObjectKept>, ApiError> {
+) -> Result<Json<ObjectStored>, ApiError> {
     let media_type = media_type(query.media_type, &headers)?;
     let kept = app.control.objects.put(whose(&caller), &key, &media_type, bytes.into()).await?;
     let digest = kept.digest.to_string();
-    Ok(Json(ObjectKept { key: kept.key, digest, bytes: kept.size }))
+    Ok(Json(ObjectStored { key: kept.key, digest, bytes: kept.size }))
 }
 
 /// Reads an object
@@ -89,7 +89,7 @@ pub(crate) async fn put(
     operation_id = "objects_get",
     tag = "workers",
     params(("key" = String, Path)),
-    responses((status = 200, content_type = "application/octet-stream"), Failures),
+    responses((status = 200, content_type = "application/octet-stream"), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -110,7 +110,7 @@ pub(crate) async fn get(
     tag = "workers",
     params(("path" = String, Path), PutPluginQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = PluginKept), Failures),
+    responses((status = 200, body = PluginStored), ErrorResponses),
 )]
 pub(crate) async fn put_plugin(
     Scoped(app): Scoped,
@@ -118,12 +118,12 @@ pub(crate) async fn put_plugin(
     Query(query): Query<PutPluginQuery>,
     headers: HeaderMap,
     Raw(bytes): Raw,
-) -> Result<Json<PluginKept>, ApiError> {
+) -> Result<Json<PluginStored>, ApiError> {
     let media_type = media_type(query.media_type, &headers)?;
     let version = query.version.unwrap_or(1);
     let kept = app.control.objects.put_plugin(&path, version, &media_type, bytes.into()).await?;
     let (digest, bytes) = (kept.digest.to_string(), kept.size);
-    Ok(Json(PluginKept { path: kept.path, version: kept.version, digest, bytes }))
+    Ok(Json(PluginStored { path: kept.path, version: kept.version, digest, bytes }))
 }
 
 /// Reads a module
@@ -135,7 +135,7 @@ pub(crate) async fn put_plugin(
     operation_id = "plugins_get",
     tag = "workers",
     params(("path" = String, Path), PluginQuery),
-    responses((status = 200, content_type = "application/octet-stream"), Failures),
+    responses((status = 200, content_type = "application/octet-stream"), ErrorResponses),
 )]
 pub(crate) async fn get_plugin(
     Scoped(app): Scoped,
@@ -154,10 +154,10 @@ pub(crate) async fn get_plugin(
     path = "/api/internal/cells",
     operation_id = "cells",
     tag = "workers",
-    responses((status = 200, body = CellsReply), Failures),
+    responses((status = 200, body = CellsReply), ErrorResponses),
 )]
 pub(crate) async fn cells() -> Json<CellsReply> {
-    let cell = Cell {
+    let cell = StorageCell {
         cell: "local-0".to_owned(),
         env: "local".to_owned(),
         region: "local".to_owned(),

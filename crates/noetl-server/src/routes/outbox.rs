@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 /// Claims outbox rows for publication
 ///
@@ -23,7 +23,7 @@ use crate::http::extract::Json;
     operation_id = "outbox_claim",
     tag = "internal",
     request_body = ClaimRequest,
-    responses((status = 200, body = ClaimReply), Failures),
+    responses((status = 200, body = ClaimReply), ErrorResponses),
 )]
 pub(crate) async fn claim(
     Scoped(app): Scoped,
@@ -42,7 +42,7 @@ pub(crate) async fn claim(
     path = "/api/internal/outbox/mark-published",
     tag = "internal",
     request_body = PublishedRequest,
-    responses((status = 200, body = PublishedReply), Failures),
+    responses((status = 200, body = PublishedReply), ErrorResponses),
 )]
 pub(crate) async fn mark_published(
     Scoped(app): Scoped,
@@ -63,7 +63,7 @@ pub(crate) async fn mark_published(
     path = "/api/internal/outbox/mark-failed",
     tag = "internal",
     request_body = FailedRequest,
-    responses((status = 200, body = FailedReply), Failures),
+    responses((status = 200, body = FailedReply), ErrorResponses),
 )]
 pub(crate) async fn mark_failed(
     Scoped(app): Scoped,
@@ -83,14 +83,14 @@ pub(crate) async fn mark_failed(
     get,
     path = "/api/internal/outbox/pending-count",
     tag = "internal",
-    responses((status = 200, body = PendingReply), Failures),
+    responses((status = 200, body = PendingReply), ErrorResponses),
 )]
 pub(crate) async fn pending_count(Scoped(app): Scoped) -> Result<Json<PendingReply>, ApiError> {
     Ok(Json(PendingReply { pending: app.control.outbox.pending().await? }))
 }
 
 fn empty(message: &str) -> ApiError {
-    ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message)
+    ApiError::with_status(StatusCode::BAD_REQUEST, "empty_request", message)
 }
 
 fn shown(row: noetl_store::OutboxRow) -> OutboxRow {

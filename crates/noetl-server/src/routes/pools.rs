@@ -9,8 +9,8 @@ use noetl_store::{RuntimeFilter, RuntimeKind, RuntimeRow};
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Registers a runtime
 ///
@@ -22,7 +22,7 @@ use crate::http::extract::{Json, Query};
     operation_id = "worker_pool_register",
     tag = "workers",
     request_body = RegisterRequest,
-    responses((status = 200, body = RuntimeView), Failures),
+    responses((status = 200, body = RuntimeView), ErrorResponses),
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
@@ -52,7 +52,7 @@ pub(crate) async fn register(
     operation_id = "worker_pool_heartbeat",
     tag = "workers",
     request_body = RuntimeNamed,
-    responses((status = 200, body = RuntimeReply), Failures),
+    responses((status = 200, body = RuntimeReply), ErrorResponses),
 )]
 pub(crate) async fn heartbeat(
     Scoped(app): Scoped,
@@ -74,7 +74,7 @@ pub(crate) async fn heartbeat(
     operation_id = "worker_pool_deregister",
     tag = "workers",
     request_body = RuntimeNamed,
-    responses((status = 200, body = RuntimeReply), Failures),
+    responses((status = 200, body = RuntimeReply), ErrorResponses),
 )]
 pub(crate) async fn deregister(
     Scoped(app): Scoped,
@@ -97,7 +97,7 @@ pub(crate) async fn deregister(
     operation_id = "worker_pool_deregister_posted",
     tag = "workers",
     request_body = RuntimeNamed,
-    responses((status = 200, body = RuntimeReply), Failures),
+    responses((status = 200, body = RuntimeReply), ErrorResponses),
 )]
 pub(crate) async fn deregister_posted(
     scoped: Scoped,
@@ -114,7 +114,7 @@ pub(crate) async fn deregister_posted(
     operation_id = "worker_pools",
     tag = "workers",
     params(RuntimeQuery),
-    responses((status = 200, body = [RuntimeView]), Failures),
+    responses((status = 200, body = [RuntimeView]), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
@@ -134,7 +134,7 @@ pub(crate) async fn list(
     path = "/api/worker/load",
     operation_id = "worker_load",
     tag = "workers",
-    responses((status = 200, body = LoadReply), Failures),
+    responses((status = 200, body = LoadReply), ErrorResponses),
 )]
 pub(crate) async fn load(Scoped(app): Scoped, caller: Caller) -> Result<Json<LoadReply>, ApiError> {
     let load = app.control.executions.load().await?;

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use noetl_api::Id;
-use noetl_api::internal::{AdvanceReply, AdvanceRequest, Advanced, NotAdvanced};
+use noetl_api::internal::{AdvanceReply, AdvanceRequest, AdvancedSnapshot, NotAdvanced};
 use noetl_model::ExecutionId;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 /// Updates snapshots of executions
 ///
@@ -19,7 +19,7 @@ use crate::http::extract::Json;
     path = "/api/internal/projection/advance",
     tag = "internal",
     request_body = AdvanceRequest,
-    responses((status = 200, body = AdvanceReply), Failures),
+    responses((status = 200, body = AdvanceReply), ErrorResponses),
 )]
 pub(crate) async fn advance(
     Scoped(app): Scoped,
@@ -32,7 +32,7 @@ pub(crate) async fn advance(
         let error = match app.control.projections.advance(ExecutionId::new(id)).await {
             Ok(Some(done)) => {
                 let (version, events) = (done.version.get(), done.events);
-                reply.advanced.push(Advanced { execution_id, version, events });
+                reply.advanced.push(AdvancedSnapshot { execution_id, version, events });
                 continue;
             }
             Ok(None) => "Validation error: No events found for execution".to_owned(),

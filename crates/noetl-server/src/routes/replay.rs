@@ -4,13 +4,13 @@ use noetl_api::replay::{ReplayQuery, ReplayReply};
 use noetl_control::{ORGANIZATION, Payloads, ReplayRequest};
 use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
-use noetl_store::Until;
+use noetl_store::ReadBound;
 
 use crate::app::Auth;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Default and maximum number of folded events.
 const LIMIT: (i64, i64) = (10_000, 100_000);
@@ -24,7 +24,7 @@ const LIMIT: (i64, i64) = (10_000, 100_000);
     path = "/api/replay/state",
     tag = "executions",
     params(ReplayQuery),
-    responses((status = 200, body = Object), Failures),
+    responses((status = 200, body = Object), ErrorResponses),
 )]
 pub(crate) async fn state(
     Scoped(app): Scoped,
@@ -61,14 +61,14 @@ fn request(query: &ReplayQuery) -> Result<ReplayRequest, ApiError> {
     })
 }
 
-fn until(query: &ReplayQuery) -> Result<Until, ApiError> {
+fn until(query: &ReplayQuery) -> Result<ReadBound, ApiError> {
     let event = integer("as_of_event_id", query.as_of_event_id.as_deref())?;
     let position = integer("as_of_position", query.as_of_position.as_deref())?;
     let time = given(query.as_of_time.as_deref()).map(time).transpose()?;
     match (event, position, time) {
-        (None, None, None) => Ok(Until::End),
-        (Some(id), None, None) | (None, Some(id), None) => Ok(Until::Event(EventId::new(id))),
-        (None, None, Some(time)) => Ok(Until::Time(time)),
+        (None, None, None) => Ok(ReadBound::End),
+        (Some(id), None, None) | (None, Some(id), None) => Ok(ReadBound::Event(EventId::new(id))),
+        (None, None, Some(time)) => Ok(ReadBound::Time(time)),
         _ => Err(ApiError::query(
             "Use only one replay cutoff: as_of_event_id, as_of_position, or as_of_time",
         )),
@@ -151,7 +151,7 @@ mod tests {
             let request = request(&query).expect("a request");
             assert_eq!(request.execution.get(), -7);
             assert_eq!((request.tenant.as_str(), &*request.organization), ("default", "default"));
-            assert_eq!((request.until, request.limit), (Until::End, Some(10_000)));
+            assert_eq!((request.until, request.limit), (ReadBound::End, Some(10_000)));
             assert_eq!((request.projection.as_str(), request.resolve_payloads), ("all", false));
         }
     }

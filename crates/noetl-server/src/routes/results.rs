@@ -2,15 +2,15 @@
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use noetl_api::results::{PutResult, ResolveQuery, ResultKept};
+use noetl_api::results::{PutResult, ResolveQuery, ResultStored};
 use noetl_control::{ResolveError, ResultRequest};
 use noetl_model::ExecutionId;
 
 use crate::error::ApiError;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Stores a result
 ///
@@ -22,14 +22,14 @@ use crate::http::extract::{Json, Path, Query};
     tag = "workers",
     params(("execution_id" = String, Path)),
     request_body = PutResult,
-    responses((status = 200, body = ResultKept), Failures),
+    responses((status = 200, body = ResultStored), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<i64>,
     Json(request): Json<PutResult>,
-) -> Result<Json<ResultKept>, ApiError> {
+) -> Result<Json<ResultStored>, ApiError> {
     bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let request = ResultRequest {
         name: request.name,
@@ -41,7 +41,7 @@ pub(crate) async fn put(
     let status = if kept.is_ok() { "ok" } else { "error" };
     app.control.metrics.results_put.with_label_values(&[status]).inc();
     let kept = kept?;
-    Ok(Json(ResultKept {
+    Ok(Json(ResultStored {
         reference: format!("noetl://execution/{id}/result/{}/{}", kept.name, kept.id),
         store: "db".to_owned(),
         scope: kept.scope,
@@ -61,7 +61,7 @@ pub(crate) async fn put(
     operation_id = "result_resolve",
     tag = "workers",
     params(ResolveQuery),
-    responses((status = 200, body = Value), Failures),
+    responses((status = 200, body = Value), ErrorResponses),
 )]
 pub(crate) async fn resolve(
     Scoped(app): Scoped,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Maximum number of shards in a request.
 const SHARDS_MAX: u32 = 1024;
@@ -31,7 +31,7 @@ pub(crate) struct ShardQuery {
     path = "/api/runtime/shard-info",
     tag = "workers",
     params(ShardQuery),
-    responses((status = 200, body = ShardInfo), Failures),
+    responses((status = 200, body = ShardInfo), ErrorResponses),
 )]
 pub(crate) async fn shard_info(
     Query(asked): Query<ShardQuery>,

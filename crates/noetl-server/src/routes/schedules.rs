@@ -3,15 +3,15 @@
 use noetl_api::Id;
 use noetl_api::execute::ExecuteReply;
 use noetl_api::schedules::{ScheduleDeleted, ScheduleList, ScheduleRequest, ScheduleView};
-use noetl_control::ScheduleWanted;
+use noetl_control::ScheduleSpec;
 use noetl_model::{Map, ScheduleId, Value};
 use noetl_store::ScheduleRow;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 use crate::http::{acted, granted};
 
 /// Lists schedules
@@ -22,7 +22,7 @@ use crate::http::{acted, granted};
     path = "/api/schedules",
     operation_id = "schedules_list",
     tag = "schedules",
-    responses((status = 200, body = ScheduleList), Failures),
+    responses((status = 200, body = ScheduleList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiError> {
     let rows = app.control.schedules.list(&app.tenant).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiE
     operation_id = "schedules_create",
     tag = "schedules",
     request_body = ScheduleRequest,
-    responses((status = 200, body = ScheduleView), Failures),
+    responses((status = 200, body = ScheduleView), ErrorResponses),
 )]
 pub(crate) async fn create(
     Scoped(app): Scoped,
@@ -58,7 +58,7 @@ pub(crate) async fn create(
     operation_id = "schedules_get",
     tag = "schedules",
     params(("id" = Id, Path)),
-    responses((status = 200, body = ScheduleView), Failures),
+    responses((status = 200, body = ScheduleView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -79,7 +79,7 @@ pub(crate) async fn get(
     tag = "schedules",
     params(("id" = Id, Path)),
     request_body = ScheduleRequest,
-    responses((status = 200, body = ScheduleView), Failures),
+    responses((status = 200, body = ScheduleView), ErrorResponses),
 )]
 pub(crate) async fn change(
     Scoped(app): Scoped,
@@ -102,7 +102,7 @@ pub(crate) async fn change(
     operation_id = "schedules_delete",
     tag = "schedules",
     params(("id" = Id, Path)),
-    responses((status = 200, body = ScheduleDeleted), Failures),
+    responses((status = 200, body = ScheduleDeleted), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
@@ -121,7 +121,7 @@ pub(crate) async fn delete(
     operation_id = "schedules_pause",
     tag = "schedules",
     params(("id" = Id, Path)),
-    responses((status = 200, body = ScheduleView), Failures),
+    responses((status = 200, body = ScheduleView), ErrorResponses),
 )]
 pub(crate) async fn pause(
     Scoped(app): Scoped,
@@ -138,7 +138,7 @@ pub(crate) async fn pause(
     operation_id = "schedules_resume",
     tag = "schedules",
     params(("id" = Id, Path)),
-    responses((status = 200, body = ScheduleView), Failures),
+    responses((status = 200, body = ScheduleView), ErrorResponses),
 )]
 pub(crate) async fn resume(
     Scoped(app): Scoped,
@@ -158,7 +158,7 @@ pub(crate) async fn resume(
     operation_id = "schedules_run",
     tag = "schedules",
     params(("id" = Id, Path)),
-    responses((status = 200, body = ExecuteReply), Failures),
+    responses((status = 200, body = ExecuteReply), ErrorResponses),
 )]
 pub(crate) async fn run(
     Scoped(app): Scoped,
@@ -182,8 +182,8 @@ async fn check_playbook(app: &App, caller: &Caller, spec: &Map) -> Result<(), Ap
     granted::check_path(app, caller, playbook.unwrap_or_default()).await
 }
 
-fn wanted(request: ScheduleRequest) -> ScheduleWanted {
-    ScheduleWanted { name: request.name.filter(|name| !name.is_empty()), spec: request.spec }
+fn wanted(request: ScheduleRequest) -> ScheduleSpec {
+    ScheduleSpec { name: request.name.filter(|name| !name.is_empty()), spec: request.spec }
 }
 
 /// Returns a schedule with the newest execution it started.

@@ -3,15 +3,15 @@
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use noetl_api::session::{SessionReply, SessionRequest, SessionUser};
-use noetl_control::Holder;
+use noetl_control::TokenHolder;
 use noetl_store::Digest;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::authorize;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
-use crate::http::roles::Needs;
+use crate::http::openapi::ErrorResponses;
+use crate::http::roles::RequiredRole;
 use crate::http::session::GATEWAYS;
 use crate::sessions::{Sessions, StoredSession};
 
@@ -26,7 +26,7 @@ use crate::sessions::{Sessions, StoredSession};
     operation_id = "session_validate",
     tag = "tokens",
     request_body = SessionRequest,
-    responses((status = 200, body = SessionReply), Failures),
+    responses((status = 200, body = SessionReply), ErrorResponses),
 )]
 pub(crate) async fn validate(
     axum::extract::State(app): axum::extract::State<App>,
@@ -61,7 +61,7 @@ async fn find(
              token of role operator or admin in the Authorization header",
         ));
     }
-    let caller = authorize::caller(app, headers, Needs::One(GATEWAYS)).await?;
+    let caller = authorize::caller(app, headers, RequiredRole::One(GATEWAYS)).await?;
     if !Sessions::serves(&caller) {
         return Ok(failed(
             "sessions of a database are validated for callers of the default tenant only",
@@ -94,7 +94,7 @@ fn failed(why: &str) -> SessionReply {
     SessionReply { error: Some(why.to_owned()), ..reply("error", false) }
 }
 
-fn valid(holder: Holder) -> SessionReply {
+fn valid(holder: TokenHolder) -> SessionReply {
     let user = SessionUser {
         user_id: number(&holder.id),
         email: format!("{}@{}", holder.id, holder.tenant),
@@ -112,7 +112,7 @@ fn found(session: StoredSession) -> SessionReply {
 
 /// Derives a stable user number from a token ID, for gateways.
 fn number(id: &str) -> i32 {
-    let digest = Digest::of(id.as_bytes());
+    let digest = Digest::of_bytes(id.as_bytes());
     let [a, b, c, d, ..] = *digest.as_bytes();
     i32::from_be_bytes([a & 0x7f, b, c, d])
 }

@@ -4,16 +4,18 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use noetl_api::session::{AuthMode, CodeRequest, IssuedCode, OneTimeCode, SignInPlace, SignedIn};
+use noetl_api::session::{
+    AuthMode, CodeRequest, IssuedCode, OneTimeCode, SignInEndpoint, SignedIn,
+};
 use noetl_control::{Role, TokenRequest};
 
 use crate::app::{App, Auth};
 use crate::error::ApiError;
 use crate::http::authorize::not_known;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::Json;
-use crate::oidc::Proof;
+use crate::http::openapi::ErrorResponses;
+use crate::oidc::CodeExchange;
 use crate::sign_in_codes::{CODE_LASTS, CodeHolder};
 
 /// Maximum length of each text of the provider's callback, in bytes. URLs are not longer.
@@ -28,7 +30,7 @@ const PART_MAX: usize = 8192;
     path = "/api/auth/mode",
     operation_id = "auth_mode",
     tag = "tokens",
-    responses((status = 200, body = AuthMode), Failures),
+    responses((status = 200, body = AuthMode), ErrorResponses),
 )]
 pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     let mode = |mode: &str| AuthMode { mode: mode.to_owned(), sign_in: None, trouble: None };
@@ -37,7 +39,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
         Auth::Token => mode("token"),
         Auth::Oidc(provider) => match provider.place().await {
             Ok(place) => {
-                let sign_in = place.map(|place| SignInPlace {
+                let sign_in = place.map(|place| SignInEndpoint {
                     authorization_endpoint: place.authorization_endpoint,
                     client_id: place.client_id,
                     scope: place.scope.to_owned(),
@@ -63,7 +65,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     operation_id = "auth_oidc_token",
     tag = "tokens",
     request_body = CodeRequest,
-    responses((status = 200, body = SignedIn), Failures),
+    responses((status = 200, body = SignedIn), ErrorResponses),
 )]
 pub(crate) async fn trade(
     State(app): State<App>,
@@ -80,7 +82,7 @@ pub(crate) async fn trade(
             return Err(ApiError::invalid("invalid_code_request", message));
         }
     }
-    let proof = Proof {
+    let proof = CodeExchange {
         code: &request.code,
         verifier: &request.code_verifier,
         redirect: &request.redirect_uri,
@@ -109,7 +111,7 @@ const SESSION_LASTS: Duration = Duration::from_secs(12 * 60 * 60);
     path = "/api/auth/codes",
     operation_id = "auth_code_create",
     tag = "tokens",
-    responses((status = 200, body = IssuedCode), Failures),
+    responses((status = 200, body = IssuedCode), ErrorResponses),
 )]
 pub(crate) async fn issue_code(Scoped(app): Scoped, caller: Caller) -> Json<IssuedCode> {
     let (tenant, role) = (app.tenant.clone(), Role::Admin);
@@ -127,7 +129,7 @@ pub(crate) async fn issue_code(Scoped(app): Scoped, caller: Caller) -> Json<Issu
     operation_id = "auth_code_trade",
     tag = "tokens",
     request_body = OneTimeCode,
-    responses((status = 200, body = SignedIn), Failures),
+    responses((status = 200, body = SignedIn), ErrorResponses),
 )]
 pub(crate) async fn trade_code(
     State(app): State<App>,
@@ -135,7 +137,7 @@ pub(crate) async fn trade_code(
 ) -> Result<Json<SignedIn>, ApiError> {
     let holder = app.codes.redeem(&request.code, Instant::now()).ok_or_else(|| {
         let message = "the link was used or is too old; `noetl token link` makes another";
-        ApiError::refused(StatusCode::UNAUTHORIZED, "code_unknown", message)
+        ApiError::with_status(StatusCode::UNAUTHORIZED, "code_unknown", message)
     })?;
     let request = TokenRequest {
         name: "browser".to_owned(),

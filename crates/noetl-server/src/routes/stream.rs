@@ -11,13 +11,13 @@ use noetl_store::ExecutionRow;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::following::{Follower, Reader, message, place};
+use super::sse::{PageReader, SseClient, message, place};
 use crate::error::ApiError;
+use crate::event_queries::{self, brief};
 use crate::http::caller::Scoped;
-use crate::http::credential::Credential;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Path, Query};
-use crate::reads::{self, brief};
+use crate::http::credential::RequestCredential;
+use crate::http::extract::{IdFormat, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::executions::query::flag;
 
 /// Events per read of a stream.
@@ -50,34 +50,34 @@ pub(crate) struct StreamQuery {
     params(("id" = Id, Path), StreamQuery),
     responses(
         (status = 200, content_type = "text/event-stream", body = EventView),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn stream(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<StreamQuery>,
-    credential: Credential,
+    credential: RequestCredential,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let after = place(&headers, query.after.as_deref())?;
     let is_brief = flag("brief", query.brief.as_deref())?;
-    let row = reads::row(&app, id).await?;
-    let follower = Follower::new(app, id, ids, credential)?;
+    let row = event_queries::row(&app, id).await?;
+    let follower = SseClient::new(app, id, ids, credential)?;
     Ok(EventReader { follower, row, after, is_brief }.messages())
 }
 
 /// Stream of an execution's event log.
 struct EventReader {
-    follower: Follower,
+    follower: SseClient,
     row: ExecutionRow,
     after: u64,
     is_brief: bool,
 }
 
-impl Reader for EventReader {
-    fn follower(&mut self) -> &mut Follower {
+impl PageReader for EventReader {
+    fn follower(&mut self) -> &mut SseClient {
         &mut self.follower
     }
 
@@ -87,7 +87,7 @@ impl Reader for EventReader {
         let events = executions.events(row.id, Seq(*after), PAGE).await?;
         if let Some(last) = events.last() {
             *after = last.seq.0;
-            let mut shown = reads::shown(&events, row, follower.ids);
+            let mut shown = event_queries::shown(&events, row, follower.ids);
             if *is_brief {
                 shown.iter_mut().for_each(brief::shorten);
             }

@@ -11,9 +11,9 @@ use noetl_store::{SubscriptionAction, SubscriptionRow};
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 
 /// Registers a subscription
 ///
@@ -25,7 +25,7 @@ use crate::http::granted;
     operation_id = "subscriptions_register",
     tag = "subscriptions",
     request_body = SubscribeRequest,
-    responses((status = 200, body = SubscriptionStatus), Failures),
+    responses((status = 200, body = SubscriptionStatus), ErrorResponses),
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
@@ -46,7 +46,7 @@ pub(crate) async fn register(
     path = "/api/subscriptions/{id}/{action}",
     tag = "subscriptions",
     params(("id" = Id, Path), ("action" = String, Path)),
-    responses((status = 200, body = SubscriptionStatus), Failures),
+    responses((status = 200, body = SubscriptionStatus), ErrorResponses),
 )]
 pub(crate) async fn act(
     Scoped(app): Scoped,
@@ -59,7 +59,7 @@ pub(crate) async fn act(
     // The ID is parsed after the action, so that an unknown action is reported for any ID.
     let id = id.parse::<SubscriptionId>().map_err(|_| {
         let message = format!("Invalid URL: Cannot parse `{id}` to a `i64`");
-        ApiError::refused(StatusCode::BAD_REQUEST, "invalid_path", message)
+        ApiError::with_status(StatusCode::BAD_REQUEST, "invalid_path", message)
     })?;
     let row = app.control.subscriptions.act(&app.tenant, id, action).await?;
     Ok(Json(status(row)))
@@ -72,7 +72,7 @@ pub(crate) async fn act(
     operation_id = "subscriptions_get",
     tag = "subscriptions",
     params(("id" = Id, Path)),
-    responses((status = 200, body = SubscriptionStatus), Failures),
+    responses((status = 200, body = SubscriptionStatus), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -90,7 +90,7 @@ pub(crate) async fn get(
     path = "/api/subscriptions",
     operation_id = "subscriptions_list",
     tag = "subscriptions",
-    responses((status = 200, body = SubscriptionList), Failures),
+    responses((status = 200, body = SubscriptionList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<SubscriptionList>, ApiError> {
     let rows = app.control.subscriptions.list(&app.tenant).await?;

@@ -6,9 +6,9 @@ use noetl_control::Suite;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 
 /// Reads a test suite
 #[utoipa::path(
@@ -17,7 +17,7 @@ use crate::http::granted;
     operation_id = "suites_get",
     tag = "catalog",
     params(("id" = String, Path, description = "It may hold slashes")),
-    responses((status = 200, body = SuiteView), Failures),
+    responses((status = 200, body = SuiteView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -37,7 +37,7 @@ pub(crate) async fn get(
     tag = "catalog",
     params(("id" = String, Path, description = "It may hold slashes")),
     request_body = PutSuite,
-    responses((status = 200, body = SuiteView), Failures),
+    responses((status = 200, body = SuiteView), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
@@ -64,7 +64,7 @@ pub(crate) async fn put(
     operation_id = "suites_delete",
     tag = "catalog",
     params(("id" = String, Path, description = "It may hold slashes")),
-    responses((status = 200, body = SuiteDeleted), Failures),
+    responses((status = 200, body = SuiteDeleted), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,

@@ -8,8 +8,8 @@ use sysinfo::{MemoryRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, Sys
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 
 const MB: f64 = 1024.0 * 1024.0;
 
@@ -19,7 +19,7 @@ const MB: f64 = 1024.0 * 1024.0;
     path = "/api/status",
     operation_id = "system_status",
     tag = "health",
-    responses((status = 200, body = SystemReply), Failures),
+    responses((status = 200, body = SystemReply), ErrorResponses),
 )]
 pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<SystemReply>, ApiError> {
     measure(&app).await.map(Json)
@@ -31,7 +31,7 @@ pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<SystemReply>, Api
     path = "/api/threads",
     operation_id = "system_threads",
     tag = "health",
-    responses((status = 200, body = [Threads]), Failures),
+    responses((status = 200, body = [Threads]), ErrorResponses),
 )]
 pub(crate) async fn threads(Scoped(app): Scoped) -> Result<Json<Vec<Threads>>, ApiError> {
     let count = measure(&app).await?.process.num_threads;
@@ -47,7 +47,7 @@ pub(crate) async fn threads(Scoped(app): Scoped) -> Result<Json<Vec<Threads>>, A
     path = "/api/profiler/status",
     operation_id = "profiler_status",
     tag = "health",
-    responses((status = 200, body = ProfilerReply), Failures),
+    responses((status = 200, body = ProfilerReply), ErrorResponses),
 )]
 pub(crate) async fn profiler_status() -> Json<ProfilerReply> {
     Json(no_profiler())
@@ -61,7 +61,7 @@ pub(crate) async fn profiler_status() -> Json<ProfilerReply> {
     path = "/api/profiler/memory/start",
     operation_id = "profiler_start",
     tag = "health",
-    responses((status = 200, body = ProfilerReply), Failures),
+    responses((status = 200, body = ProfilerReply), ErrorResponses),
 )]
 pub(crate) async fn profiler_start() -> Json<ProfilerReply> {
     Json(no_profiler())
@@ -75,7 +75,7 @@ pub(crate) async fn profiler_start() -> Json<ProfilerReply> {
     path = "/api/profiler/memory/stop",
     operation_id = "profiler_stop",
     tag = "health",
-    responses((status = 200, body = ProfilerReply), Failures),
+    responses((status = 200, body = ProfilerReply), ErrorResponses),
 )]
 pub(crate) async fn profiler_stop() -> Json<ProfilerReply> {
     Json(no_profiler())
@@ -87,7 +87,7 @@ pub(crate) async fn profiler_stop() -> Json<ProfilerReply> {
     path = "/api/pool/status",
     operation_id = "pool_status",
     tag = "health",
-    responses((status = 200, body = PoolReply), Failures),
+    responses((status = 200, body = PoolReply), ErrorResponses),
 )]
 pub(crate) async fn pool(Scoped(app): Scoped) -> Json<PoolReply> {
     let found = app.control.overview.connections();

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, TokenView, Whoami};
 use noetl_control::{TokenError, TokenRequest, UnknownRole};
-use noetl_store::Token;
+use noetl_store::AccessToken;
 
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Creates an access token
 ///
@@ -20,7 +20,7 @@ use crate::http::extract::{Json, Path};
     operation_id = "tokens_create",
     tag = "tokens",
     request_body = NewToken,
-    responses((status = 200, body = MadeToken), Failures),
+    responses((status = 200, body = MadeToken), ErrorResponses),
 )]
 pub(crate) async fn create(
     Scoped(app): Scoped,
@@ -48,7 +48,7 @@ pub(crate) async fn create(
     path = "/api/tokens",
     operation_id = "tokens_list",
     tag = "tokens",
-    responses((status = 200, body = TokenList), Failures),
+    responses((status = 200, body = TokenList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiError> {
     let tokens = app.control.tokens.list(&app.tenant).await?;
@@ -64,7 +64,7 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiErro
     operation_id = "tokens_revoke",
     tag = "tokens",
     params(("id" = String, Path)),
-    responses((status = 200, body = TokenRevoked), Failures),
+    responses((status = 200, body = TokenRevoked), ErrorResponses),
 )]
 pub(crate) async fn revoke(
     Scoped(app): Scoped,
@@ -85,7 +85,7 @@ pub(crate) async fn revoke(
     get,
     path = "/api/whoami",
     tag = "tokens",
-    responses((status = 200, body = Whoami), Failures),
+    responses((status = 200, body = Whoami), ErrorResponses),
 )]
 pub(crate) async fn whoami(caller: Caller) -> Json<Whoami> {
     Json(Whoami {
@@ -114,8 +114,8 @@ fn invalid(wrong: &impl std::fmt::Display) -> ApiError {
 }
 
 /// Converts a stored token to its API form, without the secret.
-pub fn view(token: Token) -> TokenView {
-    let Token { tenant, kept, created_at, revoked_at } = token;
+pub fn view(token: AccessToken) -> TokenView {
+    let AccessToken { tenant, kept, created_at, revoked_at } = token;
     TokenView {
         id: kept.id,
         name: kept.name,

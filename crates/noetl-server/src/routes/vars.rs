@@ -10,8 +10,8 @@ use noetl_store::{NewVariable, Variable, VariableKind};
 use crate::error::ApiError;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Lists the variables of an execution
 ///
@@ -22,7 +22,7 @@ use crate::http::extract::{Json, Path};
     operation_id = "vars_list",
     tag = "executions",
     params(("execution_id" = String, Path)),
-    responses((status = 200, body = Vec<VariableView>), Failures),
+    responses((status = 200, body = Vec<VariableView>), ErrorResponses),
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
@@ -44,7 +44,7 @@ pub(crate) async fn list(
     tag = "executions",
     params(("execution_id" = String, Path)),
     request_body = PutVariables,
-    responses((status = 200, body = VariablesSet), Failures),
+    responses((status = 200, body = VariablesSet), ErrorResponses),
 )]
 pub(crate) async fn set(
     Scoped(app): Scoped,
@@ -72,7 +72,7 @@ pub(crate) async fn set(
     operation_id = "vars_clear",
     tag = "executions",
     params(("execution_id" = String, Path)),
-    responses((status = 200, body = VariablesDeleted), Failures),
+    responses((status = 200, body = VariablesDeleted), ErrorResponses),
 )]
 pub(crate) async fn clear(
     Scoped(app): Scoped,
@@ -94,7 +94,7 @@ pub(crate) async fn clear(
     operation_id = "vars_get",
     tag = "executions",
     params(("execution_id" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = VariableView), Failures),
+    responses((status = 200, body = VariableView), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -113,7 +113,7 @@ pub(crate) async fn get(
     operation_id = "vars_delete",
     tag = "executions",
     params(("execution_id" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = VariableDeleted), Failures),
+    responses((status = 200, body = VariableDeleted), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,

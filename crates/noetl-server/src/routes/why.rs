@@ -2,15 +2,15 @@
 
 use noetl_api::why::{EndView, WaitView, WhyReply};
 use noetl_api::{Id, IdForm};
-use noetl_control::{Ending, SubscriptionWhy, Wait, Why};
-use noetl_engine::Awaited;
+use noetl_control::{EndReason, SubscriptionWhy, Wait, WhyReport};
+use noetl_engine::WaitKind;
 use noetl_model::{ExecutionId, SubscriptionId, Timestamp};
 use noetl_store::ExecutionStatus;
 
 use crate::error::{ApiError, unknown_execution};
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, Path};
+use crate::http::extract::{IdFormat, Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Explains why an execution waits or ended
 ///
@@ -22,12 +22,12 @@ use crate::http::extract::{Ids, Json, Path};
     path = "/api/executions/{id}/why",
     tag = "executions",
     params(("id" = Id, Path)),
-    responses((status = 200, body = WhyReply), Failures),
+    responses((status = 200, body = WhyReply), ErrorResponses),
 )]
 pub(crate) async fn why(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
 ) -> Result<Json<WhyReply>, ApiError> {
     if let Some(found) = app.control.executions.why(&app.tenant, id).await? {
         return Ok(Json(reply(found, ids)));
@@ -68,8 +68,8 @@ fn of_subscription(why: SubscriptionWhy, ids: IdForm) -> WhyReply {
     }
 }
 
-fn reply(why: Why, ids: IdForm) -> WhyReply {
-    let Why { row, is_imported, waits, more, ending } = why;
+fn reply(why: WhyReport, ids: IdForm) -> WhyReply {
+    let WhyReport { row, is_imported, waits, more, ending } = why;
     let summary = match (&ending, waits.as_slice()) {
         (Some(ending), _) => ending.what.clone(),
         (None, _) if is_imported => "it was imported, and nothing here drives it".to_owned(),
@@ -92,8 +92,8 @@ fn reply(why: Why, ids: IdForm) -> WhyReply {
 fn wait_view(wait: Wait, ids: IdForm) -> WaitView {
     let Wait { outstanding, what, would_move_it, pool, workers, lease_until, child } = wait;
     let (worker, child_execution) = match &outstanding.awaited {
-        Awaited::Report { worker, .. } => (Some(worker.to_string()), None),
-        Awaited::Child { execution, .. } => (None, Some(Id::new(execution.get(), ids))),
+        WaitKind::Report { worker, .. } => (Some(worker.to_string()), None),
+        WaitKind::Child { execution, .. } => (None, Some(Id::new(execution.get(), ids))),
         _ => (None, None),
     };
     WaitView {
@@ -114,34 +114,34 @@ fn wait_view(wait: Wait, ids: IdForm) -> WaitView {
     }
 }
 
-fn kind(awaited: &Awaited) -> &'static str {
+fn kind(awaited: &WaitKind) -> &'static str {
     match awaited {
-        Awaited::Worker { .. } => "worker",
-        Awaited::Report { .. } => "report",
-        Awaited::Time { .. } => "time",
-        Awaited::Child { .. } => "child",
-        Awaited::Answer { .. } => "answer",
-        Awaited::Admission { .. } => "admission",
-        Awaited::Arcs { .. } => "join",
-        Awaited::Items { .. } => "loop",
+        WaitKind::Worker { .. } => "worker",
+        WaitKind::Report { .. } => "report",
+        WaitKind::Time { .. } => "time",
+        WaitKind::Child { .. } => "child",
+        WaitKind::Answer { .. } => "answer",
+        WaitKind::Admission { .. } => "admission",
+        WaitKind::Arcs { .. } => "join",
+        WaitKind::Items { .. } => "loop",
     }
 }
 
-fn until(awaited: &Awaited) -> Option<Timestamp> {
+fn until(awaited: &WaitKind) -> Option<Timestamp> {
     match awaited {
-        Awaited::Time { until, .. } | Awaited::Answer { until } | Awaited::Admission { until } => {
-            Some(*until)
-        }
-        Awaited::Child { until, .. } => *until,
-        Awaited::Worker { .. }
-        | Awaited::Report { .. }
-        | Awaited::Arcs { .. }
-        | Awaited::Items { .. } => None,
+        WaitKind::Time { until, .. }
+        | WaitKind::Answer { until }
+        | WaitKind::Admission { until } => Some(*until),
+        WaitKind::Child { until, .. } => *until,
+        WaitKind::Worker { .. }
+        | WaitKind::Report { .. }
+        | WaitKind::Arcs { .. }
+        | WaitKind::Items { .. } => None,
     }
 }
 
-fn end_view(ending: Ending, ids: IdForm) -> EndView {
-    let Ending { what, step, kind, message, event } = ending;
+fn end_view(ending: EndReason, ids: IdForm) -> EndView {
+    let EndReason { what, step, kind, message, event } = ending;
     EndView {
         what,
         step: step.map(|step| step.to_string()),

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use noetl_api::Id;
 use noetl_api::workers::{
-    HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeaseRequest, LeasedCommand,
+    CommandLeaseRequest, HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeasedCommand,
 };
-use noetl_control::{Leased, WAIT_MAX};
+use noetl_control::{LeasedRow, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
 use crate::error::ApiError;
 use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Leases commands to a worker
@@ -26,15 +26,15 @@ use crate::shape;
     path = "/api/worker/lease",
     operation_id = "worker_lease",
     tag = "workers",
-    request_body = LeaseRequest,
-    responses((status = 200, body = LeaseReply), Failures),
+    request_body = CommandLeaseRequest,
+    responses((status = 200, body = LeaseReply), ErrorResponses),
 )]
 pub(crate) async fn lease(
     Scoped(app): Scoped,
     caller: Caller,
-    Json(request): Json<LeaseRequest>,
+    Json(request): Json<CommandLeaseRequest>,
 ) -> Result<Json<LeaseReply>, ApiError> {
-    let request = noetl_control::LeaseRequest {
+    let request = noetl_control::LongPoll {
         worker: request.worker_id,
         pool: bound::pool(&caller, request.pool)?,
         kinds: request.kinds,
@@ -58,7 +58,7 @@ pub(crate) async fn lease(
     operation_id = "worker_heartbeat",
     tag = "workers",
     request_body = HeartbeatRequest,
-    responses((status = 200, body = HeartbeatReply), Failures),
+    responses((status = 200, body = HeartbeatReply), ErrorResponses),
 )]
 pub(crate) async fn heartbeat(
     Scoped(app): Scoped,
@@ -96,8 +96,8 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
 
 /// Converts a leased command to its API form. Cannot fail: the command is already claimed and must
 /// reach the worker.
-pub(crate) fn shown(leased: &Leased) -> LeasedCommand {
-    let Leased { row, event, issued, .. } = leased;
+pub(crate) fn shown(leased: &LeasedRow) -> LeasedCommand {
+    let LeasedRow { row, event, issued, .. } = leased;
     let kept = EventRow::from(&**event);
     LeasedCommand {
         event_id: row.id.into(),
@@ -105,7 +105,7 @@ pub(crate) fn shown(leased: &Leased) -> LeasedCommand {
         execution_id: row.execution.into(),
         node_name: row.step.to_string(),
         action: row.tool.to_string(),
-        meta: shape::command_meta(row, issued, leased.of()),
+        meta: shape::command_meta(row, issued, leased.execution()),
         issued: IssuedRow {
             seq: event.seq.0,
             created_at: event.at,

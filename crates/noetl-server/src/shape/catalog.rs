@@ -1,8 +1,8 @@
 //! Conversion of catalog entries to their API form.
 
 use noetl_api::Id;
-use noetl_api::catalog::{Entry, RegisterReply};
-use noetl_store::{CatalogEntry, Credential};
+use noetl_api::catalog::{CatalogItem, RegisterReply};
+use noetl_store::{CatalogEntry, StoredCredential};
 use serde_json::json;
 
 use super::diagnostic;
@@ -22,8 +22,8 @@ pub(crate) fn registered(
     }
 }
 
-pub(crate) fn entry(entry: CatalogEntry) -> Entry {
-    Entry {
+pub(crate) fn entry(entry: CatalogEntry) -> CatalogItem {
+    CatalogItem {
         catalog_id: Id::text(entry.id.get()),
         path: entry.path,
         kind: entry.kind,
@@ -38,9 +38,9 @@ pub(crate) fn entry(entry: CatalogEntry) -> Entry {
 }
 
 /// Returns a credential as a catalog entry, with its name as the path. Secrets are not included.
-pub(crate) fn credential_entry(credential: Credential) -> Entry {
-    let Credential { kept, created_at, .. } = credential;
-    Entry {
+pub(crate) fn credential_entry(credential: StoredCredential) -> CatalogItem {
+    let StoredCredential { kept, created_at, .. } = credential;
+    CatalogItem {
         catalog_id: Id::text(kept.id.get()),
         path: kept.name,
         kind: "credential".to_owned(),

@@ -180,7 +180,11 @@ pub(crate) async fn started(app: &TestApp) -> i64 {
 pub(crate) async fn finished(app: &TestApp) -> i64 {
     let id = started(app).await;
     let tenant = noetl_model::Tenant::default();
-    let row = app.control.executions.finished(&tenant, noetl_model::ExecutionId::new(id)).await;
+    let row = app
+        .control
+        .executions
+        .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
+        .await;
     assert!(row.expect("a store that answers").is_some_and(|row| row.status.is_final()));
     id
 }

@@ -79,7 +79,8 @@ async fn what_waits_is_listed_with_what_an_answer_needs() {
     assert_eq!(waiting(&app, "").await["approvals"].as_array().map(Vec::len), Some(1));
     let right = json!({"token": token, "data": {"approved": true}});
     assert_eq!(post(&app, &answers, right.to_string()).answer().await.0, 200);
-    let ended = app.control.executions.finished(&Tenant::default(), ExecutionId::new(id)).await;
+    let ended =
+        app.control.executions.wait_until_finished(&Tenant::default(), ExecutionId::new(id)).await;
     assert_eq!(ended.expect("a store").map(|row| row.status), Some(ExecutionStatus::Completed));
     assert_eq!(waiting(&app, "").await, json!({"approvals": [], "next_after": null}));
     app.close().await;

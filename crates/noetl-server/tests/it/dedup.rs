@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Timestamp};
-use noetl_store::{ExecutionFilter, Reserved, Subscriptions};
+use noetl_store::{DedupOutcome, ExecutionFilter, SubscriptionStore};
 use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ async fn a_note_whose_execution_was_never_started_is_made_good() {
     let scope = SubscriptionId::new(0);
     let window = Duration::from_secs(60);
     let noted = app.store.reserve(&Tenant::default(), scope, "k", lost, window).await;
-    assert_eq!(noted.expect("a note"), Reserved::New);
+    assert_eq!(noted.expect("a note"), DedupOutcome::New);
     let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
     let (status, body) = execute(&app, request.clone()).await;
     let expected = json!({
@@ -133,7 +133,7 @@ async fn a_note_whose_execution_was_purged_starts_nothing_again() {
     let gone = ExecutionId::new(noetl_model::Snowflakes::first_at(yesterday));
     let (scope, window) = (SubscriptionId::new(0), Duration::from_secs(60));
     let noted = app.store.reserve(&Tenant::default(), scope, "k", gone, window).await;
-    assert_eq!(noted.expect("a note"), Reserved::New);
+    assert_eq!(noted.expect("a note"), DedupOutcome::New);
     let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
     let (status, body) = execute(&app, request).await;
     assert_eq!((status, &body["status"]), (200, &json!("duplicate")));

@@ -83,7 +83,7 @@ async fn one_that_is_wrong_does_not_take_the_others_with_it() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
-    let missing = Digest::of(b"nobody put this").to_string();
+    let missing = Digest::of_bytes(b"nobody put this").to_string();
     let mut deep = json!(1);
     for _ in 0..110 {
         deep = json!([deep]);
@@ -128,7 +128,7 @@ async fn what_comes_after_the_lease_is_kept_once_and_changes_nothing() {
     let id = started(&app).await;
     let first = lease(&app).await["event_id"].clone();
     clock.advance(Duration::from_secs(46));
-    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
     let second = open_command(&app, id).await;
     let end = json!({"execution_id": id, "event_id": first, "data": {"message": "late"}});
     for _ in 0..3 {
@@ -166,7 +166,7 @@ async fn a_worker_that_goes_gives_back_what_it_held() {
     let bye = json!({"name": "w", "release": true}).to_string();
     let (status, _) = post(&app, "/api/worker/pool/deregister", bye).answer().await;
     assert_eq!(status, 200);
-    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1, "its lease has ended");
+    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1, "its lease has ended");
     assert_ne!(json!(open_command(&app, id).await), first);
 }
 
@@ -180,7 +180,7 @@ async fn a_large_result_is_put_apart_and_read_back() {
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
     let text = json!({"message": "hi", "text": "x".repeat(3_000_000)}).to_string();
-    let digest = Digest::of(text.as_bytes()).to_string();
+    let digest = Digest::of_bytes(text.as_bytes()).to_string();
     let bytes = text.len();
     let (status, kept) = put(&app, &digest, text.clone()).await;
     assert_eq!((status, kept), (200, json!({"digest": digest, "bytes": bytes})));
@@ -203,7 +203,7 @@ async fn a_large_result_is_put_apart_and_read_back() {
 #[tokio::test]
 async fn content_that_is_not_what_it_says_is_not_kept() {
     let (app, _, store) = app().await;
-    let digest = Digest::of(b"one thing").to_string();
+    let digest = Digest::of_bytes(b"one thing").to_string();
     let (status, said) = put(&app, &digest, "another".to_owned()).await;
     assert_eq!((status, &said["code"]), (422, &json!("other_content")), "{said}");
     for name in ["x", "..", &digest.to_uppercase()] {

@@ -146,7 +146,8 @@ async fn an_imported_log_never_hangs_and_never_drives() {
     post_as_system(&app, PROJECT, rows.to_string()).answer().await;
     let (_, list) = get(&app, "/api/executions").answer().await;
     assert_eq!((&list[0]["path"], &list[0]["status"]), (&json!("far/away"), &json!("RUNNING")));
-    let unfinished = noetl_store::Executions::unfinished(&*app.store, ExecutionId::new(0), 9).await;
+    let unfinished =
+        noetl_store::ExecutionStore::unfinished(&*app.store, ExecutionId::new(0), 9).await;
     assert_eq!(unfinished.expect("a list"), []);
     let claim = post(&app, "/api/commands/2/claim", r#"{"worker_id":"w"}"#).answer().await;
     assert_eq!(claim.0, 409);

@@ -138,7 +138,7 @@ async fn what_makes_no_sense_is_refused() {
 
 #[tokio::test]
 async fn what_is_kept_is_encrypted() {
-    use noetl_store::{Keychain as _, KeychainFilter};
+    use noetl_store::{KeychainFilter, KeychainStore as _};
     let app = app().await;
     put(&app, "7/api", json!({"data": {"token": "plain to see"}})).await;
     let tenant = noetl_model::Tenant::default();

@@ -135,7 +135,11 @@ workflow:
     assert_eq!(status, 200, "{body}");
     let id: i64 = body["execution_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let tenant = noetl_model::Tenant::default();
-    let row = app.control.executions.finished(&tenant, noetl_model::ExecutionId::new(id)).await;
+    let row = app
+        .control
+        .executions
+        .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
+        .await;
     let row = row.expect("a store that answers").expect("an execution");
     assert_eq!(row.status, noetl_store::ExecutionStatus::Completed, "{:?}", row.error);
     app.close().await;

@@ -5,7 +5,7 @@ use noetl_control::LogStream;
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::LogQuery;
 use noetl_test_app::TestApp;
-use noetl_tools::{Options, Registry, Shell};
+use noetl_tools::{Options, Shell, ToolRegistry};
 use serde_json::{Value, json};
 
 use crate::api::{get, open_command, post, register, report, started};
@@ -28,7 +28,7 @@ fn texts(body: &Value) -> Vec<(u64, String, String)> {
 
 #[tokio::test]
 async fn what_a_step_prints_is_kept_while_it_runs() {
-    let tools = Registry::default().with(Shell::new(Arc::new(Options::default())));
+    let tools = ToolRegistry::default().with(Shell::new(Arc::new(Options::default())));
     let app = TestApp::builder().tools(tools).start().await;
     let (status, body) = register(&app, PRINTING).await;
     assert_eq!(status, 200, "{body}");

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use noetl_model::Tenant;
-use noetl_store::Snapshots;
+use noetl_store::SnapshotStore;
 use serde_json::{Value, json};
 
 use crate::api::{post_as_system, started, system_app};

@@ -94,7 +94,11 @@ async fn a_run_honours_the_version_and_the_workload() {
         reads(&body, &[("execution_id", As::TextId)]);
         let id = body["execution_id"].as_str().expect("text");
         let number = noetl_model::ExecutionId::new(id.parse().expect("digits"));
-        app.control.executions.finished(&Tenant::default(), number).await.expect("an answer");
+        app.control
+            .executions
+            .wait_until_finished(&Tenant::default(), number)
+            .await
+            .expect("an answer");
         let (_, detail) = get(&app, &format!("/api/executions/{id}")).answer().await;
         assert_eq!(detail["result"]["said"], said);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use noetl_control::{Control, Options, ScheduleWanted};
+use noetl_control::{ControlPlane, Options, ScheduleSpec};
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, Store, SystemClock};
 use noetl_store_postgres::PostgresStore;
@@ -197,7 +197,7 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
         let options = noetl_store_postgres::Options::new(&database.url()).expect("a URL");
         let store: Arc<dyn Store> = Arc::new(PostgresStore::open(options).await.expect("a store"));
         let options = Options { slots: 0, schedules: false, ..Options::default() };
-        let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+        let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await;
         controls.push(Arc::new(control.expect("a control plane")));
         stores.push(store);
     }
@@ -206,7 +206,7 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
     registered.await.expect("a playbook");
     let spec = json!({"playbook": "tests/greet", "every": 1, "missed": "all"});
     let spec = spec.as_object().expect("a map").clone();
-    let row = controls[0].schedules.create(&tenant, ScheduleWanted { name: None, spec }).await;
+    let row = controls[0].schedules.create(&tenant, ScheduleSpec { name: None, spec }).await;
     // A stop of 40 s: its first run was due then.
     let mut said = row.expect("a schedule").schedule;
     let now = controls[0].now();

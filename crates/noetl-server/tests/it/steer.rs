@@ -293,7 +293,10 @@ async fn a_fork_goes_on_from_an_event_or_a_place() {
         let id: i64 = reply["execution_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
         let tenant = noetl_model::Tenant::default();
         let executions = &app.control.executions;
-        executions.finished(&tenant, noetl_model::ExecutionId::new(id)).await.expect("an answer");
+        executions
+            .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
+            .await
+            .expect("an answer");
         let shown = detail(&app, &reply["execution_id"]).await;
         assert_eq!(shown["status"], "COMPLETED", "{shown}");
         assert_eq!(shown["result"]["said"], "Hello, world!", "what was said stays said");

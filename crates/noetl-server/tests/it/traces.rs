@@ -9,10 +9,10 @@ use axum::http::HeaderMap;
 use noetl_control::Traces;
 use noetl_model::trace::{Sampler, SpanSink as _};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_otlp::{Exporter, Otlp, Settings};
+use noetl_otlp::{ExporterTask, OtlpSink, Settings};
 use noetl_test_app::{Echo, Noop, TestApp};
 use noetl_test_services::{Collector, CollectorResponse, attribute};
-use noetl_tools::{Http, Registry};
+use noetl_tools::{Http, ToolRegistry};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -36,11 +36,11 @@ async fn far_side() -> (String, mpsc::Receiver<HeaderMap>) {
 }
 
 /// An app whose spans go to a collector.
-async fn recording(endpoint: &str) -> (TestApp, Arc<Otlp>, Exporter) {
+async fn recording(endpoint: &str) -> (TestApp, Arc<OtlpSink>, ExporterTask) {
     let (timeout, delay) = (Duration::from_millis(200), Duration::ZERO);
     let settings = Settings { timeout, delay, ..Settings::new(endpoint) };
     let (sink, exporter) = noetl_otlp::open(settings).expect("an address");
-    let tools = Registry::default().with(Echo).with(Noop).with(Http::new(Arc::default()));
+    let tools = ToolRegistry::default().with(Echo).with(Noop).with(Http::new(Arc::default()));
     let traces = Traces::recorded(sink.clone(), Sampler::default());
     let app = TestApp::builder().tools(tools).traces(traces).start().await;
     (app, sink, exporter)
@@ -61,7 +61,8 @@ async fn start(app: &TestApp, parents: &[&str], body: Value) -> (i64, String) {
 }
 
 async fn end(app: &TestApp, id: i64) {
-    let ended = app.control.executions.finished(&Tenant::default(), ExecutionId::new(id)).await;
+    let ended =
+        app.control.executions.wait_until_finished(&Tenant::default(), ExecutionId::new(id)).await;
     let row = ended.expect("a store that answers").expect("an execution");
     assert_eq!(row.error, None);
 }
@@ -218,7 +219,7 @@ async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_ha
 
 #[tokio::test]
 async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
-    let tools = Registry::default().with(Http::new(Arc::default()));
+    let tools = ToolRegistry::default().with(Http::new(Arc::default()));
     let app = TestApp::builder().tools(tools).start().await;
     let (url, mut asked) = far_side().await;
     let asks = format!(

@@ -23,7 +23,7 @@ const FILES: &[SiteFile] = &[
 const NOTHING: &[SiteFile] = &[];
 
 async fn served(files: &'static [SiteFile]) -> TestApp {
-    let options = Options { site: Site::of(files), ..Options::default() };
+    let options = Options { site: Site::from_files(files), ..Options::default() };
     TestApp::builder().slots(0).options(options).start().await
 }
 

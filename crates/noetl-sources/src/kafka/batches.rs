@@ -14,8 +14,8 @@ use kafka_protocol::messages::fetch_response::AbortedTransaction;
 use kafka_protocol::records::{Record, RecordBatchDecoder, TimestampType};
 use noetl_model::{Map, Value};
 
-use super::cluster::Place;
-use super::unpack::unpack;
+use super::cluster::TopicPartition;
+use super::compression::decompress;
 use crate::source::Message;
 
 /// Size of a batch header in bytes, and of its prefix that includes the batch length.
@@ -133,7 +133,7 @@ impl Header {
 
     fn records(&self, mut batch: Bytes) -> Result<Vec<Record>> {
         let open = |packed: &mut Bytes, compression| {
-            let open = unpack(packed, compression)?;
+            let open = decompress(packed, compression)?;
             ensure!(self.count <= open.len() / RECORD_MIN, "it cannot hold {} records", self.count);
             vet::vet(self, &open)?;
             Ok(open)
@@ -144,8 +144,8 @@ impl Header {
 }
 
 /// Converts a record to a message.
-pub(super) fn message(place: &Place, record: Record) -> Message {
-    let Place { topic, partition } = place;
+pub(super) fn message(place: &TopicPartition, record: Record) -> Message {
+    let TopicPartition { topic, partition } = place;
     let offset = record.offset;
     let mut metadata = Map::new();
     metadata.insert("topic".to_owned(), Value::from(&**topic));

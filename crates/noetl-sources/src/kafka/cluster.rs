@@ -14,7 +14,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 use tokio::sync::Mutex;
 
-use super::connection::{Connection, check};
+use super::connection::{BrokerConnection, check};
 use super::settings::{Address, Settings};
 use super::{refused, wrong};
 use crate::source::SourceError;
@@ -28,12 +28,12 @@ const ENDS_VERSION: i16 = 2;
 
 /// A partition of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct TopicPartition {
     pub(super) topic: Arc<str>,
     pub(super) partition: i32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TopicPartition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.topic, self.partition)
     }
@@ -41,7 +41,7 @@ impl fmt::Display for Place {
 
 /// An edge of a partition's log: its first offset, or the next one to be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(super) enum OffsetEdge {
     First,
     Next,
 }
@@ -55,7 +55,7 @@ pub(super) fn topic_name(topic: &str) -> TopicName {
 pub(super) type ByTopic<T> = Vec<(Arc<str>, Vec<(i32, T)>)>;
 
 /// Groups partitions by topic, preserving their order.
-pub(super) fn by_topic<T>(found: Vec<(Place, T)>) -> ByTopic<T> {
+pub(super) fn by_topic<T>(found: Vec<(TopicPartition, T)>) -> ByTopic<T> {
     let mut topics: ByTopic<T> = Vec::new();
     for (place, item) in found {
         match topics.iter_mut().find(|(topic, _)| *topic == place.topic) {
@@ -70,8 +70,8 @@ pub(super) fn by_topic<T>(found: Vec<(Place, T)>) -> ByTopic<T> {
 pub(super) struct Cluster {
     pub(super) settings: Arc<Settings>,
     addresses: Shared<HashMap<i32, Address>>,
-    connections: Mutex<HashMap<Address, Connection>>,
-    coordinator: Mutex<Option<Connection>>,
+    connections: Mutex<HashMap<Address, BrokerConnection>>,
+    coordinator: Mutex<Option<BrokerConnection>>,
 }
 
 impl Cluster {
@@ -85,40 +85,40 @@ impl Cluster {
     }
 
     /// Returns a handle to the same brokers with separate connections.
-    pub(super) fn beside(&self) -> Self {
+    pub(super) fn with_own_connections(&self) -> Self {
         let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { addresses: Shared::new(addresses), ..Self::new(self.settings.clone()) }
     }
 
-    async fn at(&self, address: &Address) -> Result<Connection, SourceError> {
+    async fn connection_to(&self, address: &Address) -> Result<BrokerConnection, SourceError> {
         let mut connections = self.connections.lock().await;
         if let Some(found) = connections.get(address).filter(|found| !found.is_over()) {
             return Ok(found.clone());
         }
-        let made = Connection::open(address, &self.settings).await?;
+        let made = BrokerConnection::open(address, &self.settings).await?;
         connections.insert(address.clone(), made.clone());
         Ok(made)
     }
 
     /// Returns a connection to a broker.
-    pub(super) async fn broker(&self, id: i32) -> Result<Connection, SourceError> {
+    pub(super) async fn broker(&self, id: i32) -> Result<BrokerConnection, SourceError> {
         let address = {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             addresses.get(&id).cloned()
         };
         let missing = || SourceError::Away(format!("nobody knows where broker {id} is"));
-        self.at(&address.ok_or_else(missing)?).await
+        self.connection_to(&address.ok_or_else(missing)?).await
     }
 
     /// Returns a connection to any reachable broker: first those in the document, then known ones.
-    async fn anyone(&self) -> Result<Connection, SourceError> {
+    async fn anyone(&self) -> Result<BrokerConnection, SourceError> {
         let known: Vec<Address> = {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             self.settings.brokers.iter().chain(addresses.values()).cloned().collect()
         };
         let mut error = None;
         for address in known {
-            match self.at(&address).await {
+            match self.connection_to(&address).await {
                 Ok(connection) => return Ok(connection),
                 Err(found) => error = error.or(Some(found)),
             }
@@ -127,7 +127,7 @@ impl Cluster {
     }
 
     /// Returns the leaders of all partitions of the topics.
-    pub(super) async fn leaders(&self) -> Result<BTreeMap<Place, i32>, SourceError> {
+    pub(super) async fn leaders(&self) -> Result<BTreeMap<TopicPartition, i32>, SourceError> {
         let topics = self.settings.topics.iter();
         let topics =
             topics.map(|topic| MetadataRequestTopic::default().with_name(Some(topic_name(topic))));
@@ -145,7 +145,8 @@ impl Cluster {
             check(&format!("topic '{name}'"), topic.error_code)?;
             let name: Arc<str> = name.into();
             for partition in topic.partitions {
-                let place = Place { topic: name.clone(), partition: partition.partition_index };
+                let place =
+                    TopicPartition { topic: name.clone(), partition: partition.partition_index };
                 if partition.leader_id.0 < 0 {
                     return Err(SourceError::Away(format!("{place} has no leader")));
                 }
@@ -168,7 +169,7 @@ impl Cluster {
     }
 
     /// Returns a connection to the coordinator of the group, which stores its committed offsets.
-    pub(super) async fn coordinator(&self) -> Result<Connection, SourceError> {
+    pub(super) async fn coordinator(&self) -> Result<BrokerConnection, SourceError> {
         let mut known = self.coordinator.lock().await;
         if let Some(found) = known.as_ref().filter(|found| !found.is_over()) {
             return Ok(found.clone());
@@ -180,7 +181,7 @@ impl Cluster {
         check(&format!("who knows the group '{group}'"), found.error_code)?;
         let port = u16::try_from(found.port);
         let port = port.map_err(|_| SourceError::Away("the coordinator has no port".to_owned()))?;
-        let found = self.at(&Address { host: found.host.to_string(), port }).await?;
+        let found = self.connection_to(&Address { host: found.host.to_string(), port }).await?;
         *known = Some(found.clone());
         Ok(found)
     }
@@ -193,16 +194,16 @@ impl Cluster {
     /// Returns an edge offset of each of these partitions.
     pub(super) async fn ends(
         &self,
-        leaders: &BTreeMap<Place, i32>,
-        end: End,
-    ) -> Result<BTreeMap<Place, i64>, SourceError> {
-        let mut brokers: BTreeMap<i32, Vec<(Place, ())>> = BTreeMap::new();
+        leaders: &BTreeMap<TopicPartition, i32>,
+        end: OffsetEdge,
+    ) -> Result<BTreeMap<TopicPartition, i64>, SourceError> {
+        let mut brokers: BTreeMap<i32, Vec<(TopicPartition, ())>> = BTreeMap::new();
         for (place, leader) in leaders {
             brokers.entry(*leader).or_default().push((place.clone(), ()));
         }
         let timestamp = match end {
-            End::First => -2,
-            End::Next => -1,
+            OffsetEdge::First => -2,
+            OffsetEdge::Next => -1,
         };
         let mut found = BTreeMap::new();
         for (broker, places) in brokers {
@@ -226,7 +227,10 @@ impl Cluster {
             for topic in answer.topics {
                 let name: Arc<str> = topic.name.as_str().into();
                 for partition in topic.partitions {
-                    let place = Place { topic: name.clone(), partition: partition.partition_index };
+                    let place = TopicPartition {
+                        topic: name.clone(),
+                        partition: partition.partition_index,
+                    };
                     check(&format!("the ends of {place}"), partition.error_code)?;
                     found.insert(place, partition.offset);
                 }

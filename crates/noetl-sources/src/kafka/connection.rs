@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::login::Login;
+use super::sasl::SaslAuth;
 use super::scram::Scram;
 use super::settings::{Address, Settings};
 use super::{refused, wrong};
@@ -52,15 +52,15 @@ const CLIENT: &str = "noetl";
 
 /// A handle to a connection. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(super) struct BrokerConnection {
     address: Address,
-    calls: mpsc::Sender<Call>,
+    calls: mpsc::Sender<BrokerCall>,
     versions: Arc<HashMap<i16, VersionRange>>,
     /// Time until which the session is authenticated; `None` if it doesn't expire.
     until: Option<Instant>,
 }
 
-struct Call {
+struct BrokerCall {
     key: i16,
     version: i16,
     body: Bytes,
@@ -68,7 +68,7 @@ struct Call {
     answer: oneshot::Sender<Result<Bytes, String>>,
 }
 
-impl Connection {
+impl BrokerConnection {
     /// Connects, negotiates API versions, and authenticates.
     pub(super) async fn open(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
         let opened = tokio::time::timeout(TIMEOUT, Self::connect(address, settings)).await;
@@ -155,7 +155,7 @@ impl Connection {
         let encoded = request.encode(&mut body, version);
         encoded.map_err(|error| wrong(format!("a request cannot be written: {error}")))?;
         let (answer, answered) = oneshot::channel();
-        let call = Call { key: R::KEY, version, body: body.freeze(), wait, answer };
+        let call = BrokerCall { key: R::KEY, version, body: body.freeze(), wait, answer };
         let gone = || lost("the connection is closed".to_owned());
         self.calls.send(call).await.map_err(|_| gone())?;
         let mut bytes = answered.await.map_err(|_| gone())?.map_err(lost)?;
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Authenticates with SASL. Returns the session's lifetime if the broker limits it.
-    async fn log_in(&self, login: &Login) -> Result<Option<Duration>, SourceError> {
+    async fn log_in(&self, login: &SaslAuth) -> Result<Option<Duration>, SourceError> {
         let mechanism = login.mechanism();
         let request =
             SaslHandshakeRequest::default().with_mechanism(StrBytes::from_static_str(mechanism));
@@ -180,8 +180,10 @@ impl Connection {
         }
         let strange = |what| SourceError::Away(format!("the broker is strange: {what}"));
         let said = match login {
-            Login::Plain(user) => self.say(format!("\0{}\0{}", user.name, user.password)).await?,
-            Login::Scram(hash, user) => {
+            SaslAuth::Plain(user) => {
+                self.say(format!("\0{}\0{}", user.name, user.password)).await?
+            }
+            SaslAuth::Scram(hash, user) => {
                 let mut random = [0; 18];
                 let filled = SystemRandom::new().fill(&mut random);
                 filled.map_err(|_| wrong("there is no randomness to be had"))?;
@@ -197,7 +199,7 @@ impl Connection {
                 }
                 said
             }
-            Login::Bearer(bearer) => {
+            SaslAuth::Bearer(bearer) => {
                 let shown = format!("n,,\u{1}auth=Bearer {}\u{1}\u{1}", bearer.get().await?);
                 let refused = match self.say(shown).await {
                     Ok(said) if said.text.is_empty() => return Ok(said.lasts),
@@ -214,7 +216,7 @@ impl Connection {
     }
 
     /// Sends one SASL message and returns the broker's reply.
-    async fn say(&self, part: String) -> Result<Said, SourceError> {
+    async fn say(&self, part: String) -> Result<BrokerError, SourceError> {
         let request = SaslAuthenticateRequest::default().with_auth_bytes(part.into());
         let said = self.ask(&request, 1, Duration::ZERO).await?;
         if said.error_code != 0 {
@@ -224,12 +226,12 @@ impl Connection {
         let text = String::from_utf8(said.auth_bytes.to_vec())
             .map_err(|_| SourceError::Away("the broker says what is no text".to_owned()))?;
         let lasts = u64::try_from(said.session_lifetime_ms).ok().filter(|ms| *ms > 0);
-        Ok(Said { text, lasts: lasts.map(Duration::from_millis) })
+        Ok(BrokerError { text, lasts: lasts.map(Duration::from_millis) })
     }
 }
 
 /// Reply to a SASL message.
-struct Said {
+struct BrokerError {
     text: String,
     lasts: Option<Duration>,
 }
@@ -240,7 +242,10 @@ pub(super) fn check(what: &str, code: i16) -> Result<(), SourceError> {
 }
 
 /// Sends requests and reads responses until all handles are dropped or the connection is lost.
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mut queue: mpsc::Receiver<Call>) {
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<BrokerCall>,
+) {
     let mut number = 0;
     loop {
         let call = tokio::select! {
@@ -269,7 +274,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mut queue: mpsc:
 async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     number: i32,
-    call: &Call,
+    call: &BrokerCall,
 ) -> std::io::Result<Bytes> {
     let header = RequestHeader::default()
         .with_request_api_key(call.key)

@@ -5,7 +5,7 @@ use kafka_protocol::messages::ProducerId;
 use kafka_protocol::messages::fetch_response::AbortedTransaction;
 
 use super::batches;
-use super::cluster::Place;
+use super::cluster::TopicPartition;
 
 /// Returns the offsets of the visible records and the next offset to fetch, or `None` if parsing
 /// fails. `given_up` lists the aborted transactions: producer ID and first offset.
@@ -18,7 +18,7 @@ pub fn read(bytes: &[u8], given_up: &[(i64, i64)]) -> Option<(Vec<i64>, Option<i
         })
         .collect();
     let found = batches::read(&Bytes::copy_from_slice(bytes), &aborted).ok()?;
-    let place = Place { topic: "t".into(), partition: 0 };
+    let place = TopicPartition { topic: "t".into(), partition: 0 };
     let offsets = found.records.iter().map(|record| record.offset).collect();
     for record in found.records {
         let _ = batches::message(&place, record);

@@ -14,10 +14,10 @@ use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse};
 use tokio::time::Instant;
 
 use super::batches;
-use super::cluster::{Cluster, End, Place, READ_COMMITTED, by_topic, topic_name};
+use super::cluster::{Cluster, OffsetEdge, READ_COMMITTED, TopicPartition, by_topic, topic_name};
 use super::connection::check;
+use super::offsets::GroupOffsets;
 use super::refused;
-use super::words::Words;
 use crate::source::{Message, SourceError};
 
 /// Maximum bytes per fetch from a broker, and per partition. A larger batch is returned alone.
@@ -36,21 +36,21 @@ const MOVE_PAUSE: Duration = Duration::from_millis(200);
 const MOVES_MAX: u32 = 25;
 
 /// A message with its partition and offset.
-pub(super) type Found = (Place, u64, Message);
+pub(super) type FetchedRecord = (TopicPartition, u64, Message);
 
 /// Response of a broker, with the broker's ID.
-type Answer = (i32, Result<FetchResponse, SourceError>);
+type BrokerReply = (i32, Result<FetchResponse, SourceError>);
 
-pub(super) struct Reader {
+pub(super) struct PartitionReader {
     cluster: Arc<Cluster>,
-    words: Arc<Words>,
-    leaders: BTreeMap<Place, i32>,
+    words: Arc<GroupOffsets>,
+    leaders: BTreeMap<TopicPartition, i32>,
     /// Next offset to fetch of each partition.
-    at: BTreeMap<Place, i64>,
+    at: BTreeMap<TopicPartition, i64>,
     /// Fetches in flight, at most one per broker. They survive a cancelled call of `next`.
-    under_way: FuturesUnordered<BoxFuture<'static, Answer>>,
+    under_way: FuturesUnordered<BoxFuture<'static, BrokerReply>>,
     asked: BTreeSet<i32>,
-    ready: VecDeque<Found>,
+    ready: VecDeque<FetchedRecord>,
     look_at: Instant,
     /// Consecutive responses in which a partition was not at its expected leader.
     moves: u32,
@@ -58,12 +58,12 @@ pub(super) struct Reader {
     turn: usize,
 }
 
-impl Reader {
+impl PartitionReader {
     pub(super) fn new(
         cluster: Cluster,
-        words: Arc<Words>,
-        leaders: BTreeMap<Place, i32>,
-        at: BTreeMap<Place, i64>,
+        words: Arc<GroupOffsets>,
+        leaders: BTreeMap<TopicPartition, i32>,
+        at: BTreeMap<TopicPartition, i64>,
     ) -> Self {
         Self {
             cluster: Arc::new(cluster),
@@ -84,7 +84,7 @@ impl Reader {
         &mut self,
         most: usize,
         wait: Duration,
-    ) -> Result<Vec<Found>, SourceError> {
+    ) -> Result<Vec<FetchedRecord>, SourceError> {
         let until = Instant::now() + wait;
         while self.ready.is_empty() {
             if self.look_at <= Instant::now() {
@@ -111,13 +111,13 @@ impl Reader {
     /// Refreshes the leaders of partitions. Reads new partitions from their start.
     async fn look(&mut self) -> Result<(), SourceError> {
         let leaders = self.cluster.leaders().await?;
-        let new: BTreeMap<Place, i32> = leaders
+        let new: BTreeMap<TopicPartition, i32> = leaders
             .iter()
             .filter(|(place, _)| !self.at.contains_key(place))
             .map(|(place, leader)| (place.clone(), *leader))
             .collect();
         if !new.is_empty() {
-            let ends = self.cluster.ends(&new, End::First).await?;
+            let ends = self.cluster.ends(&new, OffsetEdge::First).await?;
             self.words.begin(&ends).await?;
             self.at.extend(ends);
         }
@@ -128,7 +128,7 @@ impl Reader {
 
     /// Sends a fetch to every broker without one in flight.
     fn ask(&mut self, wait: Duration) {
-        let mut wanted: BTreeMap<i32, Vec<(Place, i64)>> = BTreeMap::new();
+        let mut wanted: BTreeMap<i32, Vec<(TopicPartition, i64)>> = BTreeMap::new();
         for (place, at) in &self.at {
             if let Some(leader) = self.leaders.get(place).filter(|id| !self.asked.contains(id))
                 && self.words.open(place) < OPEN_MAX
@@ -159,7 +159,7 @@ impl Reader {
         let mut moving = None;
         for topic in answer.responses {
             for partition in topic.partitions {
-                let place = Place {
+                let place = TopicPartition {
                     topic: topic.topic.as_str().into(),
                     partition: partition.partition_index,
                 };
@@ -188,7 +188,11 @@ impl Reader {
         Ok(true)
     }
 
-    fn take_partition(&mut self, place: Place, found: PartitionData) -> Result<(), SourceError> {
+    fn take_partition(
+        &mut self,
+        place: TopicPartition,
+        found: PartitionData,
+    ) -> Result<(), SourceError> {
         let Some(at) = self.at.get_mut(&place) else { return Ok(()) };
         let bytes = found.records.unwrap_or_default();
         let aborted = found.aborted_transactions.unwrap_or_default();
@@ -206,16 +210,16 @@ impl Reader {
         }
         if let Some(next) = read.next {
             *at = (*at).max(next);
-            self.words.looked_at(&place, *at);
+            self.words.advance_scanned(&place, *at);
         }
         Ok(())
     }
 
     /// Resets the offset of a partition to its start, and returns an error that describes the gap.
-    async fn lost(&mut self, place: &Place) -> Result<SourceError, SourceError> {
+    async fn lost(&mut self, place: &TopicPartition) -> Result<SourceError, SourceError> {
         let leader = self.leaders.get(place).copied().unwrap_or(-1);
         let only = BTreeMap::from([(place.clone(), leader)]);
-        let ends = self.cluster.ends(&only, End::First).await?;
+        let ends = self.cluster.ends(&only, OffsetEdge::First).await?;
         let first = ends.get(place).copied().unwrap_or(0);
         let at = self.at.get(place).copied().unwrap_or(0);
         self.words.set(place, first).await?;
@@ -228,7 +232,7 @@ impl Reader {
     }
 }
 
-fn request(places: Vec<(Place, i64)>, wait: Duration) -> FetchRequest {
+fn request(places: Vec<(TopicPartition, i64)>, wait: Duration) -> FetchRequest {
     let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
         let partitions = partitions.into_iter().map(|(partition, at)| {
             FetchPartition::default()

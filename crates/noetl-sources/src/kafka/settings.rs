@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::login::Login;
+use super::sasl::SaslAuth;
 use super::wrong;
 use crate::source::{SourceError, name_of, text};
 
@@ -26,7 +26,7 @@ pub(super) struct Settings {
     /// `false`.
     pub(super) is_from_new: bool,
     pub(super) tls: Option<Arc<ClientConfig>>,
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<SaslAuth>,
 }
 
 /// Address of a broker.
@@ -43,7 +43,11 @@ impl fmt::Display for Address {
 }
 
 impl Settings {
-    pub(super) fn read(settings: &Map, path: &str, fence: &Fence) -> Result<Self, SourceError> {
+    pub(super) fn read(
+        settings: &Map,
+        path: &str,
+        fence: &EgressPolicy,
+    ) -> Result<Self, SourceError> {
         let brokers = match texts(settings, "brokers")? {
             found if found.is_empty() => texts(settings, "url")?,
             found => found,
@@ -63,7 +67,7 @@ impl Settings {
             group: group.map_or_else(|| name_of(path), str::to_owned),
             is_from_new: text(settings, "from")? == Some("new"),
             tls: tls(settings)?,
-            login: Login::read(settings, fence)?,
+            login: SaslAuth::read(settings, fence)?,
         })
     }
 }
@@ -163,7 +167,7 @@ mod tests {
 
     fn read(settings: Value) -> Result<Settings, String> {
         let Value::Object(settings) = settings else { panic!("a map") };
-        Settings::read(&settings, "sub/orders", &Fence::default())
+        Settings::read(&settings, "sub/orders", &EgressPolicy::default())
             .map_err(|error| error.to_string())
     }
 

@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 /// IDs of unacked messages, by client ID and packet ID. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ids(Arc<Mutex<Known>>);
+pub(super) struct MessageIds(Arc<Mutex<KnownIds>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownIds {
     /// Distinguishes this process from others.
     process: Option<String>,
     count: u64,
@@ -24,10 +24,10 @@ struct Known {
 
 type Digest = [u8; 32];
 
-impl Ids {
+impl MessageIds {
     /// Returns the ID of a message: that of the packet it duplicates, or a new one. Remembers it by
     /// packet ID if there is one.
-    pub(super) fn of(
+    pub(super) fn id_of(
         &self,
         client: &str,
         packet: Option<u16>,
@@ -77,16 +77,16 @@ mod tests {
 
     #[test]
     fn a_repeat_is_known_and_a_new_message_is_never_taken_for_one() {
-        let ids = Ids::default();
-        let first = ids.of("c", Some(1), None, "t", b"on");
-        assert_eq!(ids.of("c", Some(1), Some(1), "t", b"on"), first);
-        assert_ne!(ids.of("c", Some(2), Some(2), "t", b"on"), first, "another packet");
-        assert_ne!(ids.of("d", Some(1), Some(1), "t", b"on"), first, "another client");
-        assert_ne!(ids.of("c", Some(1), Some(1), "t", b"off"), first, "another message");
-        let first = ids.of("c", Some(1), None, "t", b"on");
-        assert_ne!(ids.of("c", Some(1), None, "t", b"on"), first, "said to be new");
-        let last = ids.of("c", Some(1), None, "t", b"on");
+        let ids = MessageIds::default();
+        let first = ids.id_of("c", Some(1), None, "t", b"on");
+        assert_eq!(ids.id_of("c", Some(1), Some(1), "t", b"on"), first);
+        assert_ne!(ids.id_of("c", Some(2), Some(2), "t", b"on"), first, "another packet");
+        assert_ne!(ids.id_of("d", Some(1), Some(1), "t", b"on"), first, "another client");
+        assert_ne!(ids.id_of("c", Some(1), Some(1), "t", b"off"), first, "another message");
+        let first = ids.id_of("c", Some(1), None, "t", b"on");
+        assert_ne!(ids.id_of("c", Some(1), None, "t", b"on"), first, "said to be new");
+        let last = ids.id_of("c", Some(1), None, "t", b"on");
         ids.forget("c", 1);
-        assert_ne!(ids.of("c", Some(1), Some(1), "t", b"on"), last, "answered for");
+        assert_ne!(ids.id_of("c", Some(1), Some(1), "t", b"on"), last, "answered for");
     }
 }

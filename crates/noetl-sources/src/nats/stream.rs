@@ -14,7 +14,7 @@ use futures::StreamExt as _;
 use noetl_model::{Map, Value};
 
 use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
-use crate::source::{Acknowledge, Delivery, Message, Source, SourceError};
+use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError};
 
 /// Ack deadline of a consumer created by this source.
 const ACK_WAIT: Duration = Duration::from_secs(30);
@@ -173,10 +173,10 @@ impl Source for StreamSource {
     }
 }
 
-struct Handle(Acker);
+struct NatsAck(Acker);
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for NatsAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.0.double_ack().await.map_err(|error| away("not acknowledged", &*error))
     }
@@ -223,5 +223,5 @@ fn delivery(message: jetstream::Message) -> Delivery {
         metadata,
         ack_id,
     };
-    Delivery::new(message, Handle(acker))
+    Delivery::new(message, NatsAck(acker))
 }

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
-use crate::returned::Returned;
+use crate::redelivery::RedeliveryQueue;
 use crate::source::{Delivery, Message, Source, SourceError};
 
 /// Nominal ack deadline. This source enforces none.
@@ -22,7 +22,7 @@ const ACK_WAIT: Duration = Duration::from_secs(3600);
 pub(super) struct SubjectSource {
     client: Client,
     subscriber: Mutex<Subscriber>,
-    returned: Returned,
+    returned: RedeliveryQueue,
 }
 
 impl SubjectSource {
@@ -42,7 +42,11 @@ impl SubjectSource {
         flushed
             .map_err(|_| SourceError::Away("the NATS server does not answer".to_owned()))?
             .map_err(|error| away("the NATS server does not answer", &error))?;
-        Ok(Self { client, subscriber: Mutex::new(subscriber), returned: Returned::default() })
+        Ok(Self {
+            client,
+            subscriber: Mutex::new(subscriber),
+            returned: RedeliveryQueue::default(),
+        })
     }
 
     fn message(&self, message: async_nats::Message) -> Message {

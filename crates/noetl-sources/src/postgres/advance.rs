@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_tools::Notices;
+use noetl_tools::NotifyHandling;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
 use super::columns::Table;
-use super::rows::{self, Found};
-use super::table::{COUNTED_MAX, Look};
-use super::{Wanted, asked, connect, quoted};
-use crate::ledger::Ledger;
-use crate::source::{Acknowledge, Delivery, Message, Source, SourceError, name_of, text};
+use super::rows::{self, FetchedRow};
+use super::table::{COUNTED_MAX, PollSchedule};
+use super::{TableQuery, asked, connect, quoted};
+use crate::ack_tracker::AckTracker;
+use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, name_of, text};
 
 /// Default table of positions.
 const POSITIONS: &str = "noetl_subscription_position";
@@ -37,12 +37,12 @@ const WRITERS: &str = "select distinct virtualtransaction from pg_locks where lo
 
 pub(super) struct AdvanceSource {
     table: String,
-    reader: Mutex<Reader>,
-    words: Arc<Words>,
-    look: Look,
+    reader: Mutex<CursorReader>,
+    words: Arc<CursorCommitter>,
+    look: PollSchedule,
 }
 
-struct Reader {
+struct CursorReader {
     client: Client,
     /// Quoted name of the table.
     name: String,
@@ -58,26 +58,26 @@ struct Reader {
     count: u64,
 }
 
-struct Words {
+struct CursorCommitter {
     client: Client,
     advance: Statement,
     waiting: Statement,
     name: String,
     /// Key up to which every row is acked.
     passed: Shared<Option<String>>,
-    ledger: Ledger<String, Message>,
+    ledger: AckTracker<String, Message>,
 }
 
 impl AdvanceSource {
-    pub(super) async fn open(wanted: Wanted<'_>) -> Result<Self, SourceError> {
+    pub(super) async fn open(wanted: TableQuery<'_>) -> Result<Self, SourceError> {
         let settings = wanted.settings;
-        let look = Look::new(wanted.poll);
+        let look = PollSchedule::new(wanted.poll);
         let client = look.connect(&wanted).await?;
         let table = Table::read(&client, settings, wanted.table).await?;
         let what = format!("table '{}'", wanted.table);
         let positions = text(settings, "position_table")?.unwrap_or(POSITIONS);
         let positions = positions.split('.').map(quoted).collect::<Vec<_>>().join(".");
-        let speaker = connect(settings, Notices::Ignored).await?;
+        let speaker = connect(settings, NotifyHandling::Ignored).await?;
         make(&speaker, &positions).await?;
         let own = text(settings, "consumer")?;
         let name = own.map_or_else(|| name_of(wanted.path), str::to_owned);
@@ -106,15 +106,15 @@ impl AdvanceSource {
             "select count(*) from (select 1 from {of} t where ($1::text is null or {key} > {first}) \
              and {condition} limit {COUNTED_MAX}) c"
         );
-        let words = Words {
+        let words = CursorCommitter {
             advance: asked(&what, speaker.prepare(&advance)).await?,
             waiting: asked(&what, speaker.prepare(&waiting)).await?,
             client: speaker,
             name,
             passed: Shared::new(at.clone()),
-            ledger: Ledger::default(),
+            ledger: AckTracker::default(),
         };
-        let reader = Reader {
+        let reader = CursorReader {
             newest: asked(&what, client.prepare(&newest)).await?,
             read: asked(&what, client.prepare(&read)).await?,
             writers: asked(&what, client.prepare(WRITERS)).await?,
@@ -135,7 +135,7 @@ impl AdvanceSource {
 
     fn delivery(&self, place: u64, message: Message) -> Delivery {
         let is_answered = AtomicBool::new(false);
-        let handle = Handle { place, words: self.words.clone(), is_answered };
+        let handle = CursorAck { place, words: self.words.clone(), is_answered };
         Delivery::new(message, handle)
     }
 }
@@ -163,7 +163,7 @@ async fn is_there(client: &Client, table: &str) -> Result<bool, SourceError> {
     Ok(row.get(0))
 }
 
-impl Reader {
+impl CursorReader {
     /// Determines the key up to which rows may be read. Returns `false` if there are no new rows,
     /// or if a transaction that may add smaller keys is still writing.
     async fn bounded(&mut self) -> Result<bool, tokio_postgres::Error> {
@@ -195,7 +195,7 @@ impl Reader {
         &mut self,
         most: usize,
         table: &str,
-    ) -> Result<Vec<Found>, tokio_postgres::Error> {
+    ) -> Result<Vec<FetchedRow>, tokio_postgres::Error> {
         if !self.bounded().await? {
             return Ok(Vec::new());
         }
@@ -228,12 +228,12 @@ impl Source for AdvanceSource {
         if !due.is_empty() {
             return Ok(due.into_iter().map(|(place, found)| self.delivery(place, found)).collect());
         }
-        if !self.look.is_time(wait).await {
+        if !self.look.wait_due(wait).await {
             return Ok(Vec::new());
         }
         let found = asked("rows are not read", reader.next(most.max(1), &self.table)).await?;
-        self.look.seen(!found.is_empty());
-        let delivered = found.into_iter().map(|Found { key, message }| {
+        self.look.record_poll(!found.is_empty());
+        let delivered = found.into_iter().map(|FetchedRow { key, message }| {
             reader.count += 1;
             self.words.ledger.begin(reader.count, key, message.clone());
             self.delivery(reader.count, message)
@@ -256,14 +256,14 @@ impl Source for AdvanceSource {
     async fn close(&self) {}
 }
 
-struct Handle {
+struct CursorAck {
     place: u64,
-    words: Arc<Words>,
+    words: Arc<CursorCommitter>,
     is_answered: AtomicBool,
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for CursorAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
         let Some((_, key)) = self.words.ledger.done(self.place) else { return Ok(()) };
@@ -276,7 +276,7 @@ impl Acknowledge for Handle {
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.ledger.again(self.place, after);
+        self.words.ledger.schedule_redelivery(self.place, after);
         Ok(())
     }
 
@@ -289,10 +289,10 @@ impl Acknowledge for Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for CursorAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.ledger.again(self.place, Duration::ZERO);
+            self.words.ledger.schedule_redelivery(self.place, Duration::ZERO);
         }
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{Map, Value};
-use noetl_tools::Notices;
+use noetl_tools::NotifyHandling;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 use tokio_postgres::{Client, Notification};
 
 use super::{asked, connect, quoted};
-use crate::returned::Returned;
+use crate::redelivery::RedeliveryQueue;
 use crate::source::{Delivery, Message, Source, SourceError};
 
 /// Notifications buffered in this process. Further ones wait at the server.
@@ -29,11 +29,11 @@ pub(super) struct ChannelSource {
     client: Client,
     /// Distinguishes this connection's notifications from those of others.
     session: String,
-    heard: Mutex<Heard>,
-    returned: Returned,
+    heard: Mutex<NotificationStream>,
+    returned: RedeliveryQueue,
 }
 
-struct Heard {
+struct NotificationStream {
     receiver: mpsc::Receiver<Notification>,
     count: u64,
     alive_at: Instant,
@@ -42,22 +42,22 @@ struct Heard {
 impl ChannelSource {
     pub(super) async fn open(settings: &Map, channel: &str) -> Result<Self, SourceError> {
         let (sender, receiver) = mpsc::channel(CAPACITY);
-        let client = connect(settings, Notices::All(sender)).await?;
+        let client = connect(settings, NotifyHandling::All(sender)).await?;
         // The server has processed the LISTEN when this returns.
         let listen = format!("listen {}", quoted(channel));
         asked("the channel is not listened to", client.batch_execute(&listen)).await?;
         let begun = "select pg_backend_pid() || '-' || extract(epoch from clock_timestamp())";
         let row = asked("the session is not known", client.query_one(begun, &[])).await?;
-        let heard = Heard { receiver, count: 0, alive_at: Instant::now() };
+        let heard = NotificationStream { receiver, count: 0, alive_at: Instant::now() };
         Ok(Self {
             client,
             session: row.get(0),
             heard: Mutex::new(heard),
-            returned: Returned::default(),
+            returned: RedeliveryQueue::default(),
         })
     }
 
-    fn message(&self, heard: &mut Heard, notification: &Notification) -> Message {
+    fn message(&self, heard: &mut NotificationStream, notification: &Notification) -> Message {
         heard.count += 1;
         let metadata = Map::from_iter([
             ("channel".to_owned(), Value::from(notification.channel())),

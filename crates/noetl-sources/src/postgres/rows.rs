@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 16 << 20;
 const PORTION: i32 = 4;
 
 /// A row read from the table.
-pub(super) struct Found {
+pub(super) struct FetchedRow {
     /// Key of the row as text.
     pub(super) key: String,
     pub(super) message: Message,
@@ -26,7 +26,7 @@ pub(super) async fn read(
     statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
     table: &str,
-) -> Result<Vec<Found>, tokio_postgres::Error> {
+) -> Result<Vec<FetchedRow>, tokio_postgres::Error> {
     let portal = transaction.bind(statement, parameters).await?;
     let mut found = Vec::new();
     let (mut bytes, mut portion) = (0, PORTION);
@@ -46,7 +46,7 @@ pub(super) async fn read(
     Ok(found)
 }
 
-fn message(row: &Row, table: &str) -> Result<Found, tokio_postgres::Error> {
+fn message(row: &Row, table: &str) -> Result<FetchedRow, tokio_postgres::Error> {
     let key: String = row.try_get(0)?;
     let body: Option<Vec<u8>> = row.try_get(1)?;
     let map = |text: Option<String>| match text.map(|text| serde_json::from_str(&text)) {
@@ -69,5 +69,5 @@ fn message(row: &Row, table: &str) -> Result<Found, tokio_postgres::Error> {
         metadata,
         ack_id: None,
     };
-    Ok(Found { key, message })
+    Ok(FetchedRow { key, message })
 }

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_tools::Notices;
+use noetl_tools::NotifyHandling;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
 use super::columns::Table;
-use super::rows::{self, Found};
-use super::{Wanted, asked, connect, quoted};
-use crate::source::{Acknowledge, Delivery, Source, SourceError, number, text};
+use super::rows::{self, FetchedRow};
+use super::{TableQuery, asked, connect, quoted};
+use crate::source::{Delivery, DeliveryAck, Source, SourceError, number, text};
 
 /// Default duration of a claim in seconds.
 const CLAIM_DEFAULT_SECS: u64 = 30;
@@ -31,20 +31,20 @@ pub(super) const COUNTED_MAX: i64 = 100_000;
 
 pub(super) struct TableSource {
     table: String,
-    reader: Mutex<Reader>,
-    words: Arc<Words>,
-    look: Look,
+    reader: Mutex<TableReader>,
+    words: Arc<RowAcker>,
+    look: PollSchedule,
     claim: Option<Duration>,
 }
 
-struct Reader {
+struct TableReader {
     client: Client,
     read: Statement,
     claim: Option<Statement>,
 }
 
 /// Acks rows over a separate connection, so that acks don't wait for reads.
-struct Words {
+struct RowAcker {
     client: Client,
     done: Statement,
     /// With `claim`: sets the time until which a row is claimed.
@@ -55,9 +55,9 @@ struct Words {
 }
 
 impl TableSource {
-    pub(super) async fn open(wanted: Wanted<'_>, marks: bool) -> Result<Self, SourceError> {
+    pub(super) async fn open(wanted: TableQuery<'_>, marks: bool) -> Result<Self, SourceError> {
         let settings = wanted.settings;
-        let look = Look::new(wanted.poll);
+        let look = PollSchedule::new(wanted.poll);
         let client = look.connect(&wanted).await?;
         let table = Table::read(&client, settings, wanted.table).await?;
         let (name, key) = (&table.name, &table.key);
@@ -93,7 +93,7 @@ impl TableSource {
             ),
         };
         let what = format!("table '{}'", wanted.table);
-        let speaker = connect(settings, Notices::Ignored).await?;
+        let speaker = connect(settings, NotifyHandling::Ignored).await?;
         let until = "now() + $2::float8 * interval '1 second'";
         let hold = match &claim {
             Some(column) => {
@@ -112,7 +112,7 @@ impl TableSource {
             None => None,
         };
         let secs = number(settings, "claim_secs")?.unwrap_or(CLAIM_DEFAULT_SECS);
-        let words = Words {
+        let words = RowAcker {
             done: asked(&what, speaker.prepare(&done)).await?,
             count: asked(&what, speaker.prepare(&count)).await?,
             hold,
@@ -122,14 +122,18 @@ impl TableSource {
         let read = asked(&what, client.prepare(&read)).await?;
         Ok(Self {
             table: wanted.table.to_owned(),
-            reader: Mutex::new(Reader { client, read, claim: claiming }),
+            reader: Mutex::new(TableReader { client, read, claim: claiming }),
             words: Arc::new(words),
             look,
             claim: claim.map(|_| Duration::from_secs(secs)),
         })
     }
 
-    async fn read(&self, reader: &mut Reader, most: usize) -> Result<Vec<Found>, SourceError> {
+    async fn read(
+        &self,
+        reader: &mut TableReader,
+        most: usize,
+    ) -> Result<Vec<FetchedRow>, SourceError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let reading = async {
             let transaction = reader.client.transaction().await?;
@@ -153,7 +157,7 @@ impl TableSource {
     }
 }
 
-impl Words {
+impl RowAcker {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<Instant>>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,17 +175,17 @@ impl Words {
 impl Source for TableSource {
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
         let mut reader = self.reader.lock().await;
-        if !self.look.is_time(wait).await {
+        if !self.look.wait_due(wait).await {
             return Ok(Vec::new());
         }
         let found = self.read(&mut reader, most.max(1)).await?;
-        self.look.seen(!found.is_empty());
-        let delivered = found.into_iter().map(|Found { key, message }| {
+        self.look.record_poll(!found.is_empty());
+        let delivered = found.into_iter().map(|FetchedRow { key, message }| {
             if self.claim.is_none() {
                 self.words.lock().insert(key.clone(), None);
             }
             let (words, claim) = (self.words.clone(), self.claim);
-            let handle = Handle { key, words, claim, is_answered: AtomicBool::new(false) };
+            let handle = RowAck { key, words, claim, is_answered: AtomicBool::new(false) };
             Delivery::new(message, handle)
         });
         Ok(delivered.collect())
@@ -200,14 +204,14 @@ impl Source for TableSource {
     async fn close(&self) {}
 }
 
-struct Handle {
+struct RowAck {
     key: String,
-    words: Arc<Words>,
+    words: Arc<RowAcker>,
     claim: Option<Duration>,
     is_answered: AtomicBool,
 }
 
-impl Handle {
+impl RowAck {
     async fn hold(&self, until: Duration) -> Result<(), SourceError> {
         let Some(hold) = &self.words.hold else { return Ok(()) };
         let until = until.as_secs_f64();
@@ -217,7 +221,7 @@ impl Handle {
 }
 
 #[async_trait]
-impl Acknowledge for Handle {
+impl DeliveryAck for RowAck {
     async fn ack(&self) -> Result<(), SourceError> {
         let words = &self.words;
         asked("not acknowledged", words.client.execute(&words.done, &[&self.key])).await?;
@@ -247,7 +251,7 @@ impl Acknowledge for Handle {
 }
 
 /// A row that was neither acked nor nacked is read again.
-impl Drop for Handle {
+impl Drop for RowAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
             self.words.lock().remove(&self.key);
@@ -257,20 +261,20 @@ impl Drop for Handle {
 
 /// Poll schedule of a table: at intervals, on a notification, and immediately after a poll that
 /// found rows.
-pub(super) struct Look {
+pub(super) struct PollSchedule {
     every: Duration,
     next: Shared<Instant>,
     woken: Arc<Notify>,
 }
 
-impl Look {
+impl PollSchedule {
     pub(super) fn new(every: Duration) -> Self {
         Self { every, next: Shared::new(Instant::now()), woken: Arc::default() }
     }
 
     /// Opens a connection that wakes this schedule on a notification.
-    pub(super) async fn connect(&self, wanted: &Wanted<'_>) -> Result<Client, SourceError> {
-        let client = connect(wanted.settings, Notices::Wake(self.woken.clone())).await?;
+    pub(super) async fn connect(&self, wanted: &TableQuery<'_>) -> Result<Client, SourceError> {
+        let client = connect(wanted.settings, NotifyHandling::Wake(self.woken.clone())).await?;
         if let Some(channel) = wanted.channel {
             let listen = format!("listen {}", quoted(channel));
             asked("the channel is not listened to", client.batch_execute(&listen)).await?;
@@ -279,7 +283,7 @@ impl Look {
     }
 
     /// Waits up to `wait` for the next poll. Returns `true` if it is due.
-    pub(super) async fn is_time(&self, wait: Duration) -> bool {
+    pub(super) async fn wait_due(&self, wait: Duration) -> bool {
         let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if next <= now {
@@ -292,7 +296,7 @@ impl Look {
     }
 
     /// Schedules the next poll, depending on whether the last one found rows.
-    pub(super) fn seen(&self, something: bool) {
+    pub(super) fn record_poll(&self, something: bool) {
         let pause = if something { Duration::ZERO } else { self.every };
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
     }

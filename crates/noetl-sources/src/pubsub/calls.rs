@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::json;
 
-use super::token::Tokens;
+use super::token::TokenProvider;
 use crate::source::{SourceError, chain, text};
 use crate::token;
 
@@ -19,17 +19,17 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout of a pull. The service ends an idle pull before that.
 const PULL_TIMEOUT: Duration = Duration::from_secs(120);
 
-pub(super) struct Calls {
+pub(super) struct PubsubClient {
     client: Client,
-    tokens: Tokens,
+    tokens: TokenProvider,
     url: String,
 }
 
-impl Calls {
+impl PubsubClient {
     pub(super) fn new(
         settings: &Map,
         subscription: String,
-        fence: Fence,
+        fence: EgressPolicy,
     ) -> Result<Self, SourceError> {
         let given = text(settings, "endpoint")?.or(text(settings, "url")?);
         let endpoint = match given {
@@ -41,7 +41,7 @@ impl Calls {
         let asked = endpoint.parse::<Url>();
         let asked = asked.map_err(|error| SourceError::Settings(format!("`endpoint`: {error}")))?;
         fence.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
-        let tokens = Tokens::read(settings, &fence, given.is_some())?;
+        let tokens = TokenProvider::read(settings, &fence, given.is_some())?;
         let client = token::client(&fence)?;
         Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
     }
@@ -50,7 +50,7 @@ impl Calls {
     pub(super) async fn look(&self) -> Result<(), SourceError> {
         match self.call(Method::GET, "", None, TIMEOUT).await {
             // An account may have permission to pull but not to look up.
-            Err(Refused { status: Some(StatusCode::FORBIDDEN), .. }) | Ok(_) => Ok(()),
+            Err(CallError { status: Some(StatusCode::FORBIDDEN), .. }) | Ok(_) => Ok(()),
             Err(refused) => Err(refused.into()),
         }
     }
@@ -84,17 +84,20 @@ impl Calls {
         verb: &str,
         body: Option<Value>,
         timeout: Duration,
-    ) -> Result<Map, Refused> {
+    ) -> Result<Map, CallError> {
         let mut request =
             self.client.request(method, format!("{}{verb}", self.url)).timeout(timeout);
         if let Some(body) = &body {
             request = request.json(body);
         }
-        if let Some(token) = self.tokens.get().await.map_err(Refused::of)? {
+        if let Some(token) = self.tokens.get().await.map_err(CallError::from_source)? {
             request = request.bearer_auth(token);
         }
         let away = |error: reqwest::Error| {
-            Refused::of(SourceError::Away(chain("Pub/Sub is not reached", &error.without_url())))
+            CallError::from_source(SourceError::Away(chain(
+                "Pub/Sub is not reached",
+                &error.without_url(),
+            )))
         };
         let answer = request.send().await.map_err(away)?;
         let status = answer.status();
@@ -115,24 +118,24 @@ impl Calls {
             }
             _ => SourceError::Away(message),
         };
-        Err(Refused { status: Some(status), error })
+        Err(CallError { status: Some(status), error })
     }
 }
 
 /// Error of a request, with the HTTP status if there was a response.
-struct Refused {
+struct CallError {
     status: Option<StatusCode>,
     error: SourceError,
 }
 
-impl Refused {
-    fn of(error: SourceError) -> Self {
+impl CallError {
+    fn from_source(error: SourceError) -> Self {
         Self { status: None, error }
     }
 }
 
-impl From<Refused> for SourceError {
-    fn from(refused: Refused) -> Self {
+impl From<CallError> for SourceError {
+    fn from(refused: CallError) -> Self {
         refused.error
     }
 }

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use noetl_fence::{Fence, Reach};
+use noetl_fence::{DefaultAccess, EgressPolicy};
 use noetl_model::{Map, Value};
 use reqwest::Client;
 use ring::rand::SystemRandom;
@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use crate::source::{SourceError, text};
-use crate::token::{self, Kept};
+use crate::token::{self, CachedToken};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
@@ -24,10 +24,10 @@ const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const MACHINE: &str =
     "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token";
 
-pub(super) struct Tokens {
+pub(super) struct TokenProvider {
     client: Client,
     who: Who,
-    kept: Kept,
+    kept: CachedToken,
 }
 
 enum Who {
@@ -44,12 +44,12 @@ struct Account {
     token_uri: String,
 }
 
-impl Tokens {
+impl TokenProvider {
     /// Reads the authentication settings. A custom endpoint, such as an emulator, gets no token
     /// unless there is a credential.
     pub(super) fn read(
         settings: &Map,
-        fence: &Fence,
+        fence: &EgressPolicy,
         has_endpoint: bool,
     ) -> Result<Self, SourceError> {
         let email = text(settings, "client_email")?;
@@ -74,10 +74,12 @@ impl Tokens {
                 token::client(fence)?
             }
             // The metadata server has a fixed address that no document can change.
-            Who::Machine => token::client(&Fence::new(Reach::Everything, "").unwrap_or_default())?,
+            Who::Machine => token::client(
+                &EgressPolicy::new(DefaultAccess::Everything, "").unwrap_or_default(),
+            )?,
             Who::Nobody | Who::Given(_) => token::client(fence)?,
         };
-        Ok(Self { client, who, kept: Kept::default() })
+        Ok(Self { client, who, kept: CachedToken::default() })
     }
 
     /// Returns a valid token, or `None` if requests are not authenticated.

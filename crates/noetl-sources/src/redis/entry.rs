@@ -10,12 +10,12 @@ use crate::source::Message;
 
 /// An entry of a stream. `fields` is `None` if the entry was deleted from the stream.
 #[derive(Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct RedisEntry {
     pub(super) id: String,
     fields: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
-impl Entry {
+impl RedisEntry {
     /// Returns the total size of the field names and values in bytes.
     pub(super) fn bytes(&self) -> usize {
         let fields = self.fields.iter().flatten();
@@ -86,14 +86,14 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
 }
 
 /// Parses the response of XREADGROUP for a single stream.
-pub(super) fn of_streams(found: Value) -> Vec<Entry> {
+pub(super) fn of_streams(found: Value) -> Vec<RedisEntry> {
     let Some(stream) = items(found).into_iter().next() else { return Vec::new() };
     let Some(found) = items(stream).into_iter().nth(1) else { return Vec::new() };
     items(found).into_iter().filter_map(entry).collect()
 }
 
 /// Parses the response of XAUTOCLAIM. Returns the ID to continue from, and the entries.
-pub(super) fn of_claim(found: Value) -> (String, Vec<Entry>) {
+pub(super) fn of_claim(found: Value) -> (String, Vec<RedisEntry>) {
     let mut parts = items(found).into_iter();
     let next = parts.next().and_then(bytes).map(text);
     let found = parts.next().map(items).unwrap_or_default();
@@ -101,7 +101,7 @@ pub(super) fn of_claim(found: Value) -> (String, Vec<Entry>) {
     (next.unwrap_or_else(|| "0-0".to_owned()), entries)
 }
 
-fn entry(found: Value) -> Option<Entry> {
+fn entry(found: Value) -> Option<RedisEntry> {
     let mut parts = items(found).into_iter();
     let id = text(bytes(parts.next()?)?);
     let fields = match parts.next() {
@@ -115,7 +115,7 @@ fn entry(found: Value) -> Option<Entry> {
         }
         _ => None,
     };
-    Some(Entry { id, fields })
+    Some(RedisEntry { id, fields })
 }
 
 /// Returns a group's backlog from the response of XINFO GROUPS: lag plus pending entries, or `None`

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::deliver::Deliver;
+use super::deliver::MessageDelivery;
+use crate::control_plane::RuntimeEvent;
 use crate::limits::Bucket;
-use crate::plane::Note;
 use crate::source::{Delivery, SourceError};
-use crate::spool::{Kept, Listed, Spool, Spooled, key_of_order};
+use crate::spool::{Spool, SpoolEntry, SpoolOutcome, SpooledMessage, key_of_order};
 
 /// Default number of consecutive failures that open the circuit.
 const TRIP_AFTER: u64 = 3;
@@ -37,7 +37,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(250);
 const ALERT_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CircuitState {
     /// Messages start executions directly.
     Closed,
     Open,
@@ -53,7 +53,7 @@ pub(super) struct Circuit {
 }
 
 struct Now {
-    state: State,
+    state: CircuitState,
     failures: u64,
     alerted: Option<Instant>,
 }
@@ -61,7 +61,8 @@ struct Now {
 impl Circuit {
     /// Creates the circuit breaker: draining if the spool has entries, else closed.
     pub(super) fn new(spool: Arc<Spool>, settings: Settings) -> Self {
-        let state = if spool.holds().entries > 0 { State::Emptying } else { State::Closed };
+        let state =
+            if spool.holds().entries > 0 { CircuitState::Emptying } else { CircuitState::Closed };
         let now = Mutex::new(Now { state, failures: 0, alerted: None });
         Self { spool, settings, now, opened: Notify::new() }
     }
@@ -69,9 +70,11 @@ impl Circuit {
     /// Returns `true` if new messages must be spooled.
     pub(super) fn takes_new(&self) -> bool {
         match self.lock().state {
-            State::Closed => false,
-            State::Open => true,
-            State::Emptying => self.settings.drain.on_recovery != Some(OnRecovery::Interleave),
+            CircuitState::Closed => false,
+            CircuitState::Open => true,
+            CircuitState::Emptying => {
+                self.settings.drain.on_recovery != Some(OnRecovery::Interleave)
+            }
         }
     }
 
@@ -80,8 +83,8 @@ impl Circuit {
         let mut now = self.lock();
         now.failures += 1;
         let is_open = now.failures >= self.settings.circuit.trip_after.unwrap_or(TRIP_AFTER);
-        if is_open && now.state != State::Open {
-            now.state = State::Open;
+        if is_open && now.state != CircuitState::Open {
+            now.state = CircuitState::Open;
             self.opened.notify_one();
         }
         is_open
@@ -100,13 +103,13 @@ impl Circuit {
     }
 
     /// Spools a message in arrival order.
-    pub(super) async fn keep(&self, delivery: &Delivery) -> Result<Kept, SourceError> {
-        let kept = self.spool.keep(&delivery.message, delivery.arrival).await?;
-        if kept == Kept::Yes {
+    pub(super) async fn keep(&self, delivery: &Delivery) -> Result<SpoolOutcome, SourceError> {
+        let kept = self.spool.append(&delivery.message, delivery.arrival).await?;
+        if kept == SpoolOutcome::Yes {
             let mut now = self.lock();
             // The spool may have become empty since the caller decided to spool this message.
-            if now.state == State::Closed {
-                now.state = State::Emptying;
+            if now.state == CircuitState::Closed {
+                now.state = CircuitState::Emptying;
                 self.opened.notify_one();
             }
         }
@@ -115,10 +118,14 @@ impl Circuit {
 
     /// Drains the spool whenever it has entries and executions can be started, until `end` is
     /// cancelled.
-    pub(super) async fn empty(self: Arc<Self>, replay: Arc<Deliver>, end: CancellationToken) {
+    pub(super) async fn empty(
+        self: Arc<Self>,
+        replay: Arc<MessageDelivery>,
+        end: CancellationToken,
+    ) {
         let emptying = async {
             loop {
-                if self.lock().state == State::Closed {
+                if self.lock().state == CircuitState::Closed {
                     self.opened.notified().await;
                 }
                 self.empty_once(&replay).await;
@@ -130,9 +137,9 @@ impl Circuit {
         }
     }
 
-    async fn empty_once(&self, replay: &Deliver) {
+    async fn empty_once(&self, replay: &MessageDelivery) {
         let probe = &self.settings.circuit;
-        if self.lock().state == State::Open {
+        if self.lock().state == CircuitState::Open {
             self.alert(replay).await;
             tokio::time::sleep(millis(probe.probe_after_ms)).await;
         }
@@ -158,7 +165,7 @@ impl Circuit {
             let held = listed.len();
             match self.replay(replay, listed, &mut rate, &mut replayed).await {
                 Ok(()) => {
-                    self.lock().state = State::Emptying;
+                    self.lock().state = CircuitState::Emptying;
                     if !is_told {
                         is_told = true;
                         let said = json!({"entries": held, "bytes": self.spool.holds().bytes});
@@ -167,7 +174,7 @@ impl Circuit {
                 }
                 Err(reason) => {
                     replay.trouble.begin(&reason).await;
-                    self.lock().state = State::Open;
+                    self.lock().state = CircuitState::Open;
                     self.alert(replay).await;
                     tokio::time::sleep(interval).await;
                 }
@@ -178,8 +185,8 @@ impl Circuit {
             now.failures = 0;
             // A message may have been spooled meanwhile.
             now.state = match self.spool.holds().entries {
-                0 => State::Closed,
-                _ => State::Emptying,
+                0 => CircuitState::Closed,
+                _ => CircuitState::Emptying,
             };
         }
         replay.trouble.end("replayed").await;
@@ -193,8 +200,8 @@ impl Circuit {
     /// Replays entries in order. Returns the reason if executions cannot be started.
     async fn replay(
         &self,
-        replay: &Deliver,
-        listed: Vec<Listed>,
+        replay: &MessageDelivery,
+        listed: Vec<SpoolEntry>,
         rate: &mut Option<Bucket>,
         replayed: &mut u64,
     ) -> Result<(), String> {
@@ -204,7 +211,7 @@ impl Circuit {
             let mut page = VecDeque::with_capacity(most);
             for listed in listed.drain(..most) {
                 match self.spool.read(listed).await {
-                    Ok(Some(Spooled { delivery, fault: Some(fault) })) => {
+                    Ok(Some(SpooledMessage { delivery, fault: Some(fault) })) => {
                         let before = self.spool.holds().entries;
                         replay.bury(&delivery, &fault, 1).await;
                         if self.spool.holds().entries >= before {
@@ -242,7 +249,7 @@ impl Circuit {
     }
 
     /// Removes the entries that may start concurrently: the first of each ordering key.
-    fn next_batch(&self, page: &mut VecDeque<Spooled>) -> Vec<Spooled> {
+    fn next_batch(&self, page: &mut VecDeque<SpooledMessage>) -> Vec<SpooledMessage> {
         let (mut batch, mut later) = (Vec::new(), VecDeque::new());
         let mut seen = HashSet::new();
         while let Some(found) = page.pop_front() {
@@ -257,7 +264,7 @@ impl Circuit {
     }
 
     /// Reports a spool over its size limit, at most once per [`ALERT_EVERY`].
-    async fn alert(&self, replay: &Deliver) {
+    async fn alert(&self, replay: &MessageDelivery) {
         if !self.spool.is_full() {
             return;
         }
@@ -280,12 +287,12 @@ impl Circuit {
     /// Appends an event to the subscription's event log. Only logs a failure.
     async fn tell(
         &self,
-        replay: &Deliver,
+        replay: &MessageDelivery,
         event_type: &'static str,
         status: &'static str,
         payload: Value,
     ) {
-        let note = Note { log: replay.standing.id.log(), event_type, status, payload };
+        let note = RuntimeEvent { log: replay.standing.id.log(), event_type, status, payload };
         if let Err(error) = replay.plane.note(note).await {
             warn!(subscription = replay.standing.path, %error, "failed to record {event_type}");
         }

@@ -16,15 +16,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::circuit::Circuit;
-use super::memory::Memory;
-use super::trouble::Trouble;
+use super::memory::RecentMessages;
+use super::outage::OutageLog;
+use crate::control_plane::{
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, StartFailure, StartOutcome,
+    SubscriptionView,
+};
 use crate::directives::{self, Directed};
-use crate::held::Held;
-use crate::plane::{Fault, FaultOf, Note, Plane, PlaneError, Standing, Started};
+use crate::lease::SubscriptionLease;
 use crate::runtime::pause;
 use crate::shape;
 use crate::source::Delivery;
-use crate::spool::Kept;
+use crate::spool::SpoolOutcome;
 
 /// Default number of failures after which a message is dead-lettered.
 const FAILURES_MAX: u64 = 5;
@@ -37,14 +40,14 @@ const HELD_UP_MAX: u64 = 20;
 const BURY_AGAIN: Duration = Duration::from_secs(5);
 
 /// Dispatches the messages of one subscription.
-pub(super) struct Deliver {
-    pub(super) plane: Arc<dyn Plane>,
-    pub(super) standing: Standing,
+pub(super) struct MessageDelivery {
+    pub(super) plane: Arc<dyn ControlPlaneClient>,
+    pub(super) standing: SubscriptionView,
     pub(super) subscription: Arc<Subscription>,
     pub(super) ack_wait: Duration,
-    pub(super) held: Arc<Held>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) trouble: Arc<Trouble>,
+    pub(super) held: Arc<SubscriptionLease>,
+    pub(super) memory: Arc<RecentMessages>,
+    pub(super) trouble: Arc<OutageLog>,
     pub(super) end: CancellationToken,
     /// Circuit breaker that decides when messages are spooled; `None` for replays.
     pub(super) circuit: Option<Arc<Circuit>>,
@@ -52,13 +55,13 @@ pub(super) struct Deliver {
     pub(super) failures_max: Option<u64>,
 }
 
-impl Deliver {
+impl MessageDelivery {
     /// Dispatches messages until each is acked or nacked, or `end` is cancelled.
     pub(super) async fn batch(&self, found: Vec<Delivery>) {
         let mut open = Vec::with_capacity(found.len());
         for delivery in found {
             // The message was processed, but its ack failed.
-            match self.memory.is_done(&Memory::place(&delivery.message)) {
+            match self.memory.is_done(&RecentMessages::place(&delivery.message)) {
                 true => self.done(&delivery).await,
                 false => open.push(delivery),
             }
@@ -105,11 +108,15 @@ impl Deliver {
         let mut left = Vec::new();
         for delivery in open {
             match circuit.keep(&delivery).await {
-                Ok(Kept::Yes) => self.done(&delivery).await,
-                Ok(Kept::Full) => left.push(delivery),
-                Ok(Kept::Aside) => {
+                Ok(SpoolOutcome::Yes) => self.done(&delivery).await,
+                Ok(SpoolOutcome::Full) => left.push(delivery),
+                Ok(SpoolOutcome::Aside) => {
                     let reason = "the spool is full".to_owned();
-                    let fault = Fault { of: FaultOf::Plane, code: "spool_full".to_owned(), reason };
+                    let fault = StartFailure {
+                        of: FaultOwner::Plane,
+                        code: "spool_full".to_owned(),
+                        reason,
+                    };
                     self.bury(&delivery, &fault, 1).await;
                 }
                 Err(error) => {
@@ -122,7 +129,7 @@ impl Deliver {
     }
 
     /// Tries to start an execution for each message. Returns those to retry.
-    pub(super) async fn round(&self, open: Vec<Delivery>) -> Left {
+    pub(super) async fn round(&self, open: Vec<Delivery>) -> DeferredMessages {
         let mut starts = Vec::with_capacity(open.len());
         let mut shaped = Vec::with_capacity(open.len());
         for delivery in open {
@@ -136,7 +143,7 @@ impl Deliver {
             }
         }
         if starts.is_empty() {
-            return Left::default();
+            return DeferredMessages::default();
         }
         let dispatch = &self.subscription.dispatch;
         let most = usize::try_from(dispatch.batch_max).unwrap_or(1);
@@ -144,12 +151,12 @@ impl Deliver {
         let handles: Vec<&Delivery> = shaped.iter().map(|(delivery, _)| delivery).collect();
         let asked = self.plane.start(starts, together);
         let outcomes = extending_all(asked, &handles, self.ack_wait).await;
-        let got_through = |started: &Started| !matches!(started, Started::Failed(_));
+        let got_through = |started: &StartOutcome| !matches!(started, StartOutcome::Failed(_));
         let is_through = outcomes.iter().any(got_through);
         let dealt_with = shaped.into_iter().zip(outcomes).map(|((delivery, directed), outcome)| {
             self.answer(delivery, directed, outcome, is_through)
         });
-        let mut left = Left::default();
+        let mut left = DeferredMessages::default();
         for (delivery, reason) in join_all(dealt_with).await.into_iter().flatten() {
             left.open.push(delivery);
             left.reason = reason;
@@ -163,30 +170,30 @@ impl Deliver {
         &self,
         delivery: Delivery,
         directed: Directed,
-        outcome: Started,
+        outcome: StartOutcome,
         is_through: bool,
     ) -> Option<(Delivery, String)> {
         let fault = match outcome {
-            Started::New(execution) => {
+            StartOutcome::New(execution) => {
                 self.held.count(|counts| counts.dispatched += 1);
                 self.done(&delivery).await;
                 self.tell_directives(&delivery, directed, execution).await;
                 return None;
             }
-            Started::Duplicate(_) => {
+            StartOutcome::Duplicate(_) => {
                 self.held.count(|counts| counts.duplicate += 1);
                 self.done(&delivery).await;
                 return None;
             }
-            Started::Failed(fault) => fault,
+            StartOutcome::Failed(fault) => fault,
         };
-        let place = Memory::place(&delivery.message);
+        let place = RecentMessages::place(&delivery.message);
         let is_its_own = match fault.of {
-            FaultOf::Message => true,
+            FaultOwner::Message => true,
             // A route override to a missing playbook is the message's fault. A missing playbook in
             // the document is not.
-            FaultOf::Playbook => directed.playbook.is_some(),
-            FaultOf::Plane => is_through && self.memory.held_up(&place) >= HELD_UP_MAX,
+            FaultOwner::Playbook => directed.playbook.is_some(),
+            FaultOwner::Plane => is_through && self.memory.held_up(&place) >= HELD_UP_MAX,
         };
         if !is_its_own {
             return Some((delivery, fault.reason));
@@ -205,7 +212,7 @@ impl Deliver {
 
     /// Acks a message at its source.
     async fn done(&self, delivery: &Delivery) {
-        let place = Memory::place(&delivery.message);
+        let place = RecentMessages::place(&delivery.message);
         match delivery.handle.ack().await {
             Ok(()) => self.memory.forget(&place),
             // The message will be redelivered and must not be processed twice.
@@ -215,7 +222,7 @@ impl Deliver {
 
     /// Stores a dead letter for a message, with the reason. Nacks the message if that fails, so that
     /// it is redelivered until the dead letter is durable.
-    pub(super) async fn bury(&self, delivery: &Delivery, fault: &Fault, attempts: u64) {
+    pub(super) async fn bury(&self, delivery: &Delivery, fault: &StartFailure, attempts: u64) {
         let message = &delivery.message;
         let headers = directives::by_name(&message.headers);
         let headers = headers.into_iter().map(|(name, value)| (name, Value::from(value)));
@@ -228,7 +235,7 @@ impl Deliver {
             metadata: message.metadata.clone(),
             body: message.body.to_vec(),
         };
-        let place = Memory::place(message);
+        let place = RecentMessages::place(message);
         match self.plane.bury(self.standing.id, letter).await {
             Ok(()) => {
                 self.held.count(|counts| counts.dead_lettered += 1);
@@ -240,7 +247,7 @@ impl Deliver {
                     Err(_) => self.memory.done(&place),
                 }
             }
-            Err(PlaneError::Away(error) | PlaneError::Refused(error)) => {
+            Err(ControlPlaneError::Away(error) | ControlPlaneError::Refused(error)) => {
                 let subscription = &self.standing.path;
                 warn!(subscription, message = message.id, error, "dead-lettering failed, retrying");
                 let _ = delivery.handle.nack(BURY_AGAIN).await;
@@ -265,7 +272,7 @@ impl Deliver {
             "trace": directed.trace,
         });
         let event_type = "subscription.message.directives_applied";
-        let note = Note { log: execution, event_type, status: "APPLIED", payload };
+        let note = RuntimeEvent { log: execution, event_type, status: "APPLIED", payload };
         if let Err(error) = self.plane.note(note).await {
             let subscription = &self.standing.path;
             warn!(subscription, %error, execution.id = %execution, "failed to record directives");
@@ -275,7 +282,7 @@ impl Deliver {
 
 /// Messages to retry, and the reason.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct DeferredMessages {
     pub(super) open: Vec<Delivery>,
     pub(super) reason: String,
 }

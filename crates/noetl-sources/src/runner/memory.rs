@@ -13,12 +13,12 @@ use lru::LruCache;
 const KEPT_MAX: usize = 10_000;
 
 /// State of messages by their position at the source.
-pub(crate) struct Memory {
-    kept: Mutex<LruCache<String, Known>>,
+pub(crate) struct RecentMessages {
+    kept: Mutex<LruCache<String, RememberedMessage>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Known {
+struct RememberedMessage {
     /// Whether the message was processed but its ack failed.
     is_done: bool,
     /// Number of failed starts that were the message's fault.
@@ -27,14 +27,14 @@ struct Known {
     held_up: u64,
 }
 
-impl Default for Memory {
+impl Default for RecentMessages {
     fn default() -> Self {
         let most = NonZeroUsize::new(KEPT_MAX).expect("more than none");
         Self { kept: Mutex::new(LruCache::new(most)) }
     }
 }
 
-impl Memory {
+impl RecentMessages {
     /// Returns the cache key of a message: its stream, sequence number, and publication time if
     /// available, else its ID. Publishers may give several messages one ID, and the time
     /// distinguishes a recreated stream.
@@ -51,14 +51,14 @@ impl Memory {
     }
 
     pub(crate) fn done(&self, place: &str) {
-        let known = Known { is_done: true, ..Known::default() };
+        let known = RememberedMessage { is_done: true, ..RememberedMessage::default() };
         self.lock().put(place.to_owned(), known);
     }
 
     /// Counts a failure and returns the number of failures so far.
     pub(crate) fn failed(&self, place: &str) -> u64 {
         let mut kept = self.lock();
-        let known = kept.get_or_insert_mut(place.to_owned(), Known::default);
+        let known = kept.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
         known.failures += 1;
         known.failures
     }
@@ -66,7 +66,7 @@ impl Memory {
     /// Counts a failure while others in the batch succeeded, and returns the number so far.
     pub(crate) fn held_up(&self, place: &str) -> u64 {
         let mut kept = self.lock();
-        let known = kept.get_or_insert_mut(place.to_owned(), Known::default);
+        let known = kept.get_or_insert_mut(place.to_owned(), RememberedMessage::default);
         known.held_up += 1;
         known.held_up
     }
@@ -75,7 +75,7 @@ impl Memory {
         self.lock().pop(place);
     }
 
-    fn lock(&self) -> MutexGuard<'_, LruCache<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<String, RememberedMessage>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,19 +102,19 @@ mod tests {
     fn a_place_is_of_one_message_however_ids_repeat() {
         let at = |sequence: u64, time: &str| {
             let place = json!({"stream": "S", "stream_sequence": sequence, "published_at": time});
-            Memory::place(&message("same", place))
+            RecentMessages::place(&message("same", place))
         };
         assert_eq!(at(1, "t"), at(1, "t"));
         assert_ne!(at(1, "t"), at(2, "t"));
         assert_ne!(at(1, "t"), at(1, "u"), "the stream was made anew");
-        let bare = |id: &str| Memory::place(&message(id, json!({})));
+        let bare = |id: &str| RecentMessages::place(&message(id, json!({})));
         assert_ne!(bare("a"), bare("b"));
         assert!(bare(&"i".repeat(1_000_000)).len() < 100, "an id may be long");
     }
 
     #[test]
     fn what_failed_is_counted_until_it_is_forgotten() {
-        let memory = Memory::default();
+        let memory = RecentMessages::default();
         assert_eq!((memory.failed("a"), memory.failed("a"), memory.failed("b")), (1, 2, 1));
         assert_eq!((memory.held_up("a"), memory.held_up("a")), (1, 2));
         assert!(!memory.is_done("a"));

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use noetl_fence::Fence;
-use noetl_sources::{Runtime, Sources};
+use noetl_fence::EgressPolicy;
+use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionAction;
 
 use crate::stage::{CONSUMER, Stage, message_id, options, publish};
@@ -23,7 +23,11 @@ fn doomed(stage: &Stage) -> tokio::runtime::Runtime {
     // The next has the same name, as after a restart.
     let (plane, options) = (stage.local(), options("owner"));
     threads.spawn(async move {
-        let mut runtime = Runtime::all(plane, Sources::standard(Fence::default()), options);
+        let mut runtime = SubscriptionRuntime::all(
+            plane,
+            SourceRegistry::standard(EgressPolicy::default()),
+            options,
+        );
         runtime.ended().await;
     });
     threads

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
-use noetl_sources::{Local, Options, Plane, Remote, Runtime, Sources};
+use noetl_sources::{
+    ControlPlaneClient, HttpControlPlane, LocalControlPlane, Options, SourceRegistry,
+    SubscriptionRuntime,
+};
 use noetl_store::{ExecutionFilter, SubscriptionAction, SubscriptionState};
 use noetl_test_app::TestApp;
 
@@ -68,17 +71,21 @@ impl Hall {
         until(&format!("the state {state:?}"), async || self.state(id).await == state).await;
     }
 
-    pub(crate) fn local(&self) -> Arc<dyn Plane> {
-        Arc::new(Local::new(self.app.control.clone(), Tenant::default()))
+    pub(crate) fn local(&self) -> Arc<dyn ControlPlaneClient> {
+        Arc::new(LocalControlPlane::new(self.app.control.clone(), Tenant::default()))
     }
 
-    pub(crate) fn remote(&self) -> Arc<dyn Plane> {
-        Arc::new(Remote::new(self.app.client.clone()))
+    pub(crate) fn remote(&self) -> Arc<dyn ControlPlaneClient> {
+        Arc::new(HttpControlPlane::new(self.app.client.clone()))
     }
 
     /// A runtime in this process that acts on everything.
-    pub(crate) fn runtime(&self) -> Runtime {
-        Runtime::all(self.local(), Sources::standard(Fence::default()), options("owner"))
+    pub(crate) fn runtime(&self) -> SubscriptionRuntime {
+        SubscriptionRuntime::all(
+            self.local(),
+            SourceRegistry::standard(EgressPolicy::default()),
+            options("owner"),
+        )
     }
 
     /// The executions of a subscription by the ids of their messages.
@@ -160,7 +167,7 @@ impl Hall {
         told.collect()
     }
 
-    pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = Runtime>) {
+    pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = SubscriptionRuntime>) {
         for runtime in runtimes {
             runtime.close().await;
         }

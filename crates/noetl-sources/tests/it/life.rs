@@ -1,8 +1,8 @@
 //! States that are asked for are heard.
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
-use noetl_sources::{Runtime, Sources};
+use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 
 use crate::stage::{CONSUMER, Stage, options, publish, until};
@@ -98,8 +98,12 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
     stage.publish(3).await;
     for (round, plane) in [stage.local(), stage.remote()].into_iter().enumerate() {
         let path = "sub/orders".to_owned();
-        let runtime =
-            Runtime::one(plane, Sources::standard(Fence::default()), options("one"), path);
+        let runtime = SubscriptionRuntime::one(
+            plane,
+            SourceRegistry::standard(EgressPolicy::default()),
+            options("one"),
+            path,
+        );
         until("it to be registered and active", async || {
             let listed = stage.app.control.subscriptions.list(&Tenant::default()).await.unwrap();
             listed.first().is_some_and(|row| row.state == SubscriptionState::Active)
@@ -159,8 +163,8 @@ async fn what_this_runtime_cannot_act_on_is_explained_and_left_alone() {
         noetl_api::catalog::RegisterRequest { content: content.to_owned(), resource_type };
     stage.app.client.register(&request, false).await.unwrap();
     let id = stage.subscribe("sub/kafka").await;
-    let none = Sources::default();
-    let runtime = Runtime::all(stage.local(), none, options("owner"));
+    let none = SourceRegistry::default();
+    let runtime = SubscriptionRuntime::all(stage.local(), none, options("owner"));
     until("the log to say why", async || {
         stage.types(id).await.iter().any(|found| found == "subscription.source.unavailable")
     })

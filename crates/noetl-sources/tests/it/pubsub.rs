@@ -269,7 +269,7 @@ async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken
         "private_key_id": "k1", "token_uri": format!("http://{address}/token"),
     });
     let Value::Object(settings) = settings else { unreachable!() };
-    use noetl_sources::Open as _;
+    use noetl_sources::SourceFactory as _;
     let source =
         noetl_sources::Pubsub::default().open(&subscription.subscription.unwrap(), &settings).await;
     let source = source.unwrap();

@@ -1,8 +1,8 @@
 //! Several runtimes, one subscription.
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
-use noetl_sources::{Runtime, Sources};
+use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionState;
 
 use crate::stage::{CONSUMER, Stage, message_id, options, publish, until};
@@ -15,9 +15,16 @@ async fn two_runtimes_start_nothing_twice() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let id = stage.subscribe("sub/orders").await;
-    let first = Runtime::all(stage.local(), Sources::standard(Fence::default()), options("first"));
-    let second =
-        Runtime::all(stage.remote(), Sources::standard(Fence::default()), options("second"));
+    let first = SubscriptionRuntime::all(
+        stage.local(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("first"),
+    );
+    let second = SubscriptionRuntime::all(
+        stage.remote(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("second"),
+    );
     let context = stage.nats.context().await;
     for part in 0..10 {
         publish(&context, part * 50..(part + 1) * 50).await;
@@ -41,7 +48,11 @@ impl Doomed {
         let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let (plane, options) = (stage.remote(), options(holder));
         threads.spawn(async move {
-            let mut runtime = Runtime::all(plane, Sources::standard(Fence::default()), options);
+            let mut runtime = SubscriptionRuntime::all(
+                plane,
+                SourceRegistry::standard(EgressPolicy::default()),
+                options,
+            );
             runtime.ended().await;
         });
         Self(threads)
@@ -61,8 +72,11 @@ async fn another_runtime_takes_over_from_a_dead_one() {
     let context = stage.nats.context().await;
     publish(&context, 0..20).await;
     stage.started(id, 20).await;
-    let second =
-        Runtime::all(stage.local(), Sources::standard(Fence::default()), options("second"));
+    let second = SubscriptionRuntime::all(
+        stage.local(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("second"),
+    );
     until("the second to wait", async || {
         let tenant = Tenant::default();
         stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
@@ -82,16 +96,24 @@ async fn the_last_runtime_to_leave_deactivates() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let path = || "sub/orders".to_owned();
-    let first =
-        Runtime::one(stage.remote(), Sources::standard(Fence::default()), options("first"), path());
+    let first = SubscriptionRuntime::one(
+        stage.remote(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("first"),
+        path(),
+    );
     let id = stage.subscribe("sub/orders").await;
     stage.stands(id, SubscriptionState::Active).await;
     until("the first to act on it", async || {
         stage.types(id).await.iter().any(|found| found == "subscription.source.connected")
     })
     .await;
-    let second =
-        Runtime::one(stage.local(), Sources::standard(Fence::default()), options("second"), path());
+    let second = SubscriptionRuntime::one(
+        stage.local(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("second"),
+        path(),
+    );
     until("the second to wait", async || {
         let tenant = Tenant::default();
         stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
@@ -119,8 +141,11 @@ async fn a_runtime_elsewhere_dispatches_in_batches_and_tells_the_server_what_it_
     let context = stage.nats.context().await;
     let deep = format!("{}1{}", "[".repeat(120), "]".repeat(120));
     context.publish("orders.new", deep.into()).await.unwrap().await.unwrap();
-    let runtime =
-        Runtime::all(stage.remote(), Sources::standard(Fence::default()), options("elsewhere"));
+    let runtime = SubscriptionRuntime::all(
+        stage.remote(),
+        SourceRegistry::standard(EgressPolicy::default()),
+        options("elsewhere"),
+    );
     stage.started(id, 200).await;
     stage.acknowledged(CONSUMER).await;
     assert!(stage.by_message(id).await.values().all(|executions| executions.len() == 1));

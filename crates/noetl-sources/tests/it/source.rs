@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, pull, push};
 use noetl_playbook::check_subscription;
-use noetl_sources::{Nats, Open, Source, SourceError};
+use noetl_sources::{Nats, Source, SourceError, SourceFactory};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, publish};

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::Context;
-use noetl_sources::Runtime;
+use noetl_sources::SubscriptionRuntime;
 use noetl_test_app::TestApp;
 use noetl_test_services::nats::TestNats;
 
@@ -71,7 +71,7 @@ impl Stage {
         self.nats.unacked("ORDERS", consumer).await
     }
 
-    pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = Runtime>) {
+    pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = SubscriptionRuntime>) {
         self.hall.close(runtimes).await;
     }
 }

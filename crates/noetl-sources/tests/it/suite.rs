@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_playbook::check_subscription;
-use noetl_sources::{Delivery, Source, SourceError, Sources};
+use noetl_sources::{Delivery, Source, SourceError, SourceRegistry};
 use noetl_test_app::TestApp;
 use serde_json::json;
 
@@ -18,7 +18,8 @@ const WAIT: Duration = Duration::from_millis(200);
 const LOOKS: usize = 150;
 
 /// The sources of one process: what they know of each other's messages is theirs together.
-static SOURCES: LazyLock<Sources> = LazyLock::new(|| Sources::standard(Fence::default()));
+static SOURCES: LazyLock<SourceRegistry> =
+    LazyLock::new(|| SourceRegistry::standard(EgressPolicy::default()));
 
 /// A server with a place for messages.
 pub(crate) trait Venue: Sized {

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 
 use noetl_model::{CommandId, CommandState};
+use noetl_store::command_leases::{LeaseGrant, lease_of};
 use noetl_store::commands::stage;
-use noetl_store::holdings::{Begun, lease_of};
 use noetl_store::{CommandChange, CommandRow};
 
-use super::{Append_, Chain, place, plain, small};
-use crate::column::{At, interval};
+use super::{Append_, AppendChain, place, plain, small};
+use crate::column::{PgTimestamptz, interval};
 
 struct New<'a> {
     row: &'a CommandRow,
-    lease: Option<Begun>,
+    lease: Option<LeaseGrant>,
 }
 
-pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let inserts = chains.iter().flatten().flat_map(|item| {
         item.changes.iter().filter_map(inserted).map(|row| New {
             row,
@@ -33,10 +33,10 @@ pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Appe
         small(new.row.attempt),
         new.row.state.as_str(),
         new.row.worker.as_deref().map(plain),
-        (stage(new.row.state) == 1).then_some(At(new.row.issued_at)),
-        (stage(new.row.state) == 2).then_some(At(new.row.issued_at)),
-        new.row.ended_at.map(At),
-        At(new.row.issued_at),
+        (stage(new.row.state) == 1).then_some(PgTimestamptz(new.row.issued_at)),
+        (stage(new.row.state) == 2).then_some(PgTimestamptz(new.row.issued_at)),
+        new.row.ended_at.map(PgTimestamptz),
+        PgTimestamptz(new.row.issued_at),
         plain(&new.row.pool),
         new.row.limit_ms,
         new.lease.map(|lease| interval(lease.lasts)),
@@ -56,14 +56,14 @@ struct Moved<'a> {
     id: i64,
     state: CommandState,
     worker: Option<&'a str>,
-    ended: Option<At>,
-    at: At,
-    lease: Option<Begun>,
+    ended: Option<PgTimestamptz>,
+    at: PgTimestamptz,
+    lease: Option<LeaseGrant>,
     /// Index of the change among the changes of its command in this statement, from 1.
     turn: i16,
 }
 
-pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let mut moves: Vec<Moved<'q>> = Vec::new();
     let mut turns: HashMap<CommandId, i16> = HashMap::new();
     for item in chains.iter().flatten() {
@@ -77,8 +77,8 @@ pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append
                 id: id.get(),
                 state: *state,
                 worker: worker.as_deref(),
-                ended: ended_at.map(At),
-                at: At(item.row.updated_at),
+                ended: ended_at.map(PgTimestamptz),
+                at: PgTimestamptz(item.row.updated_at),
                 lease: lease_of(&item.leases, *id, *state, worker.as_deref()),
             });
         }
@@ -100,7 +100,7 @@ pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append
     )
 }
 
-pub(super) fn bind_releases<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+pub(super) fn bind_releases<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let changes = chains
         .iter()
         .flatten()

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use noetl_store::{BlobError, BlobRef, Spooled, StoreError};
+use noetl_store::{BlobError, BlobRef, SpooledFile, StoreError};
 use sqlx::{Postgres, Row, Transaction};
 
 use crate::PostgresStore;
@@ -20,7 +20,7 @@ const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: [u8; 2] = (-1_i16).to_be_bytes();
 
 impl PostgresStore {
-    pub(super) async fn copy_in(&self, content: &Arc<Spooled>) -> Result<(), BlobError> {
+    pub(super) async fn copy_in(&self, content: &Arc<SpooledFile>) -> Result<(), BlobError> {
         let mut transaction = self.begin(ACTION).await?;
         let made = include_str!("../../queries/blob_spool.sql");
         let made = sqlx::raw_sql(made).execute(&mut *transaction).await;
@@ -67,7 +67,7 @@ impl PostgresStore {
 /// Sends one row with one column, whose bytes are read from the file.
 async fn send(
     transaction: &mut Transaction<'_, Postgres>,
-    content: &Arc<Spooled>,
+    content: &Arc<SpooledFile>,
 ) -> Result<(), BlobError> {
     let failed = |error| BlobError::from(store_error(ACTION, error));
     let bytes = i32::try_from(content.blob().bytes)

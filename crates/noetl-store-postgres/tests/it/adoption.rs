@@ -3,8 +3,8 @@
 use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant};
 use noetl_store::conformance::{Subject, outbox_on, seeds, twin};
 use noetl_store::{
-    Credentials, Cursors, EventLog, ExecutionFilter, ExecutionStatus, Executions, MemoryStore,
-    Stamp, SubscriptionAction, SubscriptionState, Subscriptions,
+    CredentialStore, CursorStore, EventLog, EventStamp, ExecutionFilter, ExecutionStatus,
+    ExecutionStore, MemoryStore, SubscriptionAction, SubscriptionState, SubscriptionStore,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
@@ -163,7 +163,7 @@ async fn its_subscriptions_go_on_where_they_were() {
     assert_eq!(rows[0].created_at.to_string(), "2026-01-22T10:00:00Z");
     assert_eq!(rows[0].updated_at.to_string(), "2026-01-22T12:00:00Z");
     // What comes now comes after what was there.
-    let stamp = Stamp { event: EventId::new(900), at: rows[0].updated_at };
+    let stamp = EventStamp { event: EventId::new(900), at: rows[0].updated_at };
     let (from, action) = (SubscriptionState::Active, SubscriptionAction::Pause);
     let moved = store.transition(&tenant, rows[0].id, from, action, stamp).await;
     assert!(moved.expect("an answer").is_some());

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use noetl_model::{CatalogId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp};
 use noetl_store::{
-    BlobRef, Blobs, CacheKind, CredentialFilter, Credentials, Keychain, KeychainFilter,
-    KeychainScope, NewCredential, NewKeychainEntry, NewResult, NewVariable, Objects, Plugins,
-    ResultStore, ResultSummary, Sealed, Transient, VariableKind, collect,
+    BlobRef, Blobs, CacheKind, CredentialFilter, CredentialStore, KeychainFilter, KeychainScope,
+    KeychainStore, NewCredential, NewKeychainEntry, NewResult, NewVariable, Objects, Plugins,
+    ResultStore, ResultSummary, SealedText, VariableKind, VariableStore, collect_garbage,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
@@ -40,7 +40,7 @@ fn entry(cache_key: &str) -> NewKeychainEntry {
         scope: KeychainScope::Global,
         execution: None,
         parent: None,
-        sealed: Sealed::new("{}"),
+        sealed: SealedText::new("{}"),
         schema: None,
         expires_at: None,
         auto_renew: false,
@@ -138,7 +138,7 @@ async fn a_time_without_end_is_no_error() {
     }
     assert_eq!(store.purge_keychain(9).await.expect("a count"), 1);
     let blob = store.put_blob(vec![1, 2, 3], "text/plain").await.expect("content");
-    let report = collect(&*store, &*store, Duration::MAX, false).await.expect("a report");
+    let report = collect_garbage(&*store, &*store, Duration::MAX, false).await.expect("a report");
     assert_eq!((report.seen, report.young), (1, 1));
     assert_eq!(store.blob(&blob).await.expect("content"), [1, 2, 3]);
 }
@@ -153,7 +153,7 @@ async fn damaged_content_is_noticed_and_made_whole_by_the_next_put() {
     assert!(store.blob(&blob).await.is_err());
     store.put_blob(bytes.clone(), "text/plain").await.expect("content");
     assert_eq!(store.blob(&blob).await.expect("content"), bytes);
-    assert_eq!(blob, BlobRef::to(&bytes, "text/plain"));
+    assert_eq!(blob, BlobRef::from_bytes(&bytes, "text/plain"));
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn tables_that_others_made_gain_what_they_lack() {
     assert_eq!((listed.len(), listed[0].access_count), (1, 1));
 
     let filter = noetl_store::AuditFilter { limit: 9, ..Default::default() };
-    let uses = noetl_store::SecretAudit::secret_uses(&*store, &mine, &filter).await;
+    let uses = noetl_store::SecretAuditStore::secret_uses(&*store, &mine, &filter).await;
     assert_eq!(uses.expect("a list").len(), 1);
 
     let found = store.read_variable(&mine, execution, "v").await.expect("a read");
@@ -288,7 +288,7 @@ async fn tables_that_others_made_gain_what_they_lack() {
     let listed = store.results(&mine, execution, ResultId::new(0), 9).await.expect("a list");
     assert_eq!(listed.len(), 2);
 
-    let digest = noetl_store::Digest::of(&[1, 2]);
+    let digest = noetl_store::Digest::of_bytes(&[1, 2]);
     let listed = store.objects("", None, 9).await.expect("a list");
     assert_eq!((listed[0].digest, listed[0].size), (digest, 2));
     let listed = store.plugins("", None, 9).await.expect("a list");

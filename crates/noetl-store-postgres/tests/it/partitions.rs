@@ -1,6 +1,6 @@
 //! The log's partitions: made ahead, and dropped when nothing is left in them.
 
-use noetl_store::retention::{Policy, Report, Retention, Window};
+use noetl_store::retention::{PurgeReport, RetentionPolicy, RetentionStore, RetentionWindow};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 
@@ -47,8 +47,11 @@ async fn rows_that_came_before_their_partition_move_into_it() {
     assert_eq!(database.psql(rows), "1told 2told 3told 4told 5told");
 }
 
-fn days_of_executions() -> Policy {
-    Policy { executions: Window::days("days", 1).expect("a number of days"), ..Policy::KEEP }
+fn days_of_executions() -> RetentionPolicy {
+    RetentionPolicy {
+        executions: RetentionWindow::days("days", 1).expect("a number of days"),
+        ..RetentionPolicy::KEEP
+    }
 }
 
 /// Adds a row of a log that is no execution's.
@@ -67,7 +70,7 @@ fn home(database: &TestDatabase, execution: &str) -> String {
 }
 
 /// Purges, dry and not, and returns what both reported.
-async fn purged(store: &PostgresStore) -> Report {
+async fn purged(store: &PostgresStore) -> PurgeReport {
     let dry = store.purge(&days_of_executions(), true).await.expect("a dry run");
     let report = store.purge(&days_of_executions(), false).await.expect("a purge");
     assert_eq!(dry, report, "a dry run says the same");
@@ -79,7 +82,7 @@ async fn a_purge_of_a_fresh_database_drops_nothing() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let before = parts(&database);
-    assert_eq!(purged(&store).await, Report::default());
+    assert_eq!(purged(&store).await, PurgeReport::default());
     assert_eq!(parts(&database), before);
     add_row(&database, "7");
     assert_eq!(home(&database, "7"), before[0]);
@@ -187,8 +190,10 @@ async fn old_commands_go_from_a_table_that_is_made_of_several() {
          select n, n, n, 'a', 'COMPLETED', case when n % 2 = 0 then now() - interval '9 days' end
          from generate_series(1, 100) n",
     );
-    let policy =
-        Policy { commands: Window::days("days", 7).expect("a number of days"), ..Policy::KEEP };
+    let policy = RetentionPolicy {
+        commands: RetentionWindow::days("days", 7).expect("a number of days"),
+        ..RetentionPolicy::KEEP
+    };
     let report = store.purge(&policy, false).await.expect("a purge");
     assert_eq!(report.removed.commands, 50);
     let left = database.psql("select count(*), bool_and(completed_at is null) from noetl.command");
@@ -206,8 +211,8 @@ async fn a_purge_removes_stale_worker_pools_and_no_other_runtime() {
          insert into noetl.runtime (runtime_id, name, kind, status)
          values (4, 'b', 'worker_pool', 'active')",
     );
-    let minutes = Window::minutes("minutes", 30).expect("a number of minutes");
-    let policy = Policy { runtimes: minutes, ..Policy::KEEP };
+    let minutes = RetentionWindow::minutes("minutes", 30).expect("a number of minutes");
+    let policy = RetentionPolicy { runtimes: minutes, ..RetentionPolicy::KEEP };
     for dry_run in [true, false] {
         let report = store.purge(&policy, dry_run).await.expect("a purge");
         assert_eq!(report.removed.runtimes, 1, "dry run: {dry_run}");

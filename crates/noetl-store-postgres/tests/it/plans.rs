@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{EventId, ExecutionId, Seq, Tenant, Timestamp};
-use noetl_store::tail::Tail;
-use noetl_store::{Commands, EventLog, Import, ImportOutcome, Imports, Wanted};
+use noetl_store::tail::LogTail;
+use noetl_store::{CommandFilter, CommandStore, EventLog, Import, ImportOutcome, ImportStore};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 
@@ -354,7 +354,7 @@ fn import(number: u32) -> Import {
         execution: ExecutionId::new(execution),
         event: EventId::new(execution + i64::from(number)),
         at: Timestamp::from_millis(1_790_000_000_000 + i64::from(number)),
-        row: Imported { event_type: Some("told".to_owned()), ..Imported::default() },
+        row: ImportedEvent { event_type: Some("told".to_owned()), ..ImportedEvent::default() },
     }
 }
 
@@ -380,7 +380,7 @@ async fn pending_commands_are_found_by_index_after_their_table_grew() {
     let options = Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
     let tenant = Some(Tenant::default());
-    let wanted = Wanted { tenant, ..Wanted::default() };
+    let wanted = CommandFilter { tenant, ..CommandFilter::default() };
     for (from, to) in [(1, 20), (21, 5000)] {
         database.psql(&format!(
             "insert into noetl.execution (execution_id, status)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::tail::{PAGE_BYTES, Tail, TailRow};
+use noetl_store::tail::{LogTail, PAGE_BYTES, TailRow};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 use tokio::task::JoinSet;

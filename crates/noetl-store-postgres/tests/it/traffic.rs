@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{
-    CatalogId, DueId, EventId, ExecutionId, RuntimeId, SubscriptionId, Tenant, Timestamp,
+    CatalogId, EventId, ExecutionId, RuntimeId, SubscriptionId, Tenant, TimerId, Timestamp,
 };
 use noetl_store::conformance::outbox_on;
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{
-    Advanced, Append, Cursors, Due, EventLog, Leases, NewDue, NewRuntime, NewSubscription, Outbox,
-    Reserved, RuntimeFilter, RuntimeKind, Runtimes, Schedules, Snapshot, Snapshots, Stamp,
-    SubscriptionAction, SubscriptionState, Subscriptions,
+    Append, CursorStore, CursorUpdate, DedupOutcome, EventLog, EventStamp, LeaseStore, NewRuntime,
+    NewSubscription, NewTimer, OutboxStore, RuntimeFilter, RuntimeKind, RuntimeStore,
+    ScheduleStore, Snapshot, SnapshotStore, SubscriptionAction, SubscriptionState,
+    SubscriptionStore, TimerStore,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
@@ -25,9 +26,9 @@ async fn open(database: &TestDatabase) -> Arc<PostgresStore> {
     Arc::new(PostgresStore::open(options).await.expect("a store"))
 }
 
-fn due(id: i64, target: ExecutionId) -> NewDue {
-    NewDue {
-        id: DueId::new(id),
+fn due(id: i64, target: ExecutionId) -> NewTimer {
+    NewTimer {
+        id: TimerId::new(id),
         kind: "wake".into(),
         target,
         at: Timestamp::from_micros(id),
@@ -56,7 +57,7 @@ async fn what_is_appended_while_an_execution_is_held_goes_out_too() {
     let rows = store.claim(9).await.expect("a claim");
     assert_eq!(rows.len(), 4);
     assert!(rows.iter().all(|row| row.tenant == story.tenant));
-    assert_eq!(store.due_of(story.id()).await.expect("a list").len(), 1);
+    assert_eq!(store.timers_of(story.id()).await.expect("a list").len(), 1);
 }
 
 #[tokio::test]
@@ -107,7 +108,7 @@ async fn eight_takers_of_two_stores_never_get_one_row_twice() {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let taken = store.take_due(7, LONG).await.expect("rows");
+                let taken = store.claim_due(7, LONG).await.expect("rows");
                 if taken.is_empty() {
                     return mine;
                 }
@@ -160,10 +161,10 @@ async fn a_row_that_another_transaction_has_is_passed_over() {
         .await
         .expect("a transaction");
     sqlx::query("delete from noetl.due where id = 1").execute(&mut *other).await.expect("a delete");
-    let taken = store.take_due(9, LONG).await.expect("rows");
+    let taken = store.claim_due(9, LONG).await.expect("rows");
     assert_eq!(taken.iter().map(|row| row.id.get()).collect::<Vec<_>>(), [2]);
     other.rollback().await.expect("the end");
-    assert_eq!(store.take_due(9, LONG).await.expect("rows").len(), 1);
+    assert_eq!(store.claim_due(9, LONG).await.expect("rows").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -187,7 +188,7 @@ async fn a_reader_whose_lease_is_being_taken_over_waits_and_is_fenced() {
         tokio::task::yield_now().await;
     }
     other.commit().await.expect("the end");
-    assert_eq!(advance.await.expect("a task").expect("an answer"), Advanced::Fenced);
+    assert_eq!(advance.await.expect("a task").expect("an answer"), CursorUpdate::Fenced);
     assert_eq!(store.cursor("c").await.expect("a read"), None);
 }
 
@@ -196,7 +197,8 @@ async fn a_subscription_that_comes_back_and_its_successor_are_never_both_live() 
     let database = crate::migrated_database();
     let (one, other) = (open(&database).await, open(&database).await);
     let tenant = Tenant::default();
-    let stamp = |event| Stamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
+    let stamp =
+        |event| EventStamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
     let new = |id: i64, path: &str| NewSubscription {
         id: SubscriptionId::new(id),
         path: path.into(),
@@ -229,9 +231,9 @@ async fn a_key_of_any_length_is_seen_once() {
     let other = format!("{long}!");
     let (first, second) = (ExecutionId::new(1), ExecutionId::new(2));
     for (key, execution, expected) in [
-        (&long, first, Reserved::New),
-        (&long, second, Reserved::Known(first)),
-        (&other, second, Reserved::New),
+        (&long, first, DedupOutcome::New),
+        (&long, second, DedupOutcome::Known(first)),
+        (&other, second, DedupOutcome::New),
     ] {
         let answer = store.reserve(&tenant, scope, key, execution, LONG).await;
         assert_eq!(answer.expect("an answer"), expected);
@@ -246,18 +248,24 @@ async fn times_without_end_are_cut_and_not_refused() {
     let lease = store.acquire("t", "a", Duration::MAX).await.expect("an answer").expect("a lease");
     assert!(store.renew(&lease, Duration::MAX).await.expect("an answer"));
     let mut story = Story::new(10);
-    let early = NewDue { at: Timestamp::from_micros(i64::MIN), ..due(1, story.id()) };
-    let late = NewDue { at: Timestamp::from_micros(i64::MAX), ..due(2, story.id()) };
+    let early = NewTimer { at: Timestamp::from_micros(i64::MIN), ..due(1, story.id()) };
+    let late = NewTimer { at: Timestamp::from_micros(i64::MAX), ..due(2, story.id()) };
     write(&*store, Append { due: vec![early, late], ..story.start() }).await;
-    let taken = store.take_due(9, Duration::MAX).await.expect("rows");
+    let taken = store.claim_due(9, Duration::MAX).await.expect("rows");
     assert_eq!(taken.iter().map(|row| row.id.get()).collect::<Vec<_>>(), [1]);
     assert!(
-        store.put_off(DueId::new(1), Timestamp::from_micros(i64::MAX)).await.expect("an answer")
+        store
+            .reschedule(TimerId::new(1), Timestamp::from_micros(i64::MAX))
+            .await
+            .expect("an answer")
     );
     assert!(
-        store.put_off(DueId::new(2), Timestamp::from_micros(i64::MIN)).await.expect("an answer")
+        store
+            .reschedule(TimerId::new(2), Timestamp::from_micros(i64::MIN))
+            .await
+            .expect("an answer")
     );
-    assert_eq!(store.take_due(9, LONG).await.expect("rows")[0].id.get(), 2);
+    assert_eq!(store.claim_due(9, LONG).await.expect("rows")[0].id.get(), 2);
     let claimed = store.claim(1).await.expect("rows");
     assert!(store.mark_failed(claimed[0].id, "a\0", Duration::MAX).await.expect("an answer"));
 }
@@ -426,10 +434,10 @@ async fn tables_that_others_made_gain_what_they_lack() {
     let scope = SubscriptionId::new(1);
     let (known, new) = (ExecutionId::new(10), ExecutionId::new(11));
     let answer = store.reserve(&mine, scope, "k", new, LONG).await.expect("an answer");
-    assert_eq!(answer, Reserved::Known(known));
+    assert_eq!(answer, DedupOutcome::Known(known));
     let answer = store.reserve(&theirs, scope, "k", new, LONG).await.expect("an answer");
-    assert_eq!(answer, Reserved::New);
+    assert_eq!(answer, DedupOutcome::New);
 
-    assert_eq!(store.advance("tailer", 4, None).await.expect("an answer"), Advanced::Kept);
+    assert_eq!(store.advance("tailer", 4, None).await.expect("an answer"), CursorUpdate::Kept);
     assert_eq!(store.cursor("tailer").await.expect("a read"), Some(5));
 }

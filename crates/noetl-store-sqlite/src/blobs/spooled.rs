@@ -3,7 +3,7 @@
 use std::io;
 
 use noetl_model::Timestamp;
-use noetl_store::{BlobError, BlobRef, PIECE_BYTES, Spooled};
+use noetl_store::{BlobError, BlobRef, PIECE_BYTES, SpooledFile};
 use rusqlite::blob::Blob;
 use rusqlite::{Connection, MAIN_DB, OptionalExtension, params};
 
@@ -21,7 +21,7 @@ const PART_CACHE_KIB: i64 = 512;
 /// Writes a blob. If it exists, rewrites only the pieces that differ, which are damaged.
 pub(super) fn put(
     connection: &Connection,
-    content: &Spooled,
+    content: &SpooledFile,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     let blob = content.blob();
@@ -36,7 +36,7 @@ pub(super) fn put(
     filled
 }
 
-fn fill(connection: &Connection, content: &Spooled, name: &str) -> rusqlite::Result<()> {
+fn fill(connection: &Connection, content: &SpooledFile, name: &str) -> rusqlite::Result<()> {
     let room = include_str!("../../queries/blob_data_room.sql");
     connection.prepare_cached(room)?.execute((name, size(content.blob().bytes)))?;
     let sql = "select rowid from blob_data where digest = ?1";

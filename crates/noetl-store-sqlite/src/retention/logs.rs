@@ -1,14 +1,14 @@
 //! Purges event logs of ended subscriptions.
 
 use noetl_model::{SubscriptionId, Timestamp};
-use noetl_store::retention::{Fate, Tally};
+use noetl_store::retention::{PartitionTally, PurgeDecision};
 use noetl_store::{StoreError, SubscriptionState};
 use rusqlite::Row;
 
-use super::{ACTION, Run};
+use super::{ACTION, PurgeRun};
 use crate::SqliteStore;
 use crate::column::{count, parsed};
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 /// Number of rows per transaction, which takes the writer a few milliseconds.
 const PORTION: usize = 1000;
@@ -26,8 +26,8 @@ impl SqliteStore {
     /// counts.
     pub(super) async fn logs_of_subscriptions(
         &self,
-        run: &Run,
-        tally: &mut Tally,
+        run: &PurgeRun,
+        tally: &mut PartitionTally,
     ) -> Result<u64, StoreError> {
         let Some(since) = run.policy.executions.since(run.now) else { return Ok(0) };
         let logs = self.read(ACTION, |connection| {
@@ -38,11 +38,11 @@ impl SqliteStore {
         let logs: Vec<Log> = logs.await?;
         let mut removed = 0;
         for log in logs {
-            let fate = Fate::of_subscription(log.state, log.updated_at, since);
+            let fate = PurgeDecision::of_subscription(log.state, log.updated_at, since);
             tally.note(log.of.log(), fate);
             match fate {
-                Fate::Goes if run.dry_run => removed += log.events,
-                Fate::Goes => removed += self.remove_log(log.of, since).await?,
+                PurgeDecision::Goes if run.dry_run => removed += log.events,
+                PurgeDecision::Goes => removed += self.remove_log(log.of, since).await?,
                 _ => {}
             }
         }

@@ -2,10 +2,10 @@
 
 use noetl_model::ExecutionId;
 use noetl_store::StoreError;
-use noetl_store::retention::Removed;
+use noetl_store::retention::PurgeCounts;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ACTION, Run};
+use super::{ACTION, PurgeRun};
 use crate::SqliteStore;
 use crate::column::count;
 
@@ -24,7 +24,11 @@ const KEYCHAIN: &str = include_str!("../../queries/keychain_purge_execution.sql"
 impl SqliteStore {
     /// Runs the second step of a purge: deletes the remaining rows of every purged execution. A dry
     /// run counts the rows of executions that an earlier purge left.
-    pub(super) async fn remains(&self, run: &Run, removed: &mut Removed) -> Result<(), StoreError> {
+    pub(super) async fn remains(
+        &self,
+        run: &PurgeRun,
+        removed: &mut PurgeCounts,
+    ) -> Result<(), StoreError> {
         if run.dry_run {
             let left = self.read(ACTION, |connection| {
                 let sql = "select execution_id, tenant_id from purged_execution";
@@ -40,7 +44,7 @@ impl SqliteStore {
         }
         loop {
             let portion = self.write(ACTION, |connection, _| {
-                let mut portion = Removed::default();
+                let mut portion = PurgeCounts::default();
                 let is_done = remove_portion(connection, &mut portion)?;
                 Ok((portion, is_done))
             });
@@ -55,17 +59,17 @@ impl SqliteStore {
     /// Counts the rows of an execution in other tables, without those that expire by their own age.
     pub(super) async fn belongings(
         &self,
-        run: &Run,
+        run: &PurgeRun,
         id: ExecutionId,
         tenant: String,
-    ) -> Result<Removed, StoreError> {
+    ) -> Result<PurgeCounts, StoreError> {
         let commands = run.policy.commands.since(run.now).map_or(i64::MIN, |at| at.as_micros());
         let expired = if run.policy.expired { run.now.as_micros() } else { i64::MIN };
         self.read(ACTION, move |connection| {
             let sql = include_str!("../../queries/purged_execution_counts.sql");
             let mut read = connection.prepare_cached(sql)?;
             read.query_row(params![id.get(), commands, expired, tenant], |row| {
-                Ok(Removed {
+                Ok(PurgeCounts {
                     events: count(row, 0)?,
                     commands: count(row, 1)?,
                     snapshots: count(row, 2)?,
@@ -74,7 +78,7 @@ impl SqliteStore {
                     results: count(row, 5)?,
                     keychain: count(row, 6)?,
                     lines: count(row, 7)?,
-                    ..Removed::default()
+                    ..PurgeCounts::default()
                 })
             })
         })
@@ -83,7 +87,7 @@ impl SqliteStore {
 }
 
 /// Deletes one batch of rows. Returns `true` if none are left.
-fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::Result<bool> {
+fn remove_portion(connection: &Connection, removed: &mut PurgeCounts) -> rusqlite::Result<bool> {
     let mut room = PORTION;
     let sql = "select execution_id, tenant_id from purged_execution limit 1";
     let mut next = connection.prepare_cached(sql)?;
@@ -129,7 +133,7 @@ fn remove_log(
     connection: &Connection,
     execution: i64,
     room: &mut u64,
-    removed: &mut Removed,
+    removed: &mut PurgeCounts,
 ) -> rusqlite::Result<()> {
     let sql = include_str!("../../queries/event_purge_until.sql");
     let mut find = connection.prepare_cached(sql)?;

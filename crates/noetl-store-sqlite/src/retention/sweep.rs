@@ -6,7 +6,7 @@ use noetl_store::StoreError;
 use super::ACTION;
 use crate::SqliteStore;
 use crate::column::count;
-use crate::item::rows;
+use crate::encoded_append::rows;
 
 /// Number of rows per transaction, which takes the writer a few milliseconds.
 const PORTION: usize = 1000;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use noetl_store::conformance::story::{Story, log, said, write};
-use noetl_store::{Catalog, Committed, EventLog, NewEntry, StoreError};
+use noetl_store::{CatalogStore, Committed, EventLog, NewEntry, StoreError};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@ use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, write};
 use noetl_store::conformance::{Subject, outbox_on, seeds, twin, twin_keeping};
 use noetl_store::{
-    MemoryStore, Outbox, Sharded, Store, StoreClock, conformance_suite, lapse_suite,
+    MemoryStore, OutboxStore, Sharded, Store, StoreClock, conformance_suite, lapse_suite,
 };
 use noetl_store_sqlite::{Options, SqliteStore, Synchronous};
 use tempfile::TempDir;

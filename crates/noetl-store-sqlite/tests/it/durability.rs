@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use noetl_model::{ExecutionId, Seq, Tenant};
 use noetl_store::conformance::story::{Story, called, log, said, write};
-use noetl_store::{Committed, EventLog, Executions, StoreError};
+use noetl_store::{Committed, EventLog, ExecutionStore, StoreError};
 use noetl_store_sqlite::{OpenError, Options, SqliteStore};
 use serde_json::json;
 use tempfile::TempDir;

@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use noetl_store::conformance::story::{Story, done, log, said, started, write};
-use noetl_store::retention::{Policy, Removed, Retention, Window};
-use noetl_store::{BlobRefs, Commands, EventLog};
+use noetl_store::retention::{PurgeCounts, RetentionPolicy, RetentionStore, RetentionWindow};
+use noetl_store::{BlobRefs, CommandStore, EventLog};
 use noetl_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
 
 use crate::temporary;
 
-fn a_day_of_executions() -> Policy {
-    Policy { executions: Window::days("days", 1).expect("in range"), ..Policy::KEEP }
+fn a_day_of_executions() -> RetentionPolicy {
+    RetentionPolicy {
+        executions: RetentionWindow::days("days", 1).expect("in range"),
+        ..RetentionPolicy::KEEP
+    }
 }
 
 fn number(path: &Path, sql: &str) -> i64 {
@@ -71,10 +74,10 @@ async fn a_purge_that_was_cut_short_is_finished_by_the_next() {
     file.close().expect("a closed file");
 
     let store = SqliteStore::open(Options::file(&path)).expect("the store again");
-    let removed = Removed { events: 4, commands: 1, ..Removed::default() };
+    let removed = PurgeCounts { events: 4, commands: 1, ..PurgeCounts::default() };
     for dry_run in [true, false] {
         // Even by a policy that keeps everything: it is gone already.
-        let report = store.purge(&Policy::KEEP, dry_run).await.expect("a report");
+        let report = store.purge(&RetentionPolicy::KEEP, dry_run).await.expect("a report");
         assert_eq!(report.removed, removed, "dry: {dry_run}");
     }
     assert!(log(&store, gone.id()).await.is_empty());

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use noetl_model::{DueId, EventId, ExecutionId, ScheduleId, Seq, Tenant, Timestamp};
+use noetl_model::{EventId, ExecutionId, ScheduleId, Seq, Tenant, TimerId, Timestamp};
 use noetl_store::conformance::outbox_on;
 use noetl_store::conformance::story::{Story, log, said, write};
 use noetl_store::{
-    Append, Cursors, Due, EventLog, Leases, NewDue, NewSchedule, Outbox, Schedules, Subscriptions,
+    Append, CursorStore, EventLog, LeaseStore, NewSchedule, NewTimer, OutboxStore, ScheduleStore,
+    SubscriptionStore, TimerStore,
 };
-use noetl_store::{NewSubscription, Stamp, SubscriptionState};
+use noetl_store::{EventStamp, NewSubscription, SubscriptionState};
 use noetl_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -26,9 +27,9 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(options).expect("a store")
 }
 
-fn due(id: i64, target: ExecutionId) -> NewDue {
-    NewDue {
-        id: DueId::new(id),
+fn due(id: i64, target: ExecutionId) -> NewTimer {
+    NewTimer {
+        id: TimerId::new(id),
         kind: "wake".into(),
         target,
         at: Timestamp::from_micros(id),
@@ -65,7 +66,7 @@ async fn a_file_of_the_first_schema_gains_what_it_lacks() {
     let found = store.find_event(story.id(), EventId::new(77)).await.expect("a read");
     assert_eq!(found, Some(Seq(2)), "the first is the one that was answered");
     write(&store, Append { after: Some(renamed), due: vec![due(1, story.id())], ..append }).await;
-    let rows = store.due_of(story.id()).await.expect("a list");
+    let rows = store.timers_of(story.id()).await.expect("a list");
     assert_eq!(rows[0].tenant, Tenant::new("acme"));
     assert_eq!(store.pending().await.expect("a count"), 1, "what is written from now on goes out");
     assert_eq!(log(&store, story.id()).await.len(), 4);
@@ -85,7 +86,7 @@ async fn everything_is_there_after_reopening() {
         id: noetl_model::SubscriptionId::new(1),
         path: "sub/a".into(),
         catalog: story.row.catalog,
-        stamp: Stamp { event: EventId::new(900), at: story.row.started_at },
+        stamp: EventStamp { event: EventId::new(900), at: story.row.started_at },
     };
     store.register_subscription(&tenant, new).await.expect("a subscription");
     let schedule = NewSchedule {
@@ -108,7 +109,7 @@ async fn everything_is_there_after_reopening() {
     let next = store.acquire("tailer", "b", LONG).await.expect("an answer");
     assert_eq!(next.map(|next| next.epoch), Some(lease.epoch + 1), "the one owner was another");
     assert_eq!(store.cursor("tailer").await.expect("a read"), Some(7));
-    assert_eq!(store.take_due(9, LONG).await.expect("an answer").len(), 1);
+    assert_eq!(store.claim_due(9, LONG).await.expect("an answer").len(), 1);
     assert_eq!(store.pending().await.expect("a count"), 3, "the claim lasts");
     assert_eq!(store.mark_published(&[claimed[0].id]).await.expect("a count"), 1);
     let listed = store.subscriptions(&tenant).await.expect("a list");

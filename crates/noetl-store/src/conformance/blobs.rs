@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 
 use super::story::{Story, write};
 use crate::{
-    BlobError, BlobPage, BlobRef, Blobs, Collected, Digest, MemoryStore, Spooled, StoreError,
-    StoredBlob, collect,
+    BlobError, BlobPage, BlobRef, Blobs, Digest, GcReport, MemoryStore, SpooledFile, StoreError,
+    StoredBlob, collect_garbage,
 };
 
 pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
     for bytes in [vec![], vec![0, 255, 10, 0], vec![7; 3_000_000]] {
         let put = put(&*blobs, &bytes).await;
-        assert_eq!(put, BlobRef::to(&bytes, "text/plain"));
+        assert_eq!(put, BlobRef::from_bytes(&bytes, "text/plain"));
         assert!(blobs.blob(&put).await.expect("content") == bytes);
     }
 }
@@ -40,7 +40,7 @@ pub async fn content_from_a_file_is_the_same_content(blobs: Arc<dyn Blobs>) {
     for bytes in [b"".to_vec(), b"from a file".to_vec(), vec![9; 2_000_001]] {
         for _ in 0..2 {
             let kept = blobs.put_spooled(spooled(&bytes)).await.expect("kept");
-            assert_eq!(kept, BlobRef::to(&bytes, "text/plain"));
+            assert_eq!(kept, BlobRef::from_bytes(&bytes, "text/plain"));
             assert!(blobs.blob(&kept).await.expect("content") == bytes);
         }
     }
@@ -64,7 +64,7 @@ pub async fn content_is_read_part_by_part(blobs: Arc<dyn Blobs>) {
     }
     let empty = put(&*blobs, b"").await;
     assert_eq!(blobs.blob_part(&empty, 0, 10).await.expect("nothing"), b"");
-    let other = BlobRef::to(b"not there", "text/plain");
+    let other = BlobRef::from_bytes(b"not there", "text/plain");
     let error = blobs.blob_part(&other, 0, 10).await.expect_err("nothing to read");
     assert!(matches!(error, BlobError::Missing { digest } if digest == other.digest), "{error:?}");
     for length in [whole.bytes - 1, whole.bytes + 1, u64::MAX] {
@@ -91,7 +91,7 @@ pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn 
 
 pub async fn content_that_is_not_there_is_missing(blobs: Arc<dyn Blobs>) {
     put(&*blobs, b"there").await;
-    let other = BlobRef::to(b"not there", "text/plain");
+    let other = BlobRef::from_bytes(b"not there", "text/plain");
     let error = blobs.blob(&other).await.expect_err("nothing to read");
     assert!(matches!(error, BlobError::Missing { digest } if digest == other.digest), "{error:?}");
     assert!(!blobs.touch_blob(other.digest).await.expect("an answer"));
@@ -193,7 +193,7 @@ pub async fn a_collection_takes_what_is_old_and_free(blobs: Arc<dyn Blobs>) {
         (Duration::ZERO, false, vec![], 0, 1),
     ] {
         let seen = list(&*blobs).await.len();
-        let report = collect(&*blobs, &refs, grace, dry_run).await.expect("a report");
+        let report = collect_garbage(&*blobs, &refs, grace, dry_run).await.expect("a report");
         assert_eq!(report.removed, removed, "{grace:?} {dry_run}");
         assert_eq!((report.seen, report.young, report.referenced), (seen, young, referenced));
         assert_eq!(report.removed_bytes, 4 * removed.len() as u64);
@@ -280,9 +280,9 @@ impl Blobs for Racing {
     }
 }
 
-async fn run(blobs: &dyn Blobs) -> Collected {
+async fn run(blobs: &dyn Blobs) -> GcReport {
     let refs = MemoryStore::new();
-    collect(blobs, &refs, Duration::ZERO, false).await.expect("a report")
+    collect_garbage(blobs, &refs, Duration::ZERO, false).await.expect("a report")
 }
 
 async fn put(blobs: &dyn Blobs, bytes: &[u8]) -> BlobRef {
@@ -290,7 +290,7 @@ async fn put(blobs: &dyn Blobs, bytes: &[u8]) -> BlobRef {
 }
 
 /// Returns these bytes in a file of their own.
-fn spooled(bytes: &[u8]) -> Arc<Spooled> {
+fn spooled(bytes: &[u8]) -> Arc<SpooledFile> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("noetl-spooled-{}-{number}", std::process::id());
@@ -298,7 +298,7 @@ fn spooled(bytes: &[u8]) -> Arc<Spooled> {
     std::fs::write(&path, bytes).expect("a file");
     let file = std::fs::File::open(&path).expect("the file");
     std::fs::remove_file(&path).expect("a file without a name");
-    Arc::new(Spooled::new(BlobRef::to(bytes, "text/plain"), file))
+    Arc::new(SpooledFile::new(BlobRef::from_bytes(bytes, "text/plain"), file))
 }
 
 async fn list(blobs: &dyn Blobs) -> Vec<StoredBlob> {

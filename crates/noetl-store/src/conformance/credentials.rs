@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::{CredentialId, Tenant};
 use serde_json::json;
 
-use crate::{CredentialFilter, NewCredential, Sealed, Store};
+use crate::{CredentialFilter, NewCredential, SealedText, Store};
 
 pub async fn a_credential_is_read_back_by_id_and_name(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
@@ -37,8 +37,11 @@ pub async fn a_credential_put_again_keeps_its_id_and_first_time(store: Arc<dyn S
         ..credential(1, "pg")
     };
     let first = store.put_credential(&tenant, full).await.expect("kept");
-    let changed =
-        NewCredential { kind: "http".into(), sealed: Sealed::new("other"), ..credential(2, "pg") };
+    let changed = NewCredential {
+        kind: "http".into(),
+        sealed: SealedText::new("other"),
+        ..credential(2, "pg")
+    };
     let second = store.put_credential(&tenant, changed.clone()).await.expect("kept");
     assert_eq!(second.kept, NewCredential { id: CredentialId::new(1), ..changed });
     assert_eq!(second.created_at, first.created_at);
@@ -115,7 +118,7 @@ fn credential(id: i64, name: &str) -> NewCredential {
         id: CredentialId::new(id),
         name: name.into(),
         kind: "postgres".into(),
-        sealed: Sealed::new(format!("sealed {name}")),
+        sealed: SealedText::new(format!("sealed {name}")),
         schema: None,
         meta: None,
         tags: Vec::new(),

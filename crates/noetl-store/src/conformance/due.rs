@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::{DueId, ExecutionId, Timestamp};
+use noetl_model::{ExecutionId, TimerId, Timestamp};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::leases::LONG;
 use super::story::{Story, commit, said, write};
-use crate::{Append, Committed, DueRow, NewDue, Store};
+use crate::{Append, Committed, NewTimer, Store, TimerRow};
 
 /// A time after the end of every case.
 pub(super) const FUTURE: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 
 pub async fn a_row_is_written_with_its_append_and_read_back(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
-    let new = NewDue {
+    let new = NewTimer {
         target: ExecutionId::new(77),
         payload: json!({"b": [1.5, null], "a": "ä"}),
         ..due(5, 100)
     };
     write(&*store, with(story.start(), vec![new.clone()], &[])).await;
-    let expected = DueRow {
+    let expected = TimerRow {
         id: new.id,
         tenant: story.tenant.clone(),
         execution: story.id(),
@@ -34,10 +34,10 @@ pub async fn a_row_is_written_with_its_append_and_read_back(store: Arc<dyn Store
     };
     assert_eq!(sent(&*store, &story).await, std::slice::from_ref(&expected));
     assert_eq!(store.next_due().await.expect("a read"), Some(expected.at));
-    let nobody = store.due_of(ExecutionId::new(77)).await;
+    let nobody = store.timers_of(ExecutionId::new(77)).await;
     assert_eq!(nobody.expect("a list"), [], "rows are listed by their sender");
     let taken = take(&*store, 9, LONG).await;
-    assert_eq!(taken, [DueRow { attempts: 1, ..expected }]);
+    assert_eq!(taken, [TimerRow { attempts: 1, ..expected }]);
 }
 
 pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
@@ -49,19 +49,19 @@ pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
 
 pub async fn senders_are_told_by_what_still_waits(store: Arc<dyn Store>) {
     let mut stories: Vec<Story> = [10, 11, 12].into_iter().map(Story::new).collect();
-    let kind = |number, kind: &str| NewDue { kind: kind.to_owned(), ..due(number, 100) };
+    let kind = |number, kind: &str| NewTimer { kind: kind.to_owned(), ..due(number, 100) };
     write(&*store, with(stories[0].start(), vec![kind(1, "a"), kind(2, "a")], &[])).await;
     write(&*store, with(stories[1].start(), vec![kind(3, "b")], &[])).await;
     write(&*store, with(stories[2].start(), vec![kind(4, "a"), kind(5, "b")], &[])).await;
     let ids: Vec<ExecutionId> = stories.iter().rev().map(Story::id).collect();
-    let senders = async |kind: &str| store.have_sent(kind, &ids).await.expect("a list");
+    let senders = async |kind: &str| store.with_pending_timer(kind, &ids).await.expect("a list");
     assert_eq!(senders("a").await, [stories[0].id(), stories[2].id()]);
     assert_eq!(senders("c").await, []);
     take(&*store, 9, LONG).await;
     assert_eq!(senders("b").await, [stories[1].id(), stories[2].id()], "lent is not delivered");
-    store.done(&[DueId::new(4)]).await.expect("a write");
+    store.delete_timers(&[TimerId::new(4)]).await.expect("a write");
     assert_eq!(senders("a").await, [stories[0].id()]);
-    assert_eq!(store.have_sent("a", &[]).await.expect("a list"), []);
+    assert_eq!(store.with_pending_timer("a", &[]).await.expect("a list"), []);
 }
 
 pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
@@ -79,9 +79,9 @@ pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
 pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let mut other = Story::new(11);
-    let rows = vec![due(1, 100), NewDue { kind: "second".into(), ..due(1, 200) }];
+    let rows = vec![due(1, 100), NewTimer { kind: "second".into(), ..due(1, 200) }];
     write(&*store, with(story.start(), rows, &[])).await;
-    let third = NewDue { kind: "third".into(), ..due(1, 300) };
+    let third = NewTimer { kind: "third".into(), ..due(1, 300) };
     write(&*store, with(other.start(), vec![third], &[])).await;
     let rows = sent(&*store, &story).await;
     assert_eq!((rows.len(), &*rows[0].kind), (1, "timer"));
@@ -107,7 +107,7 @@ pub async fn a_delivered_row_goes_with_the_append_that_answers_it(store: Arc<dyn
 
 pub async fn rows_are_taken_when_ready_longest_ready_first(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
-    let future = NewDue { at: FUTURE, ..due(9, 0) };
+    let future = NewTimer { at: FUTURE, ..due(9, 0) };
     let rows = vec![due(4, 300), future, due(3, 100), due(2, 100), due(1, 200)];
     write(&*store, with(story.start(), rows, &[])).await;
     assert_eq!(take(&*store, 0, LONG).await, []);
@@ -135,29 +135,29 @@ pub async fn a_done_row_is_gone_lent_or_not(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100), due(2, 200), due(3, 300)], &[])).await;
     take(&*store, 1, LONG).await;
-    let ids = [1, 2, 2, 999].map(DueId::new);
+    let ids = [1, 2, 2, 999].map(TimerId::new);
     for expected in [2, 0] {
-        assert_eq!(store.done(&ids).await.expect("an answer"), expected);
+        assert_eq!(store.delete_timers(&ids).await.expect("an answer"), expected);
     }
-    assert_eq!(store.done(&[]).await.expect("an answer"), 0);
+    assert_eq!(store.delete_timers(&[]).await.expect("an answer"), 0);
     assert_eq!(numbers(&sent(&*store, &story).await), [3]);
-    store.done(&[DueId::new(3)]).await.expect("an answer");
+    store.delete_timers(&[TimerId::new(3)]).await.expect("an answer");
     assert_eq!(store.next_due().await.expect("a read"), None);
 }
 
 pub async fn a_row_is_put_off_and_brought_forward(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
-    let id = DueId::new(1);
-    assert!(store.put_off(id, FUTURE).await.expect("an answer"));
+    let id = TimerId::new(1);
+    assert!(store.reschedule(id, FUTURE).await.expect("an answer"));
     assert_eq!(store.next_due().await.expect("a read"), Some(FUTURE));
     assert_eq!(take(&*store, 9, LONG).await, []);
     let early = Timestamp::from_micros(50);
-    assert!(store.put_off(id, early).await.expect("an answer"));
+    assert!(store.reschedule(id, early).await.expect("an answer"));
     assert_eq!(store.next_due().await.expect("a read"), Some(early));
     let taken = take(&*store, 9, LONG).await;
     assert_eq!((numbers(&taken), taken[0].attempts), (vec![1], 1));
-    assert!(!store.put_off(DueId::new(2), early).await.expect("an answer"), "unknown");
+    assert!(!store.reschedule(TimerId::new(2), early).await.expect("an answer"), "unknown");
 }
 
 pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
@@ -174,9 +174,9 @@ pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
     assert_eq!(all, Vec::from_iter(0..40));
 }
 
-pub(crate) fn due(id: i64, at: i64) -> NewDue {
-    NewDue {
-        id: DueId::new(id),
+pub(crate) fn due(id: i64, at: i64) -> NewTimer {
+    NewTimer {
+        id: TimerId::new(id),
         kind: "timer".into(),
         target: ExecutionId::new(10),
         at: Timestamp::from_micros(at),
@@ -185,19 +185,19 @@ pub(crate) fn due(id: i64, at: i64) -> NewDue {
 }
 
 /// Adds these timers and deliveries to an append.
-pub(super) fn with(append: Append, due: Vec<NewDue>, delivered: &[i64]) -> Append {
-    let delivered = delivered.iter().copied().map(DueId::new).collect();
+pub(super) fn with(append: Append, due: Vec<NewTimer>, delivered: &[i64]) -> Append {
+    let delivered = delivered.iter().copied().map(TimerId::new).collect();
     Append { due, delivered, ..append }
 }
 
-async fn sent(store: &dyn Store, story: &Story) -> Vec<DueRow> {
-    store.due_of(story.id()).await.expect("a list")
+async fn sent(store: &dyn Store, story: &Story) -> Vec<TimerRow> {
+    store.timers_of(story.id()).await.expect("a list")
 }
 
-async fn take(store: &dyn Store, limit: usize, lease_for: Duration) -> Vec<DueRow> {
-    store.take_due(limit, lease_for).await.expect("an answer")
+async fn take(store: &dyn Store, limit: usize, lease_for: Duration) -> Vec<TimerRow> {
+    store.claim_due(limit, lease_for).await.expect("an answer")
 }
 
-fn numbers(rows: &[DueRow]) -> Vec<i64> {
+fn numbers(rows: &[TimerRow]) -> Vec<i64> {
     rows.iter().map(|row| row.id.get()).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::{CatalogId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 
 use super::story::{Story, done, failure, log, said, write};
-use crate::{ExecutionFilter, ExecutionStatus, Started, Store, Stretches};
+use crate::{ExecutionFilter, ExecutionStatus, StartCounts, Store, TimeBuckets};
 
 pub async fn a_row_is_read_back_as_it_was_written(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
@@ -229,14 +229,14 @@ pub async fn executions_are_counted_by_start(store: Arc<dyn Store>) {
             write(&*store, story.then(vec![done()])).await;
         }
     }
-    let stretch = Stretches { from: Timestamp::from_micros(100), width_micros: 10, count: 3 };
+    let stretch = TimeBuckets { from: Timestamp::from_micros(100), width_micros: 10, count: 3 };
     let counts = store.executions_by_start(&Tenant::default(), stretch).await.expect("counts");
     let (completed, running) = (ExecutionStatus::Completed, ExecutionStatus::Running);
     let expected = [
-        Started { place: 0, status: completed, count: 2 },
-        Started { place: 0, status: running, count: 1 },
-        Started { place: 1, status: running, count: 1 },
-        Started { place: 2, status: running, count: 1 },
+        StartCounts { place: 0, status: completed, count: 2 },
+        StartCounts { place: 0, status: running, count: 1 },
+        StartCounts { place: 1, status: running, count: 1 },
+        StartCounts { place: 2, status: running, count: 1 },
     ];
     assert_eq!(counts, expected);
     let none = store.executions_by_start(&Tenant::new("nobody"), stretch).await.expect("counts");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use noetl_model::event::{Callback, Parked};
+use noetl_model::event::{Callback, ParkReason};
 use noetl_model::{CommandId, Fact, Tenant, Timestamp};
 
 use super::story::{Story, began, claimed, completed, expired, issued_for, write};
-use crate::{Append, HeldBy, Store, Wanted};
+use crate::{Append, CommandFilter, HeldBy, Store};
 
 const LATER: Duration = Duration::from_secs(600);
 
@@ -26,11 +26,11 @@ async fn held(store: &dyn Store, numbers: &[i64], worker: &str) -> Vec<Story> {
 
 /// Returns the commands whose leases have expired.
 pub(super) async fn ended(store: &dyn Store) -> Vec<CommandId> {
-    let rows = store.take_ended(100, LATER).await.expect("an answer");
+    let rows = store.claim_expired(100, LATER).await.expect("an answer");
     rows.iter().map(|row| row.id).collect()
 }
 
-async fn pending(store: &dyn Store, wanted: &Wanted, limit: usize) -> Vec<CommandId> {
+async fn pending(store: &dyn Store, wanted: &CommandFilter, limit: usize) -> Vec<CommandId> {
     let rows = store.pending_commands(wanted, limit).await.expect("a page");
     rows.iter().map(|row| row.id).collect()
 }
@@ -38,27 +38,27 @@ async fn pending(store: &dyn Store, wanted: &Wanted, limit: usize) -> Vec<Comman
 pub async fn a_lease_that_is_ended_is_taken_once(store: Arc<dyn Store>) {
     let stories = held(&*store, &[10, 11], "w").await;
     assert_eq!(ended(&*store).await, [], "both leases last");
-    assert_eq!(store.end_held(None, "another").await.expect("an answer"), 0);
-    assert_eq!(store.end_held(None, "w").await.expect("an answer"), 2);
+    assert_eq!(store.release_leases(None, "another").await.expect("an answer"), 0);
+    assert_eq!(store.release_leases(None, "w").await.expect("an answer"), 2);
     let mut taken = ended(&*store).await;
     taken.sort_unstable();
     assert_eq!(taken, [stories[0].command_at(3), stories[1].command_at(3)]);
     assert_eq!(ended(&*store).await, [], "they come again later");
-    assert_eq!(store.take_ended(0, LATER).await.expect("an answer"), []);
+    assert_eq!(store.claim_expired(0, LATER).await.expect("an answer"), []);
 }
 
 pub async fn a_taken_lease_comes_again_until_its_command_is_over(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10], "w").await;
     let id = stories[0].command_at(3);
-    store.end_held(None, "w").await.expect("an answer");
+    store.release_leases(None, "w").await.expect("an answer");
     for _ in 0..2 {
-        let taken = store.take_ended(1, Duration::ZERO).await.expect("an answer");
+        let taken = store.claim_expired(1, Duration::ZERO).await.expect("an answer");
         assert_eq!(taken.iter().map(|row| row.id).collect::<Vec<_>>(), [id]);
         assert_eq!(taken[0].worker.as_deref(), Some("w"));
     }
     write(&*store, stories[0].then(vec![expired(id)])).await;
     assert_eq!(ended(&*store).await, []);
-    assert_eq!(store.end_held(None, "w").await.expect("an answer"), 0, "nothing is held");
+    assert_eq!(store.release_leases(None, "w").await.expect("an answer"), 0, "nothing is held");
 }
 
 pub async fn a_worker_renews_what_it_names_and_holds(store: Arc<dyn Store>) {
@@ -67,12 +67,12 @@ pub async fn a_worker_renews_what_it_names_and_holds(store: Arc<dyn Store>) {
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     write(&*store, stories[2].then(vec![completed(ids[2])])).await;
     let named = [ids[2], others[0].command_at(3), ids[0], CommandId::new(4)];
-    let renewed = store.renew_held(None, "w", &named, Duration::ZERO).await;
+    let renewed = store.renew_leases(None, "w", &named, Duration::ZERO).await;
     assert_eq!(renewed.expect("an answer"), [ids[0]], "neither over nor another's nor unknown");
     assert_eq!(ended(&*store).await, [ids[0]], "for no time at all");
-    let renewed = store.renew_held(None, "w", &ids, LATER).await;
+    let renewed = store.renew_leases(None, "w", &ids, LATER).await;
     assert_eq!(renewed.expect("an answer"), [ids[0], ids[1]]);
-    assert_eq!(store.renew_held(None, "w", &[], LATER).await.expect("an answer"), []);
+    assert_eq!(store.renew_leases(None, "w", &[], LATER).await.expect("an answer"), []);
 }
 
 pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
@@ -85,7 +85,7 @@ pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
     let told = store.held(&asked).await.expect("an answer");
     let known: Vec<_> = told.iter().map(|held| (held.id, held.execution)).collect();
     assert_eq!(known, [(ids[0], stories[0].id()), (ids[1], stories[1].id())]);
-    store.renew_held(None, "w", &ids[..1], LATER).await.expect("an answer");
+    store.renew_leases(None, "w", &ids[..1], LATER).await.expect("an answer");
     let renewed = store.held(&ids[..1]).await.expect("an answer");
     assert!(renewed[0].until > told[0].until, "{renewed:?} after {told:?}");
     assert_eq!(store.held(&ids[1..]).await.expect("an answer"), told[1..]);
@@ -111,11 +111,11 @@ pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store
     for story in &mut stories[..2] {
         write(&*store, story.then(vec![began(story.command_at(3), "w")])).await;
     }
-    store.renew_held(None, "w", &ids[..1], Duration::ZERO).await.expect("an answer");
-    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 1, "the second has begun");
+    store.renew_leases(None, "w", &ids[..1], Duration::ZERO).await.expect("an answer");
+    assert_eq!(store.touch_worker(None, "w").await.expect("an answer"), 1, "the second has begun");
     assert_eq!(ended(&*store).await, [ids[0]]);
     // Starting a command does not turn its lease into one of a published worker.
-    store.renew_held(None, "w", &ids[2..], Duration::ZERO).await.expect("an answer");
+    store.renew_leases(None, "w", &ids[2..], Duration::ZERO).await.expect("an answer");
     write(&*store, stories[2].then(vec![began(ids[2], "w")])).await;
     assert_eq!(ended(&*store).await, [ids[2]]);
 }
@@ -123,7 +123,7 @@ pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store
 pub async fn only_workers_elsewhere_have_leases(store: Arc<dyn Store>) {
     for (number, worker) in [(10, "local"), (11, "local:machine/1:4"), (12, "control-plane")] {
         held(&*store, &[number], worker).await;
-        assert_eq!(store.end_held(None, worker).await.expect("an answer"), 0, "{worker}");
+        assert_eq!(store.release_leases(None, worker).await.expect("an answer"), 0, "{worker}");
     }
     assert_eq!(ended(&*store).await, []);
 }
@@ -132,10 +132,10 @@ pub async fn a_command_that_waits_for_an_answer_has_no_lease(store: Arc<dyn Stor
     let mut stories = held(&*store, &[10], "w").await;
     let command = stories[0].command_at(3);
     let until = Timestamp::from_micros(1_904_067_200_000_000);
-    let on = Parked::Callback(Callback { token: Arc::from("t"), until });
+    let on = ParkReason::Callback(Callback { token: Arc::from("t"), until });
     let parked = Fact::CommandParked { command, step: Arc::from("a"), on };
     write(&*store, stories[0].then(vec![parked])).await;
-    assert_eq!(store.end_held(None, "w").await.expect("an answer"), 0);
+    assert_eq!(store.release_leases(None, "w").await.expect("an answer"), 0);
     assert_eq!(ended(&*store).await, []);
 }
 
@@ -144,7 +144,7 @@ pub async fn a_claim_with_its_issue_has_a_lease_too(store: Arc<dyn Store>) {
     write(&*store, story.start()).await;
     let id = story.command_at(4);
     write(&*store, story.then(vec![issued_for("b", None), claimed(id, "w")])).await;
-    assert_eq!(store.end_held(None, "w").await.expect("an answer"), 1);
+    assert_eq!(store.release_leases(None, "w").await.expect("an answer"), 1);
     assert_eq!(ended(&*store).await, [id]);
 }
 
@@ -166,11 +166,15 @@ pub async fn a_claim_may_say_that_its_holder_names_what_it_holds(store: Arc<dyn 
     let now = store.held(&[moved]).await.expect("an answer");
     assert_eq!(held[0].until, now[0].until.plus(LATER));
     write(&*store, story.then(vec![began(moved, "w"), began(lasting, "w")])).await;
-    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 0, "not known by name only");
+    assert_eq!(
+        store.touch_worker(None, "w").await.expect("an answer"),
+        0,
+        "not known by name only"
+    );
     let mut over = ended(&*store).await;
     over.sort_unstable();
     assert_eq!(over, [moved, inserted]);
-    let renewed = store.renew_held(None, "w", &[lasting], Duration::ZERO).await;
+    let renewed = store.renew_leases(None, "w", &[lasting], Duration::ZERO).await;
     assert_eq!(renewed.expect("an answer"), [lasting]);
     assert_eq!(ended(&*store).await, [lasting]);
 }
@@ -181,14 +185,14 @@ pub async fn leases_are_apart_by_tenant_when_one_is_meant(store: Arc<dyn Store>)
     write(&*store, story.then(vec![claimed(story.command_at(3), "w")])).await;
     write(&*store, story.then(vec![began(story.command_at(3), "w")])).await;
     let (acme, other) = (Tenant::new("acme"), Tenant::new("other"));
-    assert_eq!(store.heard_of(Some(&other), "w").await.expect("an answer"), 0);
-    assert_eq!(store.heard_of(Some(&acme), "w").await.expect("an answer"), 1);
-    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 1);
+    assert_eq!(store.touch_worker(Some(&other), "w").await.expect("an answer"), 0);
+    assert_eq!(store.touch_worker(Some(&acme), "w").await.expect("an answer"), 1);
+    assert_eq!(store.touch_worker(None, "w").await.expect("an answer"), 1);
     let ids = [story.command_at(3)];
-    let renewed = store.renew_held(Some(&other), "w", &ids, LATER).await;
+    let renewed = store.renew_leases(Some(&other), "w", &ids, LATER).await;
     assert_eq!(renewed.expect("an answer"), []);
-    assert_eq!(store.end_held(Some(&other), "w").await.expect("an answer"), 0);
-    assert_eq!(store.end_held(Some(&acme), "w").await.expect("an answer"), 1);
+    assert_eq!(store.release_leases(Some(&other), "w").await.expect("an answer"), 0);
+    assert_eq!(store.release_leases(Some(&acme), "w").await.expect("an answer"), 1);
 }
 
 pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
@@ -203,7 +207,7 @@ pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
         claimed(other, "v"),
     ];
     write(&*store, story.then(facts)).await;
-    store.renew_held(None, "w", &[named], LATER).await.expect("an answer");
+    store.renew_leases(None, "w", &[named], LATER).await.expect("an answer");
     let (acme, stranger) = (Tenant::new("acme"), Tenant::new("stranger"));
     let now = Duration::ZERO;
     let commands = async |scope: Option<&Tenant>, by: HeldBy<'_>| {
@@ -222,8 +226,8 @@ pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
 
 pub async fn concurrent_takers_never_share_an_ended_lease(store: Arc<dyn Store>) {
     held(&*store, &[10, 11, 12, 13, 14, 15], "w").await;
-    store.end_held(None, "w").await.expect("an answer");
-    let takers = (0..4).map(|_| async { store.take_ended(3, LATER).await.expect("an answer") });
+    store.release_leases(None, "w").await.expect("an answer");
+    let takers = (0..4).map(|_| async { store.claim_expired(3, LATER).await.expect("an answer") });
     let mut taken: Vec<CommandId> =
         join_all(takers).await.concat().iter().map(|row| row.id).collect();
     taken.extend(ended(&*store).await);
@@ -240,22 +244,22 @@ pub async fn pending_commands_are_told_by_pool_tool_execution_and_tenant(store: 
     write(&*store, two.start()).await;
     write(&*store, one.then(vec![issued_for("b", Some("gpu")), issued_for("c", None)])).await;
     let shared = [one.command_at(3), one.command_at(5), two.command_at(3)];
-    let any = Wanted::default();
+    let any = CommandFilter::default();
     assert_eq!(pending(&*store, &any, 9).await, shared);
     assert_eq!(pending(&*store, &any, 2).await, shared[..2]);
     assert_eq!(pending(&*store, &any, 0).await, []);
-    let gpu = Wanted { pool: Some(Arc::from("gpu")), ..Wanted::default() };
+    let gpu = CommandFilter { pool: Some(Arc::from("gpu")), ..CommandFilter::default() };
     assert_eq!(pending(&*store, &gpu, 9).await, [one.command_at(4)]);
-    let kinds = |kinds: &[&str]| Wanted {
+    let kinds = |kinds: &[&str]| CommandFilter {
         kinds: Some(kinds.iter().map(|kind| (*kind).to_owned()).collect()),
-        ..Wanted::default()
+        ..CommandFilter::default()
     };
     assert_eq!(pending(&*store, &kinds(&["http", "python"]), 9).await, shared);
     assert_eq!(pending(&*store, &kinds(&["http"]), 9).await, []);
     assert_eq!(pending(&*store, &kinds(&[]), 9).await, []);
-    let others = Wanted { not_of: Some(one.id()), ..Wanted::default() };
+    let others = CommandFilter { not_of: Some(one.id()), ..CommandFilter::default() };
     assert_eq!(pending(&*store, &others, 9).await, shared[2..]);
-    let acme = Wanted { tenant: Some(Tenant::new("acme")), ..Wanted::default() };
+    let acme = CommandFilter { tenant: Some(Tenant::new("acme")), ..CommandFilter::default() };
     assert_eq!(pending(&*store, &acme, 9).await, shared[2..]);
     let counts = store.pending_by_pool().await.expect("counts");
     assert_eq!(counts, [(Arc::from("gpu"), 1), (Arc::from("shared"), 3)]);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{
     CatalogId, EventId, ExecutionId, Fact, Seq, SubscriptionId, Tenant, Timestamp, Value,
 };
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::story::{Story, commit, imported, said, write};
 use crate::{
-    Committed, ExecutionFilter, ExecutionStatus, Import, ImportOutcome, NewSubscription, Stamp,
-    Store,
+    Committed, EventStamp, ExecutionFilter, ExecutionStatus, Import, ImportOutcome,
+    NewSubscription, Store,
 };
 
 /// Returns every additional column that a row can have.
@@ -33,14 +33,14 @@ fn row(execution: i64, event: i64, event_type: &str) -> Import {
         execution: ExecutionId::new(execution),
         event: EventId::new(event),
         at: Timestamp::from_micros(1_704_067_200_000_000 + event % 1_000_000),
-        row: Imported { event_type: Some(event_type.to_owned()), ..Imported::default() },
+        row: ImportedEvent { event_type: Some(event_type.to_owned()), ..ImportedEvent::default() },
     }
 }
 
 fn whole(execution: i64, event: i64) -> Import {
     let Fact::Imported(imported) = imported() else { unreachable!("the story has one") };
     let Value::Object(more) = more() else { unreachable!("it is an object") };
-    Import { row: Imported { key: None, more, ..*imported }, ..row(execution, event, "") }
+    Import { row: ImportedEvent { key: None, more, ..*imported }, ..row(execution, event, "") }
 }
 
 async fn import(store: &dyn Store, rows: Vec<Import>) -> Vec<ImportOutcome> {
@@ -127,7 +127,7 @@ pub async fn an_execution_from_elsewhere_cannot_be_driven(store: Arc<dyn Store>)
 
 pub async fn a_subscription_takes_no_row_from_elsewhere(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
-    let stamp = Stamp { event: EventId::new(9), at: Timestamp::from_micros(9) };
+    let stamp = EventStamp { event: EventId::new(9), at: Timestamp::from_micros(9) };
     let (id, path, catalog) = (SubscriptionId::new(5), "sub/a".to_owned(), CatalogId::new(7));
     let new = NewSubscription { id, path, catalog, stamp };
     store.register_subscription(&tenant, new).await.expect("a subscription");

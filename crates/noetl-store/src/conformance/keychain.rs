@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp};
 use serde_json::json;
 
-use crate::{CacheKind, KeychainFilter, KeychainScope, NewKeychainEntry, Sealed, Store};
+use crate::{CacheKind, KeychainFilter, KeychainScope, NewKeychainEntry, SealedText, Store};
 
 const LONG_AGO: Option<Timestamp> = Some(Timestamp::from_micros(1));
 const FAR_AHEAD: Option<Timestamp> = Some(Timestamp::from_millis(4_000_000_000_000));
@@ -147,7 +147,7 @@ pub(super) fn entry(key: &str) -> NewKeychainEntry {
         scope: KeychainScope::Global,
         execution: None,
         parent: None,
-        sealed: Sealed::new("sealed"),
+        sealed: SealedText::new("sealed"),
         schema: None,
         expires_at: None,
         auto_renew: false,

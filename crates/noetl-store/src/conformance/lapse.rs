@@ -19,11 +19,12 @@ use super::secret_audit::used;
 use super::story::{Story, began, claimed, done, unlimited, write};
 use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
-use crate::holdings::{HELD_MAX, SILENCE_MAX, START_WITHIN};
-use crate::retention::{Policy, Removed};
+use crate::command_leases::{HELD_MAX, SILENCE_MAX, START_WITHIN};
+use crate::retention::{PurgeCounts, RetentionPolicy};
 use crate::{
-    Advanced, HeldBy, HeldCommand, NewDue, NewKeychainEntry, NewSchedule, NewVariable, Reserved,
-    RuntimeFilter, RuntimeKind, SecretUse, Store, SubscriptionAction, SubscriptionState,
+    ActiveLease, CursorUpdate, DedupOutcome, HeldBy, NewKeychainEntry, NewSchedule, NewTimer,
+    NewVariable, RuntimeFilter, RuntimeKind, SecretUse, Store, SubscriptionAction,
+    SubscriptionState,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -34,10 +35,10 @@ pub async fn a_lease_lives_until_its_end_and_not_at_it(store: Arc<dyn Store>, cl
     assert_eq!(lease.until, clock.now().plus(TTL));
     clock.pass(TTL - INSTANT);
     assert_eq!(store.acquire("t", "b", TTL).await.expect("an answer"), None);
-    assert_eq!(store.advance("c", 1, Some(&lease)).await.expect("an answer"), Advanced::Moved);
+    assert_eq!(store.advance("c", 1, Some(&lease)).await.expect("an answer"), CursorUpdate::Moved);
     clock.pass(INSTANT);
     assert_eq!(store.lease("t").await.expect("a read"), None);
-    assert_eq!(store.advance("c", 2, Some(&lease)).await.expect("an answer"), Advanced::Fenced);
+    assert_eq!(store.advance("c", 2, Some(&lease)).await.expect("an answer"), CursorUpdate::Fenced);
     assert!(!store.renew(&lease, TTL).await.expect("an answer"));
     assert_eq!(take(&*store, "t", "b", TTL).await.epoch, 2);
 }
@@ -56,10 +57,10 @@ pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
     clock: &HandClock,
 ) {
     let at = clock.now().plus(TTL);
-    let rows = vec![NewDue { at, ..due(1, 0) }, NewDue { at, ..due(2, 0) }];
+    let rows = vec![NewTimer { at, ..due(1, 0) }, NewTimer { at, ..due(2, 0) }];
     write(&*store, with(Story::new(10).start(), rows, &[])).await;
     let take = async || {
-        let taken = store.take_due(1, TTL).await.expect("an answer");
+        let taken = store.claim_due(1, TTL).await.expect("an answer");
         taken.first().map(|row| (row.id.get(), row.attempts))
     };
     assert_eq!(store.next_due().await.expect("a read"), Some(at));
@@ -143,14 +144,14 @@ pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock
 
 pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clock: &HandClock) {
     let tenant = Tenant::default();
-    let known = Reserved::Known(ExecutionId::new(10));
-    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, TTL).await, Reserved::New);
+    let known = DedupOutcome::Known(ExecutionId::new(10));
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, TTL).await, DedupOutcome::New);
     clock.pass(TTL - INSTANT);
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, TTL).await, known);
     assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 0);
     // A repeat does not extend the reservation.
     clock.pass(INSTANT);
-    assert_eq!(reserve(&*store, &tenant, 1, "k", 12, TTL).await, Reserved::New);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 12, TTL).await, DedupOutcome::New);
     clock.pass(TTL);
     assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 1);
 }
@@ -204,30 +205,30 @@ pub async fn every_table_is_purged_by_its_own_window(store: Arc<dyn Store>, cloc
     kept.summary.expires_at = expires_at;
     store.put_result(&tenant, kept).await.expect("kept");
 
-    let none = Policy::KEEP;
-    let one = Removed::default();
+    let none = RetentionPolicy::KEEP;
+    let one = PurgeCounts::default();
     let policies = [
-        (Policy { runtimes: shortest(), ..none }, Removed { runtimes: 1, ..one }),
-        (Policy { outbox: shortest(), ..none }, Removed { outbox: 1, ..one }),
-        (Policy { dedup: shortest(), ..none }, Removed { dedup: 1, ..one }),
-        (Policy { audit: shortest(), ..none }, Removed { audit: 1, ..one }),
+        (RetentionPolicy { runtimes: shortest(), ..none }, PurgeCounts { runtimes: 1, ..one }),
+        (RetentionPolicy { outbox: shortest(), ..none }, PurgeCounts { outbox: 1, ..one }),
+        (RetentionPolicy { dedup: shortest(), ..none }, PurgeCounts { dedup: 1, ..one }),
+        (RetentionPolicy { audit: shortest(), ..none }, PurgeCounts { audit: 1, ..one }),
         (
-            Policy { expired: true, ..none },
-            Removed { keychain: 1, variables: 1, results: 1, ..one },
+            RetentionPolicy { expired: true, ..none },
+            PurgeCounts { keychain: 1, variables: 1, results: 1, ..one },
         ),
     ];
-    let purge = async |policy: &Policy, dry_run| {
+    let purge = async |policy: &RetentionPolicy, dry_run| {
         store.purge(policy, dry_run).await.expect("a report").removed
     };
     clock.pass(minute - INSTANT);
     for (policy, _) in &policies {
-        assert_eq!(purge(policy, false).await, Removed::default(), "{policy:?}");
+        assert_eq!(purge(policy, false).await, PurgeCounts::default(), "{policy:?}");
     }
     clock.pass(INSTANT);
     for (policy, removed) in &policies {
         assert_eq!(purge(policy, true).await, *removed, "{policy:?}");
         assert_eq!(purge(policy, false).await, *removed, "{policy:?}");
-        assert_eq!(purge(policy, false).await, Removed::default(), "{policy:?}");
+        assert_eq!(purge(policy, false).await, PurgeCounts::default(), "{policy:?}");
     }
 }
 
@@ -236,7 +237,7 @@ pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, cl
     write(&*store, story.start()).await;
     story.row.updated_at = clock.now();
     write(&*store, story.then(vec![done()])).await;
-    let policy = Policy { executions: shortest(), ..Policy::KEEP };
+    let policy = RetentionPolicy { executions: shortest(), ..RetentionPolicy::KEEP };
     let purged = async || store.purge(&policy, false).await.expect("a report").removed.executions;
     // The last event is one instant later than the clock.
     clock.pass(shortest().length().expect("a window"));
@@ -255,12 +256,12 @@ pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
     write(&*store, story.then(vec![unlimited("b"), claimed(id, "w")])).await;
     clock.pass(START_WITHIN - INSTANT);
     // A heartbeat does not renew the lease of a command that has not started.
-    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 0);
+    assert_eq!(store.touch_worker(None, "w").await.expect("an answer"), 0);
     assert_eq!(ended(&*store).await, []);
     write(&*store, story.then(vec![began(id, "w")])).await;
     clock.pass(SILENCE_MAX - INSTANT);
     assert_eq!(ended(&*store).await, []);
-    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 1);
+    assert_eq!(store.touch_worker(None, "w").await.expect("an answer"), 1);
     clock.pass(SILENCE_MAX - INSTANT);
     assert_eq!(ended(&*store).await, []);
     clock.pass(INSTANT);
@@ -292,12 +293,12 @@ pub async fn a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without
         facts.extend([claimed(id, "w"), began(id, "w")]);
     }
     write(&*store, story.then(facts)).await;
-    store.renew_held(None, "w", &ids[2..], HELD_MAX * 3).await.expect("an answer");
+    store.renew_leases(None, "w", &ids[2..], HELD_MAX * 3).await.expect("an answer");
     let mut lost = Vec::new();
     let step = Duration::from_secs(30);
     for _ in 0..=HELD_MAX.as_secs() / step.as_secs() {
         clock.pass(step);
-        store.heard_of(None, "w").await.expect("an answer");
+        store.touch_worker(None, "w").await.expect("an answer");
         lost.push(ended(&*store).await);
     }
     let when = |id: CommandId| lost.iter().position(|ids| ids.contains(&id));
@@ -319,7 +320,7 @@ pub async fn a_lower_limit_ends_leases_of_workers_that_do_not_name_commands(
         facts.extend([claimed(id, worker), began(id, worker)]);
     }
     write(&*store, story.then(facts)).await;
-    store.renew_held(None, "w", &[named], HELD_MAX * 3).await.expect("an answer");
+    store.renew_leases(None, "w", &[named], HELD_MAX * 3).await.expect("an answer");
     let within = Duration::from_secs(300);
     let (acme, stranger) = (Tenant::new("acme"), Tenant::new("stranger"));
     let limit = async |scope, by| store.limit_held(scope, by, within).await.expect("an answer");
@@ -328,7 +329,7 @@ pub async fn a_lower_limit_ends_leases_of_workers_that_do_not_name_commands(
     assert_eq!(limit(None, HeldBy::Worker("nobody")).await, []);
     let limited = limit(Some(&acme), worker).await;
     assert_eq!(limited.iter().map(|limit| limit.commands).collect::<Vec<_>>(), [1]);
-    let of = |held: &[HeldCommand], id| held.iter().find(|held| held.id == id).copied();
+    let of = |held: &[ActiveLease], id| held.iter().find(|held| held.id == id).copied();
     let held = store.held(&[short, lowered, named, other]).await.expect("an answer");
     assert_eq!(of(&held, lowered).and_then(|held| held.at_most), Some(limited[0].at_most));
     assert_eq!(of(&held, named).map(|held| held.at_most), Some(None));
@@ -342,7 +343,7 @@ pub async fn a_lower_limit_ends_leases_of_workers_that_do_not_name_commands(
     for _ in 0..7 {
         clock.pass(Duration::from_secs(45));
         for worker in ["w", "v"] {
-            store.heard_of(None, worker).await.expect("an answer");
+            store.touch_worker(None, worker).await.expect("an answer");
         }
         lost.push(ended(&*store).await);
     }

@@ -4,8 +4,8 @@ use noetl_model::{CommandId, ExecutionId, Timestamp};
 
 use super::retention::days_of_executions;
 use super::story::{Story, done, write};
-use crate::logs::{HEAD_BYTES, LINE_BYTES_MAX, LINE_COST, TAIL_BYTES};
-use crate::{LogGap, LogQuery, LogStream, NewLine, PassedOver, Store};
+use crate::step_logs::{HEAD_BYTES, LINE_BYTES_MAX, LINE_COST, TAIL_BYTES};
+use crate::{LogGap, LogQuery, LogStream, NewLine, SkippedLines, Store};
 
 fn line(command: i64, text: &str) -> NewLine {
     NewLine {
@@ -80,7 +80,7 @@ pub async fn the_first_and_the_newest_lines_of_a_command_stay(store: Arc<dyn Sto
 
 pub async fn lost_lines_are_counted_as_what_went(store: Arc<dyn Store>) {
     let lost =
-        |command, lines, bytes| PassedOver { command: CommandId::new(command), lines, bytes };
+        |command, lines, bytes| SkippedLines { command: CommandId::new(command), lines, bytes };
     let id = ExecutionId::new(10);
     let count = async |lost| store.pass_over_lines(id, lost).await.expect("a write");
     assert!(!count(vec![lost(1, 3, 300)]).await, "there is no such execution");

@@ -9,7 +9,7 @@ pub async fn an_object_is_read_back(store: Arc<dyn Store>) {
         let put = store.put_object("a/b", "application/x-test", bytes.clone()).await;
         let summary = put.expect("kept");
         assert_eq!(summary.key, "a/b");
-        assert_eq!(summary.digest, Digest::of(&bytes));
+        assert_eq!(summary.digest, Digest::of_bytes(&bytes));
         assert_eq!(summary.media_type, "application/x-test");
         assert_eq!(summary.size, bytes.len() as u64);
         let read = store.object("a/b").await.expect("a read");
@@ -45,7 +45,7 @@ pub async fn objects_are_listed_by_beginning_and_in_pages(store: Arc<dyn Store>)
         assert_eq!(keys, expected, "{prefix} {after:?} {limit}");
     }
     let one = store.objects("b/ä", None, 1).await.expect("a list");
-    assert_eq!((one[0].size, one[0].digest), (4, Digest::of("b/ä".as_bytes())));
+    assert_eq!((one[0].size, one[0].digest), (4, Digest::of_bytes("b/ä".as_bytes())));
 }
 
 pub async fn objects_are_found_by_their_end(store: Arc<dyn Store>) {
@@ -74,7 +74,7 @@ pub async fn a_module_is_read_back_by_version_or_highest(store: Arc<dyn Store>) 
         let put = store.put_plugin("system/x", version, "application/wasm", bytes.clone()).await;
         let summary = put.expect("kept");
         assert_eq!((summary.path.as_str(), summary.version), ("system/x", version));
-        assert_eq!((summary.digest, summary.size), (Digest::of(&bytes), bytes.len() as u64));
+        assert_eq!((summary.digest, summary.size), (Digest::of_bytes(&bytes), bytes.len() as u64));
         let read = store.plugin("system/x", Some(version)).await.expect("a read");
         assert!(read == Some(Plugin { summary, bytes }));
     }

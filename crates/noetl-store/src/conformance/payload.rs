@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Reported;
+use noetl_model::event::ReportedEvent;
 use noetl_model::{CatalogId, EventId, ExecutionId, Fact, Tenant, Timestamp};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub async fn text_of_every_kind_survives(store: Arc<dyn Store>) {
         let start = story.start();
         story.row.current_step = Some(Arc::from(text));
         story.row.error = Some(text.into());
-        let reported = Fact::Reported(Box::new(Reported {
+        let reported = Fact::Reported(Box::new(ReportedEvent {
             event_type: text.into(),
             step: Arc::from(text),
             status: text.into(),
@@ -147,7 +147,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
     let append = crate::Append {
         expected: noetl_model::Seq::START,
         after: None,
-        start: Some(crate::Start { key: u64::MAX, tenant: story.tenant.clone() }),
+        start: Some(crate::StartAppend { key: u64::MAX, tenant: story.tenant.clone() }),
         events: vec![Arc::new(event.clone())],
         row: story.row.clone(),
         due: Vec::new(),

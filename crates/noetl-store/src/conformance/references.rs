@@ -6,7 +6,7 @@ use std::time::Duration;
 use noetl_model::{ExecutionId, Seq};
 
 use super::story::{Story, done, said, write};
-use crate::{Append, Committed, Digest, Store, collect};
+use crate::{Append, Committed, Digest, Store, collect_garbage};
 
 pub async fn references_come_with_their_append(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
@@ -87,14 +87,14 @@ pub async fn a_collection_goes_through_all_pages(store: Arc<dyn Store>) {
     write(&*store, Append { blobs: held, ..Story::new(10).start() }).await;
     let blobs: Arc<dyn crate::Blobs> = store.clone();
     let refs: Arc<dyn crate::BlobRefs> = store.clone();
-    let report = collect(&*blobs, &*refs, Duration::ZERO, false).await.expect("a report");
+    let report = collect_garbage(&*blobs, &*refs, Duration::ZERO, false).await.expect("a report");
     assert_eq!((report.seen, report.referenced, report.removed.len()), (600, 200, 400));
     let left = store.blobs(None, 1000).await.expect("a page").blobs;
     assert_eq!(left.len(), 200);
 }
 
 pub(super) fn digests() -> [Digest; 3] {
-    [b"one", b"two", b"six"].map(|text| Digest::of(text))
+    [b"one", b"two", b"six"].map(|text| Digest::of_bytes(text))
 }
 
 fn sorted<const N: usize>(mut digests: [Digest; N]) -> [Digest; N] {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{
     EventId, ExecutionId, ResultId, Seq, Snowflakes, SubscriptionId, Tenant, Timestamp,
 };
@@ -16,10 +16,10 @@ use super::results::result;
 use super::story::{Story, commit, completed, done, imported, issued, log, said, started, write};
 use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
-use crate::retention::{Policy, Removed, Report, Window};
+use crate::retention::{PurgeCounts, PurgeReport, RetentionPolicy, RetentionWindow};
 use crate::{
-    Append, Committed, ExecutionFilter, Import, KeychainScope, NewKeychainEntry, NewVariable,
-    Reserved, Snapshot, Stamp, Store, SubscriptionAction, SubscriptionState,
+    Append, Committed, DedupOutcome, EventStamp, ExecutionFilter, Import, KeychainScope,
+    NewKeychainEntry, NewVariable, Snapshot, Store, SubscriptionAction, SubscriptionState,
 };
 
 const FAR_AHEAD: Timestamp = Timestamp::from_millis(4_000_000_000_000);
@@ -32,7 +32,7 @@ pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Sto
     write(&*store, gone.then(vec![done()])).await;
     let before = read_all(&*store, &stays).await;
     let report = purge(&*store, &days_of_executions()).await;
-    let removed = Removed {
+    let removed = PurgeCounts {
         executions: 1,
         events: 5,
         commands: 1,
@@ -41,7 +41,7 @@ pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Sto
         variables: 1,
         results: 1,
         keychain: 1,
-        ..Removed::default()
+        ..PurgeCounts::default()
     };
     assert_eq!(report.removed, removed);
     assert!(log(&*store, gone.id()).await.is_empty());
@@ -57,7 +57,7 @@ pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Sto
     assert!(store.command(stays.command_at(3)).await.expect("a read").is_some());
     assert_eq!(listed(&*store, &gone.tenant).await, 1);
     // A second purge removes nothing.
-    assert_eq!(purge(&*store, &days_of_executions()).await.removed, Removed::default());
+    assert_eq!(purge(&*store, &days_of_executions()).await.removed, PurgeCounts::default());
 }
 
 pub async fn an_unfinished_execution_stays_whatever_its_age(store: Arc<dyn Store>) {
@@ -65,9 +65,9 @@ pub async fn an_unfinished_execution_stays_whatever_its_age(store: Arc<dyn Store
     write(&*store, story.start()).await;
     let ended = vec![completed(story.command_at(3)), issued("b")];
     write(&*store, story.then(ended)).await;
-    let policy = Policy { commands: shortest(), ..days_of_executions() };
+    let policy = RetentionPolicy { commands: shortest(), ..days_of_executions() };
     let report = purge(&*store, &policy).await;
-    assert_eq!(report.removed, Removed::default());
+    assert_eq!(report.removed, PurgeCounts::default());
     assert_eq!(reasons(&report), ["1 execution is unfinished"]);
     assert!(report.kept[0].partition.starts_with("event_"), "{}", report.kept[0].partition);
     assert_eq!(log(&*store, story.id()).await.len(), 5);
@@ -83,7 +83,7 @@ pub async fn an_execution_with_a_recent_event_stays(store: Arc<dyn Store>) {
     story.row.updated_at = FAR_AHEAD;
     write(&*store, story.then(vec![said("late")])).await;
     let report = purge(&*store, &days_of_executions()).await;
-    assert_eq!(report.removed, Removed::default());
+    assert_eq!(report.removed, PurgeCounts::default());
     assert_eq!(reasons(&report), ["1 execution has events within the window"]);
     assert_eq!(log(&*store, story.id()).await.len(), 5);
 }
@@ -93,9 +93,9 @@ pub async fn an_execution_that_waits_for_a_delivery_stays_until_then(store: Arc<
     write(&*store, story.start()).await;
     write(&*store, with(story.then(vec![done()]), vec![due(1, 0)], &[])).await;
     let report = purge(&*store, &days_of_executions()).await;
-    assert_eq!(report.removed, Removed::default());
+    assert_eq!(report.removed, PurgeCounts::default());
     assert_eq!(reasons(&report), ["1 execution waits for a delivery"]);
-    store.done(&[due(1, 0).id]).await.expect("done");
+    store.delete_timers(&[due(1, 0).id]).await.expect("done");
     let report = purge(&*store, &days_of_executions()).await;
     assert_eq!(report.removed.executions, 1);
     assert_eq!(reasons(&report), [] as [&str; 0]);
@@ -119,7 +119,7 @@ pub async fn a_policy_that_keeps_removes_nothing(store: Arc<dyn Store>) {
     let expired = NewVariable { expires_at: Some(LONG_AGO), ..variable("expired") };
     store.put_variables(&story.tenant, story.id(), vec![expired]).await.expect("kept");
     let before = read_all(&*store, &story).await;
-    assert_eq!(purge(&*store, &Policy::KEEP).await, Report::default());
+    assert_eq!(purge(&*store, &RetentionPolicy::KEEP).await, PurgeReport::default());
     assert_eq!(read_all(&*store, &story).await, before);
     assert_eq!(log(&*store, story.id()).await.len(), 5);
     assert!(store.command(story.command_at(3)).await.expect("a read").is_some());
@@ -141,7 +141,7 @@ pub async fn a_dry_run_changes_nothing_and_says_the_same(store: Arc<dyn Store>) 
     let (story, command) = (Story::new(10), Story::new(10).command_at(3));
     let before = read_all(&*store, &story).await;
     // Rows that are removed by their own age and with their execution are counted once.
-    let policy = Policy { commands: shortest(), expired: true, ..days_of_executions() };
+    let policy = RetentionPolicy { commands: shortest(), expired: true, ..days_of_executions() };
     let said = store.purge(&policy, true).await.expect("a report");
     assert_eq!(said.removed.executions, 2);
     assert_eq!((said.removed.commands, said.removed.variables), (2, 5));
@@ -160,9 +160,9 @@ pub async fn commands_of_finished_executions_go_by_their_own_age(store: Arc<dyn 
         write(&*store, story.then(vec![completed(story.command_at(3)), issued("b")])).await;
     }
     write(&*store, ended.then(vec![completed(ended.command_at(5)), done()])).await;
-    let policy = Policy { commands: shortest(), ..Policy::KEEP };
+    let policy = RetentionPolicy { commands: shortest(), ..RetentionPolicy::KEEP };
     let report = purge(&*store, &policy).await;
-    assert_eq!(report.removed, Removed { commands: 2, ..Removed::default() });
+    assert_eq!(report.removed, PurgeCounts { commands: 2, ..PurgeCounts::default() });
     for place in [3, 5] {
         assert_eq!(store.command(ended.command_at(place)).await.expect("a read"), None);
         let kept = store.command(runs.command_at(place)).await.expect("a read");
@@ -181,15 +181,15 @@ pub async fn a_subscription_survives_every_purge(store: Arc<dyn Store>) {
         .expect("an answer")
         .expect("active");
     let hour = std::time::Duration::from_secs(3600);
-    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, hour).await, Reserved::New);
-    let policy = Policy { dedup: shortest(), ..days_of_executions() };
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, hour).await, DedupOutcome::New);
+    let policy = RetentionPolicy { dedup: shortest(), ..days_of_executions() };
     let report = purge(&*store, &policy).await;
-    assert_eq!(report.removed, Removed::default());
+    assert_eq!(report.removed, PurgeCounts::default());
     assert_eq!(reasons(&report), ["1 subscription keeps its log"]);
     assert_eq!(log(&*store, ExecutionId::new(1)).await.len(), 2);
     let found = store.subscription(&tenant, SubscriptionId::new(1)).await.expect("a read");
     assert_eq!(found.expect("it is there").state, SubscriptionState::Active);
-    let known = Reserved::Known(ExecutionId::new(10));
+    let known = DedupOutcome::Known(ExecutionId::new(10));
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, hour).await, known);
 }
 
@@ -198,12 +198,12 @@ pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store
     let (id, of) = (SubscriptionId::new(1), ExecutionId::new(1));
     store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
     let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Deactivate);
-    let recent = Stamp { at: FAR_AHEAD, ..stamp() };
+    let recent = EventStamp { at: FAR_AHEAD, ..stamp() };
     store.transition(&tenant, id, from, action, recent).await.expect("an answer").expect("over");
-    assert_eq!(purge(&*store, &days_of_executions()).await.removed, Removed::default());
+    assert_eq!(purge(&*store, &days_of_executions()).await.removed, PurgeCounts::default());
     let from = SubscriptionState::Deactivated;
     store.transition(&tenant, id, from, action, stamp()).await.expect("an answer").expect("over");
-    let removed = Removed { events: 3, ..Removed::default() };
+    let removed = PurgeCounts { events: 3, ..PurgeCounts::default() };
     let dry = store.purge(&days_of_executions(), true).await.expect("a report");
     assert_eq!(dry.removed, removed);
     assert_eq!(log(&*store, of).await.len(), 3);
@@ -213,7 +213,7 @@ pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store
     assert_eq!(report.dropped.len(), 1, "{:?}", report.dropped);
     assert_eq!(log(&*store, of).await, []);
     let again = purge(&*store, &days_of_executions()).await;
-    assert_eq!((again.removed, again.dropped), (Removed::default(), Vec::new()));
+    assert_eq!((again.removed, again.dropped), (PurgeCounts::default(), Vec::new()));
     // The row of the subscription stays, and its sequence numbers continue.
     let action = SubscriptionAction::Activate;
     store.transition(&tenant, id, from, action, stamp()).await.expect("an answer").expect("back");
@@ -227,7 +227,7 @@ pub async fn a_part_of_the_log_that_is_not_over_is_not_dropped(store: Arc<dyn St
         execution,
         event: EventId::new(1),
         at: LONG_AGO,
-        row: Imported::default(),
+        row: ImportedEvent::default(),
     };
     store.import(vec![row]).await.expect("an import");
     for dry_run in [true, false] {
@@ -257,7 +257,7 @@ pub async fn events_of_what_is_gone_still_go_out(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;
-    let policy = Policy { outbox: shortest(), ..days_of_executions() };
+    let policy = RetentionPolicy { outbox: shortest(), ..days_of_executions() };
     let removed = purge(&*store, &policy).await.removed;
     assert_eq!((removed.executions, removed.outbox), (1, 0));
     assert_eq!(store.claim(10).await.expect("a claim").len(), 4);
@@ -292,16 +292,19 @@ pub(super) async fn purge_everything_finished(store: &dyn Store) {
     assert!(report.removed.executions > 0);
 }
 
-pub(super) fn days_of_executions() -> Policy {
-    Policy { executions: Window::days("days", 1).expect("in range"), ..Policy::KEEP }
+pub(super) fn days_of_executions() -> RetentionPolicy {
+    RetentionPolicy {
+        executions: RetentionWindow::days("days", 1).expect("in range"),
+        ..RetentionPolicy::KEEP
+    }
 }
 
 /// Returns the shortest possible window.
-pub(super) fn shortest() -> Window {
-    Window::minutes("minutes", 1).expect("in range")
+pub(super) fn shortest() -> RetentionWindow {
+    RetentionWindow::minutes("minutes", 1).expect("in range")
 }
 
-async fn purge(store: &dyn Store, policy: &Policy) -> Report {
+async fn purge(store: &dyn Store, policy: &RetentionPolicy) -> PurgeReport {
     store.purge(policy, false).await.expect("a report")
 }
 
@@ -310,7 +313,7 @@ async fn listed(store: &dyn Store, tenant: &Tenant) -> usize {
     store.executions(tenant, &filter).await.expect("a list").len()
 }
 
-fn reasons(report: &Report) -> Vec<&str> {
+fn reasons(report: &PurgeReport) -> Vec<&str> {
     report.kept.iter().map(|kept| kept.reason.as_str()).collect()
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::row::EventRow;
 use noetl_model::{Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 use serde_json::json;
 
 use super::story::{Story, every_fact, log, said, write};
 use crate::tail::PAGE_BYTES;
-use crate::{Append, Import, Store, Until};
+use crate::{Append, Import, ReadBound, Store};
 
 const NONE: [i64; 0] = [];
 
@@ -32,7 +32,7 @@ async fn out_of_order(store: &dyn Store) -> Story {
     story
 }
 
-async fn ids(store: &dyn Store, after: Option<i64>, until: Until, limit: usize) -> Vec<i64> {
+async fn ids(store: &dyn Store, after: Option<i64>, until: ReadBound, limit: usize) -> Vec<i64> {
     let after = after.map(EventId::new);
     let rows = store.read_rows(ExecutionId::new(10), after, until, limit).await;
     rows.expect("a read").iter().map(|row| row.event_id.get()).collect()
@@ -43,7 +43,7 @@ pub async fn rows_are_those_of_the_events(store: Arc<dyn Store>) {
     write(&*store, story.start()).await;
     write(&*store, story.then(every_fact(story.command_at(3)))).await;
     let events = log(&*store, story.id()).await;
-    let rows = store.read_rows(story.id(), None, Until::End, usize::MAX).await.expect("a read");
+    let rows = store.read_rows(story.id(), None, ReadBound::End, usize::MAX).await.expect("a read");
     let whole: Vec<EventRow> = events.iter().map(EventRow::from).collect();
     assert!(whole.iter().any(|row| row.context.is_some()), "there is something to leave out");
     let bare = whole.into_iter().map(|row| EventRow { context: None, ..row });
@@ -56,12 +56,12 @@ pub async fn large_rows_come_in_pages_of_bytes(store: Arc<dyn Store>) {
         let row = match event % 3 {
             0 => {
                 let result = json!({"status": "ok", "reference": {"text": text}});
-                Imported { result: Some(result), ..Imported::default() }
+                ImportedEvent { result: Some(result), ..ImportedEvent::default() }
             }
-            1 => Imported { meta: Some(json!({"text": text})), ..Imported::default() },
+            1 => ImportedEvent { meta: Some(json!({"text": text})), ..ImportedEvent::default() },
             _ => {
                 let more = [("stack_trace".to_owned(), text)].into_iter().collect();
-                Imported { more, ..Imported::default() }
+                ImportedEvent { more, ..ImportedEvent::default() }
             }
         };
         Import {
@@ -78,16 +78,16 @@ pub async fn large_rows_come_in_pages_of_bytes(store: Arc<dyn Store>) {
     let store = &*store;
     // The first row that fills the page is its last. Four rows are a little more than a page, with
     // the JSON around their texts.
-    assert_eq!(ids(store, None, Until::End, 100).await, [1, 2, 3, 4]);
-    assert_eq!(ids(store, Some(4), Until::End, 2).await, [5, 6]);
-    assert_eq!(ids(store, Some(4), Until::End, 100).await, [5, 6, 7, 8]);
-    assert_eq!(ids(store, Some(8), Until::End, 100).await, [9]);
-    assert_eq!(ids(store, Some(9), Until::End, 100).await, NONE);
+    assert_eq!(ids(store, None, ReadBound::End, 100).await, [1, 2, 3, 4]);
+    assert_eq!(ids(store, Some(4), ReadBound::End, 2).await, [5, 6]);
+    assert_eq!(ids(store, Some(4), ReadBound::End, 100).await, [5, 6, 7, 8]);
+    assert_eq!(ids(store, Some(8), ReadBound::End, 100).await, [9]);
+    assert_eq!(ids(store, Some(9), ReadBound::End, 100).await, NONE);
 }
 
 pub async fn rows_come_in_the_order_of_their_ids(store: Arc<dyn Store>) {
     let story = out_of_order(&*store).await;
-    let rows = store.read_rows(story.id(), None, Until::End, 100).await.expect("a read");
+    let rows = store.read_rows(story.id(), None, ReadBound::End, 100).await.expect("a read");
     let found: Vec<_> = rows.iter().map(|row| (row.event_id.get(), row.seq.0)).collect();
     let started = [(10_000_001, 1), (10_000_002, 2), (10_000_003, 3)];
     assert_eq!(found[..2], [(-5, 6), (7, 4)]);
@@ -114,7 +114,7 @@ pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<
     let all: Vec<i64> = places.iter().map(|(id, _)| *id).collect();
     let mut found: Vec<i64> = Vec::new();
     loop {
-        let page = ids(store, found.last().copied(), Until::End, 5).await;
+        let page = ids(store, found.last().copied(), ReadBound::End, 5).await;
         if page.is_empty() {
             break;
         }
@@ -125,7 +125,7 @@ pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<
         let event = EventId::new(*id);
         let at = store.find_event(story.id(), event).await.expect("a read");
         assert_eq!(at, Some(Seq(*place)), "{id}");
-        assert_eq!(ids(store, Some(id - 1), Until::Event(event), 9).await, [*id]);
+        assert_eq!(ids(store, Some(id - 1), ReadBound::Event(event), 9).await, [*id]);
     }
     let unknown = [i64::MIN, 0, 1015, 2001, 7899, i64::MAX];
     for unknown in unknown {
@@ -140,15 +140,16 @@ pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<
 pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store>) {
     let store = &*store;
     let story = out_of_order(store).await;
-    assert_eq!(ids(store, Some(7), Until::End, 2).await, [10_000_001, 10_000_002]);
-    assert_eq!(ids(store, Some(8), Until::End, 1).await, [10_000_001]);
-    assert_eq!(ids(store, None, Until::End, 0).await, NONE);
-    let until = |id| Until::Event(EventId::new(id));
+    assert_eq!(ids(store, Some(7), ReadBound::End, 2).await, [10_000_001, 10_000_002]);
+    assert_eq!(ids(store, Some(8), ReadBound::End, 1).await, [10_000_001]);
+    assert_eq!(ids(store, None, ReadBound::End, 0).await, NONE);
+    let until = |id| ReadBound::Event(EventId::new(id));
     assert_eq!(ids(store, None, until(10_000_001), 100).await, [-5, 7, 10_000_001]);
     assert_eq!(ids(store, Some(7), until(10_000_000), 100).await, NONE);
     assert_eq!(ids(store, Some(7), until(3), 100).await, NONE);
     // Each event is one microsecond after the one recorded before it.
-    let at = |place| Until::Time(Timestamp::from_micros(story.row.started_at.as_micros() + place));
+    let at =
+        |place| ReadBound::Time(Timestamp::from_micros(story.row.started_at.as_micros() + place));
     assert_eq!(ids(store, None, at(4), 100).await, [7, 10_000_001, 10_000_002, 10_000_003]);
     assert_eq!(ids(store, Some(7), at(4), 2).await, [10_000_001, 10_000_002]);
     assert_eq!(ids(store, None, at(0), 100).await, NONE);
@@ -157,12 +158,12 @@ pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store
 pub async fn bounds_at_the_ends_of_all_ids_and_times_are_no_trouble(store: Arc<dyn Store>) {
     let store = &*store;
     out_of_order(store).await;
-    assert_eq!(ids(store, Some(i64::MAX), Until::End, 100).await, NONE);
-    assert_eq!(ids(store, Some(i64::MIN), Until::End, 100).await.len(), 6);
-    let until = |id| Until::Event(EventId::new(id));
+    assert_eq!(ids(store, Some(i64::MAX), ReadBound::End, 100).await, NONE);
+    assert_eq!(ids(store, Some(i64::MIN), ReadBound::End, 100).await.len(), 6);
+    let until = |id| ReadBound::Event(EventId::new(id));
     assert_eq!(ids(store, None, until(i64::MIN), 100).await, NONE);
     assert_eq!(ids(store, None, until(i64::MAX), usize::MAX).await.len(), 6);
-    let at = |micros| Until::Time(Timestamp::from_micros(micros));
+    let at = |micros| ReadBound::Time(Timestamp::from_micros(micros));
     assert_eq!(ids(store, None, at(i64::MIN), 100).await, NONE);
     // The last instant that has a text form.
     assert_eq!(ids(store, None, at(253_402_300_799_999_999), 100).await.len(), 6);
@@ -185,7 +186,7 @@ pub async fn an_unknown_execution_has_no_rows(store: Arc<dyn Store>) {
     out_of_order(&*store).await;
     for id in [11, -1, 0, i64::MIN, i64::MAX] {
         let id = ExecutionId::new(id);
-        let rows = store.read_rows(id, None, Until::End, 100).await.expect("a read");
+        let rows = store.read_rows(id, None, ReadBound::End, 100).await.expect("a read");
         assert_eq!(rows, []);
         assert_eq!(store.least_id_since(id, Seq::START).await.expect("a read"), None);
     }

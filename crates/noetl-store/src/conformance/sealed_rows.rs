@@ -5,14 +5,14 @@ use std::sync::Arc;
 use noetl_model::{CatalogId, CredentialId, Tenant, Timestamp};
 
 use crate::{
-    CacheKind, KeychainScope, NewCredential, NewKeychainEntry, Sealed, SealedPlace, Store,
+    CacheKind, KeychainScope, NewCredential, NewKeychainEntry, SealedLocation, SealedText, Store,
 };
 
 pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>) {
     let expected = fill(&*store).await;
     for limit in [1, 2, 3, 100] {
         let mut walked = Vec::new();
-        let mut after: Option<SealedPlace> = None;
+        let mut after: Option<SealedLocation> = None;
         loop {
             let page = store.sealed_rows(after.as_ref(), limit).await.expect("a page");
             assert!(page.len() <= limit);
@@ -30,16 +30,16 @@ pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>)
 pub async fn a_text_is_replaced_only_where_it_is_still_the_same(store: Arc<dyn Store>) {
     let all = fill(&*store).await;
     for (place, was) in &all {
-        let (now, other) = (Sealed::new("now"), Sealed::new("other"));
+        let (now, other) = (SealedText::new("now"), SealedText::new("other"));
         assert!(!store.reseal(place, &other, &now).await.expect("an answer"), "{place:?}");
         assert!(store.reseal(place, was, &now).await.expect("an answer"), "{place:?}");
         assert!(!store.reseal(place, was, &other).await.expect("an answer"), "{place:?}");
     }
-    let gone = SealedPlace::Credential(CredentialId::new(99));
-    let nothing = store.reseal(&gone, &Sealed::new("a"), &Sealed::new("b")).await;
+    let gone = SealedLocation::Credential(CredentialId::new(99));
+    let nothing = store.reseal(&gone, &SealedText::new("a"), &SealedText::new("b")).await;
     assert!(!nothing.expect("an answer"));
     let rows = store.sealed_rows(None, 100).await.expect("a page");
-    assert!(rows.iter().all(|row| row.sealed == Sealed::new("now")), "{rows:?}");
+    assert!(rows.iter().all(|row| row.sealed == SealedText::new("now")), "{rows:?}");
     assert_eq!(rows.len(), all.len());
 }
 
@@ -50,10 +50,10 @@ pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) 
     let before = store.credential(&tenant, credential).await.expect("a read").expect("one");
     store.use_keychain_entry(&tenant, "k").await.expect("a use");
     let entry = store.keychain_entry(&tenant, "k").await.expect("a read").expect("one");
-    let now = Sealed::new("now");
-    let place = SealedPlace::Credential(credential);
+    let now = SealedText::new("now");
+    let place = SealedLocation::Credential(credential);
     assert!(store.reseal(&place, &before.kept.sealed, &now).await.expect("an answer"));
-    let place = SealedPlace::Keychain(tenant.clone(), "k".to_owned());
+    let place = SealedLocation::Keychain(tenant.clone(), "k".to_owned());
     assert!(store.reseal(&place, &entry.kept.sealed, &now).await.expect("an answer"));
     let mut expected = before;
     expected.kept.sealed = now.clone();
@@ -65,7 +65,7 @@ pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) 
 }
 
 pub async fn the_first_setting_of_a_name_stays(store: Arc<dyn Store>) {
-    let (one, other) = (Sealed::new("one"), Sealed::new("other"));
+    let (one, other) = (SealedText::new("one"), SealedText::new("other"));
     assert_eq!(store.sealed_setting("s").await.expect("a read"), None);
     assert_eq!(store.put_sealed_setting("s", &one).await.expect("kept"), one);
     assert_eq!(store.put_sealed_setting("s", &other).await.expect("an answer"), one);
@@ -88,14 +88,14 @@ pub async fn encrypted_rows_name_their_owner(store: Arc<dyn Store>) {
 }
 
 /// Stores credentials and entries of two tenants, and settings; returns them in walk order.
-async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
+async fn fill(store: &dyn Store) -> Vec<(SealedLocation, SealedText)> {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (tenant, id) in [(&mine, 3), (&theirs, 1), (&mine, 2)] {
         let new = NewCredential {
             id: CredentialId::new(id),
             name: format!("credential {id}"),
             kind: "t".into(),
-            sealed: Sealed::new(format!("sealed {id}")),
+            sealed: SealedText::new(format!("sealed {id}")),
             schema: None,
             meta: None,
             tags: Vec::new(),
@@ -116,7 +116,7 @@ async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
             scope: KeychainScope::Global,
             execution: None,
             parent: None,
-            sealed: Sealed::new(format!("sealed {tenant} {key}")),
+            sealed: SealedText::new(format!("sealed {tenant} {key}")),
             schema: None,
             expires_at,
             auto_renew: false,
@@ -125,17 +125,18 @@ async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
         store.put_keychain_entry(tenant, new).await.expect("kept");
     }
     for name in ["setting b", "setting a"] {
-        let sealed = Sealed::new(format!("sealed {name}"));
+        let sealed = SealedText::new(format!("sealed {name}"));
         store.put_sealed_setting(name, &sealed).await.expect("kept");
     }
     let credentials = [1, 2, 3].map(|id| {
-        (SealedPlace::Credential(CredentialId::new(id)), Sealed::new(format!("sealed {id}")))
+        (SealedLocation::Credential(CredentialId::new(id)), SealedText::new(format!("sealed {id}")))
     });
     let entries = [(&theirs, "k"), (&theirs, "z"), (&mine, "k"), (&mine, "Ä")].map(|(of, key)| {
-        let place = SealedPlace::Keychain(of.clone(), key.to_owned());
-        (place, Sealed::new(format!("sealed {of} {key}")))
+        let place = SealedLocation::Keychain(of.clone(), key.to_owned());
+        (place, SealedText::new(format!("sealed {of} {key}")))
     });
-    let settings = ["setting a", "setting b"]
-        .map(|name| (SealedPlace::Setting(name.to_owned()), Sealed::new(format!("sealed {name}"))));
+    let settings = ["setting a", "setting b"].map(|name| {
+        (SealedLocation::Setting(name.to_owned()), SealedText::new(format!("sealed {name}")))
+    });
     credentials.into_iter().chain(entries).chain(settings).collect()
 }

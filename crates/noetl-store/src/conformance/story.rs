@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Imported, Issued, ReportColumns, Reported, Started, TakenArc};
+use noetl_model::event::{
+    CommandSpec, ExecutionStart, ImportedEvent, ReportColumns, ReportedEvent, TakenArc,
+};
 use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
-    Routing, Seq, Tenant, Timestamp, Value,
+    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Routing,
+    Seq, StepOutcome, Tenant, Timestamp, Value,
 };
 use serde_json::json;
 
-use crate::{Append, Committed, ExecutionRow, ExecutionStatus, Start, Store};
+use crate::{Append, Committed, ExecutionRow, ExecutionStatus, StartAppend, Store};
 
 /// Number of event IDs reserved between the execution ID of one story and the next.
 const EVENTS_MAX: i64 = 1_000_000;
@@ -87,8 +89,8 @@ impl Story {
     pub fn then(&mut self, facts: Vec<Fact>) -> Append {
         let expected = self.row.version;
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
-        let start =
-            (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
+        let start = (expected == Seq::START)
+            .then(|| StartAppend { key: self.key, tenant: self.tenant.clone() });
         let after = start.is_none().then(|| self.event_at(expected.0));
         Append {
             expected,
@@ -155,7 +157,7 @@ pub fn map(value: Value) -> Map {
 }
 
 pub fn started() -> Fact {
-    Fact::PlaybookStarted(Box::new(Started {
+    Fact::PlaybookStarted(Box::new(ExecutionStart {
         catalog: CatalogId::new(7),
         path: Arc::from("demo/greet"),
         version: 3,
@@ -189,16 +191,16 @@ pub fn issued(step: &str) -> Fact {
 
 /// Returns the fact that a command was issued for a pool.
 pub fn issued_for(step: &str, pool: Option<&str>) -> Fact {
-    Fact::CommandIssued(Arc::new(Issued { pool: pool.map(Arc::from), ..work(step) }))
+    Fact::CommandIssued(Arc::new(CommandSpec { pool: pool.map(Arc::from), ..work(step) }))
 }
 
 /// Returns the fact that a command was issued whose tool has no timeout.
 pub fn unlimited(step: &str) -> Fact {
-    Fact::CommandIssued(Arc::new(Issued { timeout_ms: None, ..work(step) }))
+    Fact::CommandIssued(Arc::new(CommandSpec { timeout_ms: None, ..work(step) }))
 }
 
-fn work(step: &str) -> Issued {
-    Issued {
+fn work(step: &str) -> CommandSpec {
+    CommandSpec {
         step: Arc::from(step),
         generation: 1,
         attempt: 2,
@@ -249,7 +251,7 @@ pub fn stopped(command: CommandId) -> Fact {
 
 /// Returns a report of a worker.
 pub fn said(text: &str) -> Fact {
-    Fact::Reported(Box::new(Reported {
+    Fact::Reported(Box::new(ReportedEvent {
         event_type: "progress".into(),
         step: Arc::from("a"),
         status: "RUNNING".into(),
@@ -265,7 +267,7 @@ pub fn said(text: &str) -> Fact {
 pub fn said_as(key: i64) -> Fact {
     match said("under another id") {
         Fact::Reported(reported) => {
-            Fact::Reported(Box::new(Reported { key: Some(key), ..*reported }))
+            Fact::Reported(Box::new(ReportedEvent { key: Some(key), ..*reported }))
         }
         fact => fact,
     }
@@ -296,7 +298,7 @@ pub fn said_with_columns() -> Fact {
 
 /// Returns an imported row with every column that such a row can have.
 pub fn imported() -> Fact {
-    Fact::Imported(Box::new(Imported {
+    Fact::Imported(Box::new(ImportedEvent {
         event_type: Some("action_completed".into()),
         node_name: Some(Arc::from("a")),
         node_type: Some(Arc::from("python")),
@@ -348,7 +350,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
         Fact::StepExited {
             step: step.clone(),
             generation: 1,
-            outcome: Outcome::Done,
+            outcome: StepOutcome::Done,
             next: Routing {
                 taken: vec![TakenArc { step: Arc::from("b"), back: true }],
                 not_taken: vec![Arc::from("c")],
@@ -357,7 +359,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
         Fact::StepExited {
             step: step.clone(),
             generation: 2,
-            outcome: Outcome::Failed { failure: failure(), handled: true, drains: false },
+            outcome: StepOutcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
         said("half way"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::Reported;
+use noetl_model::event::ReportedEvent;
 use noetl_model::row::EventRow;
 use noetl_model::{Event, ExecutionId, Origin, Seq, SubscriptionId, Tenant};
 use serde_json::json;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::subscriptions::{act, new, read, register, stamp};
 use crate::SubscriptionAction::{Activate, Deactivate, Pause, Resume};
 use crate::SubscriptionState::{Active, Deactivated, Registered};
-use crate::{ExecutionFilter, NewNote, Noted, Stamp, Store};
+use crate::{EventStamp, ExecutionFilter, NewRuntimeEvent, RuntimeEventOutcome, Store};
 
 pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
@@ -85,11 +85,16 @@ pub async fn a_note_is_kept_once_and_moves_nothing(store: Arc<dyn Store>) {
     let (given, minted, other) = (stamp(), stamp(), stamp());
     let kind = "subscription.message.dropped";
     for (tenant, id, note, answer) in [
-        (&mine, id, note(given, kind, None), Some(Noted::Kept)),
-        (&mine, id, note(given, kind, None), Some(Noted::Repeated)),
-        (&mine, id, note(minted, kind, Some(5)), Some(Noted::Kept)),
-        (&mine, id, note(other, kind, Some(5)), Some(Noted::Repeated)),
-        (&mine, id, note(other, kind, Some(given.event.get())), Some(Noted::Repeated)),
+        (&mine, id, note(given, kind, None), Some(RuntimeEventOutcome::Kept)),
+        (&mine, id, note(given, kind, None), Some(RuntimeEventOutcome::Repeated)),
+        (&mine, id, note(minted, kind, Some(5)), Some(RuntimeEventOutcome::Kept)),
+        (&mine, id, note(other, kind, Some(5)), Some(RuntimeEventOutcome::Repeated)),
+        (
+            &mine,
+            id,
+            note(other, kind, Some(given.event.get())),
+            Some(RuntimeEventOutcome::Repeated),
+        ),
         (&theirs, id, note(stamp(), kind, None), None),
         (&mine, SubscriptionId::new(2), note(stamp(), kind, None), None),
     ] {
@@ -139,8 +144,8 @@ pub async fn subscriptions_are_counted_by_state(store: Arc<dyn Store>) {
     assert_eq!(counts, [(Deactivated, 1), (Registered, 2)]);
 }
 
-fn note(stamp: Stamp, event_type: &str, key: Option<i64>) -> NewNote {
-    let said = Reported {
+fn note(stamp: EventStamp, event_type: &str, key: Option<i64>) -> NewRuntimeEvent {
+    let said = ReportedEvent {
         event_type: event_type.into(),
         step: "ingress".into(),
         status: "APPLIED".into(),
@@ -150,7 +155,7 @@ fn note(stamp: Stamp, event_type: &str, key: Option<i64>) -> NewNote {
         key,
         columns: None,
     };
-    NewNote { stamp, said }
+    NewRuntimeEvent { stamp, said }
 }
 
 async fn log(store: &dyn Store, id: i64) -> Vec<Event> {

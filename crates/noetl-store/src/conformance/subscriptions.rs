@@ -11,7 +11,8 @@ use super::leases::LONG;
 use crate::SubscriptionAction::{Activate, Deactivate, Drain, Pause, Resume};
 use crate::SubscriptionState::{Active, Deactivated, Draining, Paused, Registered};
 use crate::{
-    NewSubscription, Reserved, Stamp, Store, SubscriptionAction, SubscriptionRow, SubscriptionState,
+    DedupOutcome, EventStamp, NewSubscription, Store, SubscriptionAction, SubscriptionRow,
+    SubscriptionState,
 };
 
 pub async fn a_registered_subscription_is_read_back(store: Arc<dyn Store>) {
@@ -97,7 +98,7 @@ pub async fn every_action_moves_from_where_it_is_allowed(store: Arc<dyn Store>) 
             let after = read(&*store, &tenant, id).await.expect("a row");
             if action.from().contains(&state) {
                 assert_eq!(moved.as_ref(), Some(&after), "{state:?} {action:?}");
-                assert_eq!(after.state, action.to());
+                assert_eq!(after.state, action.target_state());
                 assert_eq!(after.last_event, action.event_type());
             } else {
                 assert_eq!((moved, after), (None, before), "{state:?} {action:?}");
@@ -143,14 +144,14 @@ pub async fn a_replaced_subscription_stays_deactivated(store: Arc<dyn Store>) {
 pub async fn a_message_is_reserved_once(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (tenant, subscription, key, execution, expected) in [
-        (&mine, 1, "k", 10, Reserved::New),
-        (&mine, 1, "k", 11, Reserved::Known(ExecutionId::new(10))),
-        (&mine, 1, "k", 10, Reserved::Known(ExecutionId::new(10))),
-        (&mine, 1, "K", 12, Reserved::New),
-        (&mine, 2, "k", 13, Reserved::New),
-        (&theirs, 1, "k", 14, Reserved::New),
-        (&mine, 0, "", 15, Reserved::New),
-        (&mine, 0, "", 16, Reserved::Known(ExecutionId::new(15))),
+        (&mine, 1, "k", 10, DedupOutcome::New),
+        (&mine, 1, "k", 11, DedupOutcome::Known(ExecutionId::new(10))),
+        (&mine, 1, "k", 10, DedupOutcome::Known(ExecutionId::new(10))),
+        (&mine, 1, "K", 12, DedupOutcome::New),
+        (&mine, 2, "k", 13, DedupOutcome::New),
+        (&theirs, 1, "k", 14, DedupOutcome::New),
+        (&mine, 0, "", 15, DedupOutcome::New),
+        (&mine, 0, "", 16, DedupOutcome::Known(ExecutionId::new(15))),
     ] {
         let answer = reserve(&*store, tenant, subscription, key, execution, LONG).await;
         assert_eq!(answer, expected, "{tenant} {subscription} {key} {execution}");
@@ -159,9 +160,9 @@ pub async fn a_message_is_reserved_once(store: Arc<dyn Store>) {
 
 pub async fn a_message_outside_its_window_is_new(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
-    let known = |execution| Reserved::Known(ExecutionId::new(execution));
-    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, LONG).await, Reserved::New);
-    assert_eq!(reserve(&*store, &tenant, 1, "k", 11, Duration::ZERO).await, Reserved::New);
+    let known = |execution| DedupOutcome::Known(ExecutionId::new(execution));
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, LONG).await, DedupOutcome::New);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 11, Duration::ZERO).await, DedupOutcome::New);
     assert_eq!(reserve(&*store, &tenant, 1, "k", 12, Duration::MAX).await, known(11));
 }
 
@@ -180,7 +181,7 @@ pub async fn a_message_is_given_back_by_its_execution_only(store: Arc<dyn Store>
         let answer = store.unreserve(tenant, subscription, key, execution).await;
         assert_eq!(answer.expect("an answer"), is_back, "{tenant} {subscription} {execution}");
     }
-    assert_eq!(reserve(&*store, &mine, 1, "k", 11, LONG).await, Reserved::New);
+    assert_eq!(reserve(&*store, &mine, 1, "k", 11, LONG).await, DedupOutcome::New);
 }
 
 pub async fn old_messages_are_forgotten_and_others_stay(store: Arc<dyn Store>) {
@@ -191,7 +192,7 @@ pub async fn old_messages_are_forgotten_and_others_stay(store: Arc<dyn Store>) {
         assert_eq!(store.prune_reserved(window).await.expect("a count"), 0, "{window:?}");
     }
     assert_eq!(store.prune_reserved(Duration::ZERO).await.expect("a count"), 2);
-    assert_eq!(reserve(&*store, &tenant, 1, "a", 12, LONG).await, Reserved::New);
+    assert_eq!(reserve(&*store, &tenant, 1, "a", 12, LONG).await, DedupOutcome::New);
 }
 
 pub async fn concurrent_reservations_have_one_winner(store: Arc<dyn Store>) {
@@ -200,8 +201,8 @@ pub async fn concurrent_reservations_have_one_winner(store: Arc<dyn Store>) {
         let store = store.clone();
         tasks.spawn(async move {
             match reserve(&*store, &Tenant::default(), 1, "k", execution, LONG).await {
-                Reserved::New => (true, execution),
-                Reserved::Known(winner) => (false, winner.get()),
+                DedupOutcome::New => (true, execution),
+                DedupOutcome::Known(winner) => (false, winner.get()),
             }
         });
     }
@@ -214,10 +215,10 @@ pub async fn concurrent_reservations_have_one_winner(store: Arc<dyn Store>) {
 const AT: Timestamp = Timestamp::from_millis(1_704_067_200_000);
 
 /// Returns a unique stamp.
-pub(crate) fn stamp() -> Stamp {
+pub(crate) fn stamp() -> EventStamp {
     static LAST: AtomicI64 = AtomicI64::new(1_000_000);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
-    Stamp { event: EventId::new(number), at: Timestamp::from_micros(AT.as_micros() + number) }
+    EventStamp { event: EventId::new(number), at: Timestamp::from_micros(AT.as_micros() + number) }
 }
 
 pub(crate) fn new(id: i64, path: &str) -> NewSubscription {
@@ -255,7 +256,7 @@ pub(super) async fn reserve(
     key: &str,
     execution: i64,
     window: Duration,
-) -> Reserved {
+) -> DedupOutcome {
     let (subscription, execution) =
         (SubscriptionId::new(subscription), ExecutionId::new(execution));
     let reserved = store.reserve(tenant, subscription, key, execution, window).await;

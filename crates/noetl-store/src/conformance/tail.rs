@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::Imported;
+use noetl_model::event::ImportedEvent;
 use noetl_model::{CatalogId, EventId, ExecutionId, SubscriptionId, Tenant, Timestamp};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::retention::purge_everything_finished;
 use super::story::{Story, commit, done, said, write};
 use crate::tail::{Lane, TailRow};
 use crate::{
-    Committed, Import, NewSubscription, Stamp, Store, SubscriptionAction, SubscriptionState,
+    Committed, EventStamp, Import, NewSubscription, Store, SubscriptionAction, SubscriptionState,
 };
 
 pub async fn every_committed_row_is_followed_once_and_in_order(store: Arc<dyn Store>) {
@@ -83,7 +83,7 @@ pub async fn a_followed_row_has_what_belongs_to_it(store: Arc<dyn Store>) {
 
 pub async fn rows_of_subscriptions_and_from_elsewhere_are_followed(store: Arc<dyn Store>) {
     let acme = Tenant::new("acme");
-    let stamp = |n| Stamp { event: EventId::new(n), at: Timestamp::from_micros(n) };
+    let stamp = |n| EventStamp { event: EventId::new(n), at: Timestamp::from_micros(n) };
     let id = SubscriptionId::new(5);
     let (path, catalog) = ("sub/a".to_owned(), CatalogId::new(7));
     let new = NewSubscription { id, path, catalog, stamp: stamp(100) };
@@ -96,7 +96,7 @@ pub async fn rows_of_subscriptions_and_from_elsewhere_are_followed(store: Arc<dy
         execution: ExecutionId::new(77),
         event: EventId::new(3),
         at: Timestamp::from_micros(3),
-        row: Imported { event_type: Some("x".into()), ..Imported::default() },
+        row: ImportedEvent { event_type: Some("x".into()), ..ImportedEvent::default() },
     };
     store.import(vec![import]).await.expect("an answer");
     let mut rows = Vec::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::{Tenant, Timestamp};
 
-use crate::{Digest, NewToken, Store, Token};
+use crate::{AccessToken, Digest, NewToken, Store};
 
 pub async fn a_token_is_read_back(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
@@ -58,7 +58,8 @@ pub async fn of_many_first_tokens_one_is_kept(store: Arc<dyn Store>) {
             store.put_first_token(&tenant, new(&number.to_string())).await.expect("an answer")
         }
     });
-    let kept: Vec<Token> = futures::future::join_all(firsts).await.into_iter().flatten().collect();
+    let kept: Vec<AccessToken> =
+        futures::future::join_all(firsts).await.into_iter().flatten().collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
     let later = store.put_first_token(&Tenant::default(), new("later")).await.expect("an answer");
     assert_eq!(later, None);
@@ -67,7 +68,7 @@ pub async fn of_many_first_tokens_one_is_kept(store: Arc<dyn Store>) {
 fn new(id: &str) -> NewToken {
     NewToken {
         id: id.into(),
-        hash: Digest::of(id.as_bytes()),
+        hash: Digest::of_bytes(id.as_bytes()),
         name: format!("for {id}"),
         role: "viewer".into(),
         expires_at: None,
@@ -75,6 +76,6 @@ fn new(id: &str) -> NewToken {
     }
 }
 
-fn ids(tokens: Vec<Token>) -> Vec<String> {
+fn ids(tokens: Vec<AccessToken>) -> Vec<String> {
     tokens.into_iter().map(|token| token.kept.id).collect()
 }

@@ -20,7 +20,7 @@ use super::story::{
     Story, began, called, claimed, completed, entered, every_end, every_fact, expired, failed,
     issued, said, stopped,
 };
-use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store, Until};
+use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, ReadBound, Store};
 
 const TENANTS: [&str; 3] = ["default", "acme", "Default"];
 const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
@@ -50,8 +50,8 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
     }
     history.compare_reads(seed, &*left, &*right).await;
     for story in &history.stories {
-        let one = left.due_of(story.id()).await.expect("a list");
-        let other = right.due_of(story.id()).await.expect("a list");
+        let one = left.timers_of(story.id()).await.expect("a list");
+        let other = right.timers_of(story.id()).await.expect("a list");
         assert_eq!(one, other, "seed {seed}, execution {}", story.id());
     }
     let place = format!("seed {seed}");
@@ -219,9 +219,11 @@ impl History {
         let one = left.read(id, Seq::START, 1000).await.expect("a log");
         let other = right.read(id, Seq::START, 1000).await.expect("a log");
         assert_eq!(one, other, "seed {seed}, execution {id}");
-        for until in
-            [Until::End, Until::Event(story.event_at(4)), Until::Time(story.row.started_at)]
-        {
+        for until in [
+            ReadBound::End,
+            ReadBound::Event(story.event_at(4)),
+            ReadBound::Time(story.row.started_at),
+        ] {
             let one = rows(left, story, until).await;
             let other = rows(right, story, until).await;
             assert_eq!(one, other, "seed {seed}, execution {id}, {until:?}");
@@ -255,7 +257,7 @@ impl History {
 async fn rows(
     store: &dyn Store,
     story: &Story,
-    until: Until,
+    until: ReadBound,
 ) -> Vec<(EventRow, [Option<Value>; 3])> {
     let read = |text: String| serde_json::from_str(&text).expect("JSON");
     let rows = store.read_rows(story.id(), Some(story.event_at(1)), until, 50).await;

@@ -19,8 +19,8 @@ use super::story::Story;
 use super::twin::Random;
 use crate::{
     Append, AuditFilter, BlobRef, CacheKind, CredentialFilter, Digest, KeychainFilter,
-    KeychainScope, NewCredential, NewKeychainEntry, NewResult, NewVariable, ResultSummary, Sealed,
-    SecretUse, Store, VariableKind, collect,
+    KeychainScope, NewCredential, NewKeychainEntry, NewResult, NewVariable, ResultSummary,
+    SealedText, SecretUse, Store, VariableKind, collect_garbage,
 };
 
 const TENANTS: [&str; 3] = ["default", "acme", "Default"];
@@ -173,7 +173,7 @@ impl History {
                     id,
                     name: self.name().into(),
                     kind: self.random.pick(&["postgres", "http"]).into(),
-                    sealed: Sealed::new(text),
+                    sealed: SealedText::new(text),
                     schema: self.value(),
                     meta: self.value(),
                     tags: vec![text.into(); self.random.below(3)],
@@ -199,7 +199,7 @@ impl History {
 
     async fn content(&mut self, twins: &Twins, place: &str) {
         let blob = content(self.random.pick(&self.chapter.contents));
-        let digest = BlobRef::to(&blob, "x/y").digest;
+        let digest = BlobRef::from_bytes(&blob, "x/y").digest;
         let index = self.random.below(self.stories.len());
         match self.random.below(8) {
             0 => drop(both!(twins, place, s => s.touch_blob(digest))),
@@ -216,8 +216,9 @@ impl History {
             }
             3 => {
                 let grace = Duration::from_micros(self.random.pick(&[0, 5, 1000]));
-                let one = collect(&*twins.left, &*twins.left, grace, false).await.expect(place);
-                let other = collect(&*twins.right, &*twins.right, grace, false).await;
+                let one =
+                    collect_garbage(&*twins.left, &*twins.left, grace, false).await.expect(place);
+                let other = collect_garbage(&*twins.right, &*twins.right, grace, false).await;
                 assert_eq!(format!("{one:?}"), format!("{:?}", other.expect(place)), "{place}");
             }
             4 | 5 => drop(both!(twins, place, s => s.put_blob(blob.clone(), "x/y"))),
@@ -243,7 +244,7 @@ impl History {
             scope: self.random.pick(&[KeychainScope::Local, KeychainScope::Shared]),
             execution: self.execution(),
             parent: self.execution(),
-            sealed: Sealed::new("sealed"),
+            sealed: SealedText::new("sealed"),
             schema: self.value(),
             expires_at: self.expiry(now),
             auto_renew: self.random.below(2) == 0,
@@ -348,7 +349,8 @@ async fn compare_reads(place: &str, twins: &Twins) {
     for execution in EXECUTIONS.map(ExecutionId::new) {
         let _ = both!(twins, place, s => s.references(execution));
     }
-    let all: Vec<BlobRef> = (0..4).map(|number| BlobRef::to(&content(number), "x/y")).collect();
+    let all: Vec<BlobRef> =
+        (0..4).map(|number| BlobRef::from_bytes(&content(number), "x/y")).collect();
     let digests: Vec<Digest> = all.iter().map(|blob| blob.digest).collect();
     let _ = both!(twins, place, s => s.unreferenced(&digests));
     let _ = both!(twins, place, s => s.blobs(None, 100));

@@ -11,7 +11,7 @@ use crate::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, StoreError, S
 #[async_trait]
 impl Blobs for MemoryStore {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
-        let blob = BlobRef::to(&bytes, media_type);
+        let blob = BlobRef::from_bytes(&bytes, media_type);
         let now = self.clock.now();
         let mut state = self.state();
         let known = state.kept.blobs.get(&blob.digest).map(|(_, written_at)| *written_at);
@@ -49,7 +49,7 @@ impl Blobs for MemoryStore {
         let found = state.kept.blobs.range((from, Bound::Unbounded)).take(limit);
         let blobs = found.map(|(digest, (bytes, written_at))| StoredBlob {
             digest: *digest,
-            bytes: BlobRef::to(bytes, "").bytes,
+            bytes: BlobRef::from_bytes(bytes, "").bytes,
             written_at: *written_at,
         });
         Ok(BlobPage { now, blobs: blobs.collect() })

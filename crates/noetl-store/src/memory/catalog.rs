@@ -1,4 +1,4 @@
-//! [`Catalog`] of the in-memory store.
+//! [`CatalogStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use noetl_model::{CatalogId, Tenant, Timestamp};
 
 use super::MemoryStore;
 use crate::{
-    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+    CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, NewEntry, StoreError,
 };
 
 #[async_trait]
-impl Catalog for MemoryStore {
+impl CatalogStore for MemoryStore {
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
         self.state().register(tenant, entry)
     }

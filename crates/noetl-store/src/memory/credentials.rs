@@ -1,18 +1,18 @@
-//! [`Credentials`] of the in-memory store.
+//! [`CredentialStore`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
 
 use super::MemoryStore;
-use crate::{Credential, CredentialFilter, Credentials, NewCredential, StoreError};
+use crate::{CredentialFilter, CredentialStore, NewCredential, StoreError, StoredCredential};
 
 #[async_trait]
-impl Credentials for MemoryStore {
+impl CredentialStore for MemoryStore {
     async fn put_credential(
         &self,
         tenant: &Tenant,
         mut new: NewCredential,
-    ) -> Result<Credential, StoreError> {
+    ) -> Result<StoredCredential, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
         let all = &mut state.kept.credentials;
@@ -24,7 +24,7 @@ impl Credentials for MemoryStore {
         }
         let (id, created_at) = known.unwrap_or((new.id, now));
         new.id = id;
-        let credential = Credential { kept: new, created_at, updated_at: now };
+        let credential = StoredCredential { kept: new, created_at, updated_at: now };
         all.insert(key, credential.clone());
         Ok(credential)
     }
@@ -33,7 +33,7 @@ impl Credentials for MemoryStore {
         &self,
         tenant: &Tenant,
         id: CredentialId,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let state = self.state();
         let mut mine = state.kept.credentials.iter().filter(|((owner, _), _)| owner == tenant);
         Ok(mine.find(|(_, known)| known.kept.id == id).map(|(_, known)| known.clone()))
@@ -43,7 +43,7 @@ impl Credentials for MemoryStore {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         let key = (tenant.clone(), name.to_owned());
         Ok(self.state().kept.credentials.get(&key).cloned())
     }
@@ -52,7 +52,7 @@ impl Credentials for MemoryStore {
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, StoreError> {
+    ) -> Result<Vec<StoredCredential>, StoreError> {
         let state = self.state();
         let mine = state.kept.credentials.iter().filter(|((owner, _), _)| owner == tenant);
         let taken = mine.filter(|(_, known)| filter.takes(&known.kept));

@@ -1,30 +1,30 @@
-//! [`Due`] of the in-memory store.
+//! [`TimerStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
+use noetl_model::{ExecutionId, Tenant, TimerId, Timestamp};
 
 use super::MemoryStore;
-use crate::{Due, DueRow, NewDue, StoreError};
+use crate::{NewTimer, StoreError, TimerRow, TimerStore};
 
 /// Undelivered timers, by ID.
 #[derive(Debug, Default)]
-pub(super) struct DueTable(BTreeMap<DueId, Waiting>);
+pub(super) struct DueTable(BTreeMap<TimerId, TimerEntry>);
 
 #[derive(Debug)]
-struct Waiting {
-    row: DueRow,
+struct TimerEntry {
+    row: TimerRow,
     ready_at: Timestamp,
 }
 
 impl DueTable {
-    pub(super) fn add(&mut self, tenant: &Tenant, execution: ExecutionId, new: NewDue) {
-        let NewDue { id, kind, target, at, payload } = new;
+    pub(super) fn add(&mut self, tenant: &Tenant, execution: ExecutionId, new: NewTimer) {
+        let NewTimer { id, kind, target, at, payload } = new;
         let tenant = tenant.clone();
-        self.0.entry(id).or_insert_with(|| Waiting {
-            row: DueRow { id, tenant, execution, kind, target, at, payload, attempts: 0 },
+        self.0.entry(id).or_insert_with(|| TimerEntry {
+            row: TimerRow { id, tenant, execution, kind, target, at, payload, attempts: 0 },
             ready_at: at,
         });
     }
@@ -35,18 +35,22 @@ impl DueTable {
     }
 
     /// Removes timers and returns the number removed.
-    pub(super) fn remove(&mut self, ids: &[DueId]) -> usize {
+    pub(super) fn remove(&mut self, ids: &[TimerId]) -> usize {
         ids.iter().filter(|id| self.0.remove(id).is_some()).count()
     }
 }
 
 #[async_trait]
-impl Due for MemoryStore {
-    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
+impl TimerStore for MemoryStore {
+    async fn claim_due(
+        &self,
+        limit: usize,
+        lease_for: Duration,
+    ) -> Result<Vec<TimerRow>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         let ready = state.due.0.values().filter(|waiting| waiting.ready_at <= now);
-        let mut order: Vec<(Timestamp, DueId)> =
+        let mut order: Vec<(Timestamp, TimerId)> =
             ready.map(|waiting| (waiting.ready_at, waiting.row.id)).collect();
         order.sort_unstable();
         let mut taken = Vec::new();
@@ -64,16 +68,16 @@ impl Due for MemoryStore {
         Ok(self.state().due.0.values().map(|waiting| waiting.ready_at).min())
     }
 
-    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
+    async fn delete_timers(&self, ids: &[TimerId]) -> Result<usize, StoreError> {
         Ok(self.state().due.remove(ids))
     }
 
-    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
+    async fn reschedule(&self, id: TimerId, until: Timestamp) -> Result<bool, StoreError> {
         let mut state = self.state();
         Ok(state.due.0.get_mut(&id).map(|waiting| waiting.ready_at = until).is_some())
     }
 
-    async fn have_sent(
+    async fn with_pending_timer(
         &self,
         kind: &str,
         executions: &[ExecutionId],
@@ -87,10 +91,10 @@ impl Due for MemoryStore {
         Ok(senders)
     }
 
-    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+    async fn timers_of(&self, execution: ExecutionId) -> Result<Vec<TimerRow>, StoreError> {
         let state = self.state();
         let rows = state.due.0.values().map(|waiting| &waiting.row);
-        let mut sent: Vec<DueRow> =
+        let mut sent: Vec<TimerRow> =
             rows.filter(|row| row.execution == execution).cloned().collect();
         sent.sort_by_key(|row| (row.at, row.id));
         Ok(sent)

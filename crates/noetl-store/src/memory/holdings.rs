@@ -1,4 +1,4 @@
-//! [`Holdings`] of the in-memory store.
+//! [`CommandLeaseStore`] of the in-memory store.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use noetl_model::{CommandId, CommandState, ExecutionId, Tenant};
 
 use super::MemoryStore;
-use super::state::State;
-use crate::holdings::{HeldBy, HeldCommand, HeldLimit, Holding, SILENCE_MAX};
-use crate::{CommandRow, Holdings, StoreError};
+use super::state::MemoryState;
+use crate::command_leases::{ActiveLease, CommandLease, HeldBy, HeldLimit, SILENCE_MAX};
+use crate::{CommandLeaseStore, CommandRow, StoreError};
 
-impl State {
+impl MemoryState {
     /// Returns `true` if an execution belongs to this tenant, or if `tenant` is `None`.
     pub(super) fn is_of(&self, execution: ExecutionId, tenant: Option<&Tenant>) -> bool {
         let of = || self.executions.get(&execution).map(|known| &known.tenant);
@@ -28,8 +28,8 @@ impl State {
 }
 
 #[async_trait]
-impl Holdings for MemoryStore {
-    async fn renew_held(
+impl CommandLeaseStore for MemoryStore {
+    async fn renew_leases(
         &self,
         scope: Option<&Tenant>,
         worker: &str,
@@ -41,12 +41,16 @@ impl Holdings for MemoryStore {
         let mut held = state.held_by(scope, worker);
         held.retain(|(id, _)| commands.contains(id));
         for (id, _) in &held {
-            state.holdings.insert(*id, Holding { until: now.plus(lasts), at_most: None });
+            state.holdings.insert(*id, CommandLease { until: now.plus(lasts), at_most: None });
         }
         Ok(held.into_iter().map(|(id, _)| id).collect())
     }
 
-    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn touch_worker(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
         let mut renewed = 0;
@@ -59,12 +63,16 @@ impl Holdings for MemoryStore {
         Ok(renewed)
     }
 
-    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn release_leases(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
         let held = state.held_by(scope, worker);
         for (id, _) in &held {
-            state.holdings.insert(*id, Holding { until: now, at_most: Some(now) });
+            state.holdings.insert(*id, CommandLease { until: now, at_most: Some(now) });
         }
         Ok(held.len())
     }
@@ -99,14 +107,14 @@ impl Holdings for MemoryStore {
         Ok(Some(limited).filter(|limited| limited.commands > 0).into_iter().collect())
     }
 
-    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<ActiveLease>, StoreError> {
         let state = self.state();
         let lease = |id: &CommandId| {
-            let Holding { until, at_most } = *state.holdings.get(id)?;
+            let CommandLease { until, at_most } = *state.holdings.get(id)?;
             let execution = state.commands.get(id)?.execution;
-            Some(HeldCommand { id: *id, execution, until, at_most })
+            Some(ActiveLease { id: *id, execution, until, at_most })
         };
-        let mut held: Vec<HeldCommand> = commands.iter().filter_map(lease).collect();
+        let mut held: Vec<ActiveLease> = commands.iter().filter_map(lease).collect();
         held.sort_unstable();
         held.dedup();
         Ok(held)
@@ -121,7 +129,7 @@ impl Holdings for MemoryStore {
         Ok(rows)
     }
 
-    async fn take_ended(
+    async fn claim_expired(
         &self,
         limit: usize,
         again: Duration,

@@ -1,4 +1,4 @@
-//! [`Imports`] of the in-memory store.
+//! [`ImportStore`] of the in-memory store.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, Timestamp};
 
 use super::MemoryStore;
-use super::state::{Execution, State};
-use crate::{Import, ImportOutcome, ImportedExecution, Imports, StoreError};
+use super::state::{Execution, MemoryState};
+use crate::{Import, ImportOutcome, ImportStore, ImportedExecution, StoreError};
 
 #[async_trait]
-impl Imports for MemoryStore {
+impl ImportStore for MemoryStore {
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -30,7 +30,7 @@ impl Imports for MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn import(&mut self, import: &Import, now: Timestamp) -> ImportOutcome {
         if self.subscriptions.owner(import.execution).is_some() {
             return ImportOutcome::StartedHere;

@@ -1,14 +1,14 @@
-//! [`Keychain`] of the in-memory store.
+//! [`KeychainStore`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;
 
 use super::MemoryStore;
-use super::kept::{has_expired, purge};
-use crate::{Keychain, KeychainEntry, KeychainFilter, NewKeychainEntry, StoreError};
+use super::auxiliary::{has_expired, purge};
+use crate::{KeychainEntry, KeychainFilter, KeychainStore, NewKeychainEntry, StoreError};
 
 #[async_trait]
-impl Keychain for MemoryStore {
+impl KeychainStore for MemoryStore {
     async fn put_keychain_entry(
         &self,
         tenant: &Tenant,

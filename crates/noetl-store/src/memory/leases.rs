@@ -1,4 +1,4 @@
-//! [`Leases`] and [`Cursors`] of the in-memory store.
+//! [`LeaseStore`] and [`CursorStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use noetl_model::Timestamp;
 
 use super::MemoryStore;
 use crate::leases::number_to_take;
-use crate::{Advanced, Cursors, Lease, Leases, StoreError};
+use crate::{CursorStore, CursorUpdate, Lease, LeaseStore, StoreError};
 
 /// All leases, live or expired, and all cursors.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl LeaseTable {
 }
 
 #[async_trait]
-impl Leases for MemoryStore {
+impl LeaseStore for MemoryStore {
     async fn acquire(
         &self,
         name: &str,
@@ -107,7 +107,7 @@ impl Leases for MemoryStore {
 }
 
 #[async_trait]
-impl Cursors for MemoryStore {
+impl CursorStore for MemoryStore {
     async fn cursor(&self, name: &str) -> Result<Option<i64>, StoreError> {
         Ok(self.state().leases.cursors.get(name).copied())
     }
@@ -117,17 +117,17 @@ impl Cursors for MemoryStore {
         name: &str,
         position: i64,
         fence: Option<&Lease>,
-    ) -> Result<Advanced, StoreError> {
+    ) -> Result<CursorUpdate, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         if fence.is_some_and(|fence| state.leases.held(fence, now).is_none()) {
-            return Ok(Advanced::Fenced);
+            return Ok(CursorUpdate::Fenced);
         }
         let known = state.leases.cursors.get(name);
         if known.is_some_and(|&known| known >= position) {
-            return Ok(Advanced::Kept);
+            return Ok(CursorUpdate::Kept);
         }
         state.leases.cursors.insert(name.to_owned(), position);
-        Ok(Advanced::Moved)
+        Ok(CursorUpdate::Moved)
     }
 }

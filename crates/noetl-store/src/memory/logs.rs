@@ -1,4 +1,4 @@
-//! [`Logs`] of the in-memory store.
+//! [`StepLogStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use noetl_model::{CommandId, ExecutionId};
 
 use super::MemoryStore;
 use crate::StoreError;
-use crate::logs::{
-    EXECUTION_BYTES_MAX, KeptLines, LogGap, LogLine, LogQuery, Logs, NewLine, PassedOver,
+use crate::step_logs::{
+    EXECUTION_BYTES_MAX, LogBudget, LogGap, LogLine, LogQuery, NewLine, SkippedLines, StepLogStore,
 };
 
 /// The step logs of one execution.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LogBuffer {
     last: u64,
     bytes: u64,
     pub(super) kept: BTreeMap<u64, NewLine>,
-    commands: BTreeMap<CommandId, KeptLines>,
+    commands: BTreeMap<CommandId, LogBudget>,
 }
 
-impl Lines {
+impl LogBuffer {
     fn append(&mut self, lines: Vec<NewLine>) -> u64 {
         for line in lines {
             self.last += 1;
@@ -63,7 +63,7 @@ impl Lines {
 }
 
 #[async_trait]
-impl Logs for MemoryStore {
+impl StepLogStore for MemoryStore {
     async fn append_lines(
         &self,
         execution: ExecutionId,
@@ -79,14 +79,14 @@ impl Logs for MemoryStore {
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
-        lost: Vec<PassedOver>,
+        lost: Vec<SkippedLines>,
     ) -> Result<bool, StoreError> {
         let mut state = self.state();
         if !state.executions.contains_key(&execution) {
             return Ok(false);
         }
         let lines = state.lines.entry(execution).or_default();
-        for PassedOver { command, lines: count, bytes } in lost {
+        for SkippedLines { command, lines: count, bytes } in lost {
             lines.last += count;
             lines.commands.entry(command).or_default().pass_over(count, bytes);
         }

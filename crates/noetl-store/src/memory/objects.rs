@@ -13,7 +13,7 @@ impl Objects for MemoryStore {
         media_type: &str,
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, StoreError> {
-        let named = BlobRef::to(&bytes, media_type);
+        let named = BlobRef::from_bytes(&bytes, media_type);
         let summary = ObjectSummary {
             key: key.to_owned(),
             digest: named.digest,
@@ -69,7 +69,7 @@ impl Plugins for MemoryStore {
         media_type: &str,
         bytes: Vec<u8>,
     ) -> Result<PluginSummary, StoreError> {
-        let named = BlobRef::to(&bytes, media_type);
+        let named = BlobRef::from_bytes(&bytes, media_type);
         let summary = PluginSummary {
             path: path.to_owned(),
             version,

@@ -1,4 +1,4 @@
-//! [`Outbox`] of the in-memory store.
+//! [`OutboxStore`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -9,26 +9,26 @@ use noetl_model::{CatalogId, EventId, ExecutionId, Tenant, Timestamp};
 
 use super::MemoryStore;
 use crate::outbox::{CODEC, Envelope, cut, subject};
-use crate::{Outbox, OutboxOptions, OutboxRow, StoreError};
+use crate::{OutboxOptions, OutboxRow, OutboxStore, StoreError};
 
 /// All rows that were not purged.
 #[derive(Debug, Default)]
 pub(super) struct OutboxTable {
     pub(super) options: OutboxOptions,
-    rows: BTreeMap<i64, Outgoing>,
+    rows: BTreeMap<i64, OutboxEntry>,
     /// Largest ID assigned so far; IDs are not reused.
     last: i64,
     events: HashSet<(ExecutionId, EventId)>,
 }
 
 #[derive(Debug)]
-struct Outgoing {
+struct OutboxEntry {
     row: OutboxRow,
-    status: Status,
+    status: OutboxStatus,
 }
 
 #[derive(Debug)]
-enum Status {
+enum OutboxStatus {
     /// Pending, or failed, until this time.
     Waits(Timestamp),
     /// Claimed at this time.
@@ -37,12 +37,12 @@ enum Status {
     Published(Timestamp),
 }
 
-impl Outgoing {
+impl OutboxEntry {
     fn is_claimable(&self, now: Timestamp, lease: Duration) -> bool {
         match self.status {
-            Status::Waits(until) => until <= now,
-            Status::InFlight(claimed) => claimed.plus(lease) <= now,
-            Status::Published(_) => false,
+            OutboxStatus::Waits(until) => until <= now,
+            OutboxStatus::InFlight(claimed) => claimed.plus(lease) <= now,
+            OutboxStatus::Published(_) => false,
         }
     }
 }
@@ -80,7 +80,7 @@ impl OutboxTable {
                 attempts: 0,
                 error: None,
             };
-            self.rows.insert(id, Outgoing { row, status: Status::Waits(now) });
+            self.rows.insert(id, OutboxEntry { row, status: OutboxStatus::Waits(now) });
         }
     }
 
@@ -90,21 +90,21 @@ impl OutboxTable {
         let mut goes = 0;
         let events = &mut self.events;
         self.rows.retain(|_, known| match known.status {
-            Status::Published(at) if at <= until => {
+            OutboxStatus::Published(at) if at <= until => {
                 goes += 1;
                 if !dry_run && let Some(execution) = known.row.execution {
                     events.remove(&(execution, known.row.event));
                 }
                 dry_run
             }
-            Status::Published(_) | Status::Waits(_) | Status::InFlight(_) => true,
+            OutboxStatus::Published(_) | OutboxStatus::Waits(_) | OutboxStatus::InFlight(_) => true,
         });
         goes
     }
 }
 
 #[async_trait]
-impl Outbox for MemoryStore {
+impl OutboxStore for MemoryStore {
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
@@ -117,9 +117,9 @@ impl Outbox for MemoryStore {
             claimed = claimed.saturating_add(known.row.payload.len());
             is_first || claimed <= bytes
         });
-        let claim = |known: &mut Outgoing| {
+        let claim = |known: &mut OutboxEntry| {
             known.row.attempts += 1;
-            known.status = Status::InFlight(now);
+            known.status = OutboxStatus::InFlight(now);
             known.row.clone()
         };
         Ok(claimable.map(claim).collect())
@@ -131,9 +131,10 @@ impl Outbox for MemoryStore {
         let mut marked = 0;
         for id in ids {
             let known = state.outbox.rows.get_mut(id);
-            if let Some(known) = known.filter(|known| !matches!(known.status, Status::Published(_)))
+            if let Some(known) =
+                known.filter(|known| !matches!(known.status, OutboxStatus::Published(_)))
             {
-                known.status = Status::Published(now);
+                known.status = OutboxStatus::Published(now);
                 known.row.error = None;
                 marked += 1;
             }
@@ -145,8 +146,8 @@ impl Outbox for MemoryStore {
         let mut state = self.state();
         let until = self.clock.now().plus(delay);
         match state.outbox.rows.get_mut(&id) {
-            Some(known) if !matches!(known.status, Status::Published(_)) => {
-                known.status = Status::Waits(until);
+            Some(known) if !matches!(known.status, OutboxStatus::Published(_)) => {
+                known.status = OutboxStatus::Waits(until);
                 known.row.error = Some(cut(error).to_owned());
                 Ok(true)
             }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use noetl_model::{ExecutionId, ResultId, Tenant, Value};
 
 use super::MemoryStore;
-use super::kept::{has_expired, purge};
+use super::auxiliary::{has_expired, purge};
 use crate::{NewResult, ResultStore, ResultSummary, StoreError};
 
 #[async_trait]

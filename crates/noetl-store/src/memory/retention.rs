@@ -1,4 +1,4 @@
-//! [`Retention`] of the in-memory store.
+//! [`RetentionStore`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,18 +6,25 @@ use async_trait::async_trait;
 use noetl_model::{ExecutionId, Origin, Timestamp};
 
 use super::MemoryStore;
-use super::kept::has_expired;
-use super::state::{Execution, State};
-use crate::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use super::auxiliary::has_expired;
+use super::state::{Execution, MemoryState};
+use crate::retention::{
+    ExecutionAge, PartitionTally, PurgeCounts, PurgeDecision, PurgeReport, RetentionPolicy,
+    RetentionStore,
+};
 use crate::snapshots::execution_of;
 use crate::{KeychainEntry, KeychainScope, StoreError};
 
 #[async_trait]
-impl Retention for MemoryStore {
-    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
+impl RetentionStore for MemoryStore {
+    async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<PurgeReport, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
-        let mut tally = Tally::default();
+        let mut tally = PartitionTally::default();
         let gone = match policy.executions.since(now) {
             Some(since) => state.going(since, &mut tally),
             None => HashSet::new(),
@@ -27,23 +34,23 @@ impl Retention for MemoryStore {
             removed.events += state.subscriptions.purge_logs(since, &mut tally, dry_run);
         }
         let dropped = policy.executions.since(now).map(|since| tally.dropped(since));
-        Ok(Report { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
+        Ok(PurgeReport { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
     }
 }
 
-impl State {
+impl MemoryState {
     /// Returns the executions to purge.
-    fn going(&self, since: Timestamp, tally: &mut Tally) -> HashSet<ExecutionId> {
+    fn going(&self, since: Timestamp, tally: &mut PartitionTally) -> HashSet<ExecutionId> {
         let mut going = HashSet::new();
         for (&id, execution) in &self.executions {
-            let age = Age {
+            let age = ExecutionAge {
                 is_live: execution.is_live(),
                 is_awaited: self.due.has_of(id),
                 updated_at: execution.row.updated_at,
             };
             let fate = age.fate(since);
             tally.note(id, fate);
-            if fate == Fate::Goes {
+            if fate == PurgeDecision::Goes {
                 going.insert(id);
             }
         }
@@ -52,11 +59,11 @@ impl State {
 
     fn purge(
         &mut self,
-        policy: &Policy,
+        policy: &RetentionPolicy,
         gone: &HashSet<ExecutionId>,
         now: Timestamp,
         dry_run: bool,
-    ) -> Removed {
+    ) -> PurgeCounts {
         let is_old = |at: Option<Timestamp>, since: Option<Timestamp>| {
             at.zip(since).is_some_and(|(at, since)| at <= since)
         };
@@ -98,7 +105,7 @@ impl State {
         let dedup = take(seen, dry_run, |_, (_, at)| is_old(Some(*at), since));
         let outbox = policy.outbox.since(now).map_or(0, |since| self.outbox.purge(since, dry_run));
         let executions = take(&mut self.executions, dry_run, |id, _| gone.contains(id));
-        Removed {
+        PurgeCounts {
             executions,
             events,
             commands,

@@ -1,4 +1,4 @@
-//! [`Runtimes`] of the in-memory store.
+//! [`RuntimeStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use noetl_model::Tenant;
 
 use super::MemoryStore;
-use crate::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, StoreError};
+use crate::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore, StoreError};
 
 /// Runtimes by tenant, kind as text, and name.
 pub(super) type RuntimeTable = BTreeMap<(Tenant, &'static str, String), RuntimeRow>;
@@ -17,7 +17,7 @@ fn key(tenant: &Tenant, kind: RuntimeKind, name: &str) -> (Tenant, &'static str,
 }
 
 #[async_trait]
-impl Runtimes for MemoryStore {
+impl RuntimeStore for MemoryStore {
     async fn register_runtime(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! [`Schedules`] of the in-memory store.
+//! [`ScheduleStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 
 use super::MemoryStore;
-use crate::{NewSchedule, ScheduleRow, Schedules, StoreError};
+use crate::{NewSchedule, ScheduleRow, ScheduleStore, StoreError};
 
 /// All schedules, by ID.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl ScheduleTable {
 }
 
 #[async_trait]
-impl Schedules for MemoryStore {
+impl ScheduleStore for MemoryStore {
     async fn put_schedule(
         &self,
         tenant: &Tenant,

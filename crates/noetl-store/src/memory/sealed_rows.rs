@@ -1,35 +1,35 @@
-//! [`SealedRows`] of the in-memory store.
+//! [`SealedRecordStore`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;
 
 use super::MemoryStore;
-use crate::{Sealed, SealedPlace, SealedRow, SealedRows, StoreError};
+use crate::{SealedLocation, SealedRecordStore, SealedRow, SealedText, StoreError};
 
 #[async_trait]
-impl SealedRows for MemoryStore {
+impl SealedRecordStore for MemoryStore {
     async fn sealed_rows(
         &self,
-        after: Option<&SealedPlace>,
+        after: Option<&SealedLocation>,
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError> {
         let state = self.state();
         let credentials = state.kept.credentials.iter().map(|((tenant, _), known)| SealedRow {
-            place: SealedPlace::Credential(known.kept.id),
+            place: SealedLocation::Credential(known.kept.id),
             tenant: tenant.clone(),
             name: known.kept.name.clone(),
             kind: known.kept.kind.clone(),
             sealed: known.kept.sealed.clone(),
         });
         let keychain = state.kept.keychain.iter().map(|((tenant, key), entry)| SealedRow {
-            place: SealedPlace::Keychain(tenant.clone(), key.clone()),
+            place: SealedLocation::Keychain(tenant.clone(), key.clone()),
             tenant: tenant.clone(),
             name: entry.kept.name.clone(),
             kind: entry.kept.credential_kind.clone(),
             sealed: entry.kept.sealed.clone(),
         });
         let settings = state.kept.settings.iter().map(|(name, sealed)| SealedRow {
-            place: SealedPlace::Setting(name.clone()),
+            place: SealedLocation::Setting(name.clone()),
             tenant: Tenant::default(),
             name: name.clone(),
             kind: String::new(),
@@ -45,21 +45,21 @@ impl SealedRows for MemoryStore {
 
     async fn reseal(
         &self,
-        place: &SealedPlace,
-        was: &Sealed,
-        now: &Sealed,
+        place: &SealedLocation,
+        was: &SealedText,
+        now: &SealedText,
     ) -> Result<bool, StoreError> {
         let mut state = self.state();
         let found = match place {
-            SealedPlace::Credential(id) => {
+            SealedLocation::Credential(id) => {
                 let mut all = state.kept.credentials.values_mut();
                 all.find(|known| known.kept.id == *id).map(|known| &mut known.kept.sealed)
             }
-            SealedPlace::Keychain(tenant, key) => {
+            SealedLocation::Keychain(tenant, key) => {
                 let found = state.kept.keychain.get_mut(&(tenant.clone(), key.clone()));
                 found.map(|entry| &mut entry.kept.sealed)
             }
-            SealedPlace::Setting(name) => state.kept.settings.get_mut(name),
+            SealedLocation::Setting(name) => state.kept.settings.get_mut(name),
         };
         match found.filter(|found| *found == was) {
             Some(found) => {
@@ -70,11 +70,15 @@ impl SealedRows for MemoryStore {
         }
     }
 
-    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+    async fn sealed_setting(&self, name: &str) -> Result<Option<SealedText>, StoreError> {
         Ok(self.state().kept.settings.get(name).cloned())
     }
 
-    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+    async fn put_sealed_setting(
+        &self,
+        name: &str,
+        new: &SealedText,
+    ) -> Result<SealedText, StoreError> {
         let mut state = self.state();
         Ok(state.kept.settings.entry(name.to_owned()).or_insert_with(|| new.clone()).clone())
     }

@@ -1,4 +1,4 @@
-//! [`SecretAudit`] of the in-memory store.
+//! [`SecretAuditStore`] of the in-memory store.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -8,11 +8,13 @@ use async_trait::async_trait;
 use noetl_model::{AuditId, Tenant};
 
 use super::MemoryStore;
-use super::kept::purge;
-use crate::{AuditChain, AuditFilter, AuditHead, AuditLink, SecretAudit, SecretUse, StoreError};
+use super::auxiliary::purge;
+use crate::{
+    AuditChain, AuditFilter, AuditHead, AuditLink, SecretAuditStore, SecretUse, StoreError,
+};
 
 #[async_trait]
-impl SecretAudit for MemoryStore {
+impl SecretAuditStore for MemoryStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         let kept = &mut self.state().kept;
         match kept.audit.entry(used.id) {

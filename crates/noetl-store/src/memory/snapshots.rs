@@ -1,4 +1,4 @@
-//! [`Snapshots`] of the in-memory store.
+//! [`SnapshotStore`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use noetl_model::Tenant;
 
 use super::MemoryStore;
-use crate::{Snapshot, Snapshots, StoreError};
+use crate::{Snapshot, SnapshotStore, StoreError};
 
 /// Snapshots by tenant, aggregate type, and aggregate ID.
 pub(super) type SnapshotTable = BTreeMap<(Tenant, String, String), Snapshot>;
@@ -16,7 +16,7 @@ fn key(tenant: &Tenant, of: &str, id: &str) -> (Tenant, String, String) {
 }
 
 #[async_trait]
-impl Snapshots for MemoryStore {
+impl SnapshotStore for MemoryStore {
     async fn snapshot(
         &self,
         tenant: &Tenant,

@@ -6,28 +6,28 @@ use std::time::Duration;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
+use super::auxiliary::AuxiliaryTables;
 use super::due::DueTable;
-use super::kept::Kept;
 use super::leases::LeaseTable;
-use super::logs::Lines;
+use super::logs::LogBuffer;
 use super::outbox::OutboxTable;
 use super::runtimes::RuntimeTable;
 use super::schedules::ScheduleTable;
 use super::snapshots::SnapshotTable;
 use super::subscriptions::SubscriptionTable;
 use super::tail::Positions;
-use crate::holdings::{Holding, lease_of};
+use crate::command_leases::{CommandLease, lease_of};
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Import,
-    ImportedExecution, Malformed, NewEntry, Start, StoreError,
+    ImportedExecution, Malformed, NewEntry, StartAppend, StoreError,
 };
 
 /// All tables of the store.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
-    pub(super) holdings: BTreeMap<CommandId, Holding>,
+    pub(super) holdings: BTreeMap<CommandId, CommandLease>,
     pub(super) newest: Option<EventId>,
     pub(super) positions: Positions,
     pub(super) due: DueTable,
@@ -38,8 +38,8 @@ pub(super) struct State {
     pub(super) snapshots: SnapshotTable,
     pub(super) subscriptions: SubscriptionTable,
     pub(super) catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
-    pub(super) kept: Kept,
-    pub(super) lines: BTreeMap<ExecutionId, Lines>,
+    pub(super) kept: AuxiliaryTables,
+    pub(super) lines: BTreeMap<ExecutionId, LogBuffer>,
 }
 
 /// An execution and its event log.
@@ -59,13 +59,13 @@ pub(super) struct Execution {
 #[derive(Default)]
 struct Planned<'a> {
     heads: HashMap<ExecutionId, (Seq, EventId)>,
-    starts: HashMap<ExecutionId, &'a Start>,
+    starts: HashMap<ExecutionId, &'a StartAppend>,
     commands: HashSet<CommandId>,
     events: HashSet<(ExecutionId, EventId)>,
     ended: HashSet<ExecutionId>,
 }
 
-impl State {
+impl MemoryState {
     /// Returns the outcome of each append without changing anything, so that a batch that fails in
     /// the middle has no effect.
     pub(super) fn plan(&self, batch: &[Append]) -> Result<Vec<Committed>, StoreError> {
@@ -205,7 +205,7 @@ impl State {
             CommandChange::Move { id, state, worker, ended_at } => {
                 let Some(row) = self.commands.get_mut(&id) else { return };
                 let before = row.state;
-                row.go_on(state, worker.as_ref(), ended_at);
+                row.advance(state, worker.as_ref(), ended_at);
                 if row.state != before {
                     let row = row.clone();
                     self.hold(&row, named, now);

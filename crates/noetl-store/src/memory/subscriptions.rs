@@ -1,20 +1,20 @@
-//! [`Subscriptions`] of the in-memory store.
+//! [`SubscriptionStore`] of the in-memory store.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::event::Lifecycle;
+use noetl_model::event::SubscriptionEvent;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, Event, ExecutionId, Seq, SubscriptionId, Tenant, Timestamp};
 
 use super::MemoryStore;
-use super::state::State;
-use crate::retention::{Fate, Tally};
+use super::state::MemoryState;
+use crate::retention::{PartitionTally, PurgeDecision};
 use crate::subscriptions::REGISTERED_EVENT;
 use crate::{
-    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions,
+    DedupOutcome, EventStamp, NewRuntimeEvent, NewSubscription, RuntimeEventOutcome, StoreError,
+    SubscriptionAction, SubscriptionRow, SubscriptionState, SubscriptionStore,
 };
 
 /// All subscriptions with their logs, and the messages they have seen.
@@ -52,15 +52,20 @@ impl SubscriptionTable {
 
     /// Removes the logs of subscriptions that have ended and returns the number of their events. A
     /// dry run only counts them.
-    pub(super) fn purge_logs(&mut self, since: Timestamp, tally: &mut Tally, dry_run: bool) -> u64 {
+    pub(super) fn purge_logs(
+        &mut self,
+        since: Timestamp,
+        tally: &mut PartitionTally,
+        dry_run: bool,
+    ) -> u64 {
         let mut events = 0;
         for (id, log) in &mut self.logs {
             let Some((_, row)) = self.rows.get(id).filter(|_| !log.rows.is_empty()) else {
                 continue;
             };
-            let fate = Fate::of_subscription(row.state, row.updated_at, since);
+            let fate = PurgeDecision::of_subscription(row.state, row.updated_at, since);
             tally.note(id.log(), fate);
-            if fate == Fate::Goes {
+            if fate == PurgeDecision::Goes {
                 events += u64::try_from(log.rows.len()).unwrap_or(u64::MAX);
                 if !dry_run {
                     log.rows.clear();
@@ -70,7 +75,7 @@ impl SubscriptionTable {
         events
     }
 
-    fn of(&self, tenant: &Tenant) -> impl Iterator<Item = &SubscriptionRow> {
+    fn rows_of(&self, tenant: &Tenant) -> impl Iterator<Item = &SubscriptionRow> {
         let mine = self.rows.values().filter(move |(owner, _)| owner == tenant);
         mine.map(|(_, row)| row)
     }
@@ -78,11 +83,11 @@ impl SubscriptionTable {
     /// Returns the subscription of this path that is not deactivated. There is at most one.
     fn live_at(&self, tenant: &Tenant, path: &str) -> Option<&SubscriptionRow> {
         let is_live = |row: &&SubscriptionRow| row.state != SubscriptionState::Deactivated;
-        self.of(tenant).filter(is_live).find(|row| row.path == path)
+        self.rows_of(tenant).filter(is_live).find(|row| row.path == path)
     }
 }
 
-impl State {
+impl MemoryState {
     /// Adds an event to a subscription's log and to the outbox.
     fn tell(
         &mut self,
@@ -104,7 +109,7 @@ impl State {
 }
 
 #[async_trait]
-impl Subscriptions for MemoryStore {
+impl SubscriptionStore for MemoryStore {
     async fn register_subscription(
         &self,
         tenant: &Tenant,
@@ -131,7 +136,7 @@ impl Subscriptions for MemoryStore {
             updated_at: new.stamp.at,
         };
         table.rows.insert(row.id, (tenant.clone(), row.clone()));
-        let event = |seq| row.moved(Lifecycle::Registered, new.stamp, seq);
+        let event = |seq| row.moved(SubscriptionEvent::Registered, new.stamp, seq);
         state.tell(tenant, row.catalog, row.id, now, event);
         Ok(row)
     }
@@ -147,7 +152,7 @@ impl Subscriptions for MemoryStore {
     }
 
     async fn subscriptions(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, StoreError> {
-        Ok(self.state().subscriptions.of(tenant).cloned().collect())
+        Ok(self.state().subscriptions.rows_of(tenant).cloned().collect())
     }
 
     async fn logs_of_subscriptions(
@@ -174,17 +179,17 @@ impl Subscriptions for MemoryStore {
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         let table = &mut state.subscriptions;
-        let found = table.of(tenant).find(|row| row.id == id);
+        let found = table.rows_of(tenant).find(|row| row.id == id);
         let Some(row) = found.filter(|row| row.state == from && action.from().contains(&from))
         else {
             return Ok(None);
         };
-        let is_live = action.to() != SubscriptionState::Deactivated;
+        let is_live = action.target_state() != SubscriptionState::Deactivated;
         let rival = table.live_at(tenant, &row.path).filter(|live| is_live && live.id != id);
         if rival.is_some() {
             return Ok(None);
@@ -192,7 +197,7 @@ impl Subscriptions for MemoryStore {
         let Some((_, row)) = table.rows.get_mut(&id) else {
             return Ok(None);
         };
-        row.state = action.to();
+        row.state = action.target_state();
         row.last_event = action.event_type().into();
         row.updated_at = stamp.at;
         let row = row.clone();
@@ -205,20 +210,20 @@ impl Subscriptions for MemoryStore {
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
-        note: NewNote,
-    ) -> Result<Option<Noted>, StoreError> {
+        note: NewRuntimeEvent,
+    ) -> Result<Option<RuntimeEventOutcome>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
-        let found = state.subscriptions.of(tenant).find(|row| row.id == id);
+        let found = state.subscriptions.rows_of(tenant).find(|row| row.id == id);
         let Some(catalog) = found.map(|row| row.catalog) else { return Ok(None) };
         let (asked, log) = (note.asked(), state.subscriptions.log(id.log()));
         let is_it =
             |row: &EventRow| row.event_id == asked || row.idempotency_key == Some(asked.get());
         if log.unwrap_or_default().iter().any(is_it) {
-            return Ok(Some(Noted::Repeated));
+            return Ok(Some(RuntimeEventOutcome::Repeated));
         }
         state.tell(tenant, catalog, id, now, |seq| note.event(id, seq));
-        Ok(Some(Noted::Kept))
+        Ok(Some(RuntimeEventOutcome::Kept))
     }
 
     async fn reserve(
@@ -228,15 +233,15 @@ impl Subscriptions for MemoryStore {
         key: &str,
         execution: ExecutionId,
         window: Duration,
-    ) -> Result<Reserved, StoreError> {
+    ) -> Result<DedupOutcome, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         let key = (tenant.clone(), subscription, key.to_owned());
         match state.subscriptions.seen.get(&key) {
-            Some((known, at)) if *at > now.minus(window) => Ok(Reserved::Known(*known)),
+            Some((known, at)) if *at > now.minus(window) => Ok(DedupOutcome::Known(*known)),
             Some(_) | None => {
                 state.subscriptions.seen.insert(key, (execution, now));
-                Ok(Reserved::New)
+                Ok(DedupOutcome::New)
             }
         }
     }

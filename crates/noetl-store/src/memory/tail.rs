@@ -1,4 +1,4 @@
-//! [`Tail`] of the in-memory store.
+//! [`LogTail`] of the in-memory store.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use noetl_model::{ExecutionId, Seq};
 
 use super::MemoryStore;
-use super::state::{Execution, State};
+use super::state::{Execution, MemoryState};
 use crate::StoreError;
-use crate::tail::{Lane, PAGE_BYTES, Tail, TailRow};
+use crate::tail::{Lane, LogTail, PAGE_BYTES, TailRow};
 
 /// Location of the row at every position. Entries of purged rows remain and lead nowhere.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Positions {
     }
 }
 
-impl State {
+impl MemoryState {
     fn tail_row(&self, position: i64, execution: ExecutionId, seq: Seq) -> Option<TailRow> {
         let known = self.executions.get(&execution);
         let of = known.map(|of: &Execution| (&of.tenant, of.row.catalog));
@@ -50,7 +50,7 @@ fn size(found: &TailRow) -> usize {
 }
 
 #[async_trait]
-impl Tail for MemoryStore {
+impl LogTail for MemoryStore {
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError> {
         Ok(vec![Lane { number: 0, newest: self.state().positions.newest }])
     }

@@ -1,21 +1,21 @@
-//! [`Tokens`] of the in-memory store.
+//! [`TokenStore`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;
 
 use super::MemoryStore;
-use crate::{NewToken, StoreError, Token, Tokens};
+use crate::{AccessToken, NewToken, StoreError, TokenStore};
 
 #[async_trait]
-impl Tokens for MemoryStore {
-    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+impl TokenStore for MemoryStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<AccessToken, StoreError> {
         let created_at = self.clock.now();
         let mut state = self.state();
         if state.kept.tokens.contains_key(&new.id) {
             let taken = format!("token {} exists already", new.id);
             return Err(StoreError::backend("keep a token", taken));
         }
-        let token = Token { tenant: tenant.clone(), kept: new, created_at, revoked_at: None };
+        let token = AccessToken { tenant: tenant.clone(), kept: new, created_at, revoked_at: None };
         state.kept.tokens.insert(token.kept.id.clone(), token.clone());
         Ok(token)
     }
@@ -24,25 +24,25 @@ impl Tokens for MemoryStore {
         &self,
         tenant: &Tenant,
         new: NewToken,
-    ) -> Result<Option<Token>, StoreError> {
+    ) -> Result<Option<AccessToken>, StoreError> {
         let created_at = self.clock.now();
         let mut state = self.state();
         if !state.kept.tokens.is_empty() {
             return Ok(None);
         }
-        let token = Token { tenant: tenant.clone(), kept: new, created_at, revoked_at: None };
+        let token = AccessToken { tenant: tenant.clone(), kept: new, created_at, revoked_at: None };
         state.kept.tokens.insert(token.kept.id.clone(), token.clone());
         Ok(Some(token))
     }
 
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+    async fn token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
         Ok(self.state().kept.tokens.get(id).cloned())
     }
 
-    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError> {
         let state = self.state();
         let mine = state.kept.tokens.values().filter(|token| token.tenant == *tenant);
-        let mut mine: Vec<Token> = mine.cloned().collect();
+        let mut mine: Vec<AccessToken> = mine.cloned().collect();
         mine.sort_by(|a, b| (a.created_at, &a.kept.id).cmp(&(b.created_at, &b.kept.id)));
         Ok(mine)
     }

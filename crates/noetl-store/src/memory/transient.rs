@@ -1,14 +1,14 @@
-//! [`Transient`] of the in-memory store.
+//! [`VariableStore`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Tenant};
 
 use super::MemoryStore;
-use super::kept::{has_expired, purge};
-use crate::{NewVariable, StoreError, Transient, Variable};
+use super::auxiliary::{has_expired, purge};
+use crate::{NewVariable, StoreError, Variable, VariableStore};
 
 #[async_trait]
-impl Transient for MemoryStore {
+impl VariableStore for MemoryStore {
     async fn put_variables(
         &self,
         tenant: &Tenant,

@@ -13,7 +13,7 @@ const SECONDS_PER_MINUTE: u64 = 60;
 
 /// A retention window: unlimited, or a bounded duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window(Option<Duration>);
+pub struct RetentionWindow(Option<Duration>);
 
 /// A number outside the range of a window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct OutOfRange {
     pub found: i64,
 }
 
-impl Window {
+impl RetentionWindow {
     /// Unlimited window: rows stay forever.
     pub const KEEP: Self = Self(None);
 
@@ -75,27 +75,32 @@ mod tests {
     #[test]
     fn zero_and_less_keep_for_good() {
         for number in [0, -1, i64::MIN] {
-            assert_eq!(Window::minutes("m", number), Ok(Window::KEEP), "{number}");
-            assert_eq!(Window::days("d", number), Ok(Window::KEEP), "{number}");
+            assert_eq!(
+                RetentionWindow::minutes("m", number),
+                Ok(RetentionWindow::KEEP),
+                "{number}"
+            );
+            assert_eq!(RetentionWindow::days("d", number), Ok(RetentionWindow::KEEP), "{number}");
         }
     }
 
     #[test]
     fn a_number_past_the_largest_is_refused_and_named() {
         for days in [DAYS_MAX + 1, 30_000, 4_294_967_295, i64::MAX] {
-            let refused = Window::days("event_retention_days", days).expect_err("too large");
+            let refused =
+                RetentionWindow::days("event_retention_days", days).expect_err("too large");
             assert_eq!(refused.found, days);
             assert!(refused.to_string().starts_with("event_retention_days is a number up to"));
         }
         for minutes in [DAYS_MAX * MINUTES_PER_DAY + 1, 4_294_967_295, i64::MAX] {
-            Window::minutes("runtime_stale_minutes", minutes).expect_err("too large");
+            RetentionWindow::minutes("runtime_stale_minutes", minutes).expect_err("too large");
         }
     }
 
     #[test]
     fn the_largest_window_begins_after_1970() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
-        let since = Window::days("d", DAYS_MAX).expect("in range").since(now);
+        let since = RetentionWindow::days("d", DAYS_MAX).expect("in range").since(now);
         assert!(since > Some(Timestamp::from_micros(0)));
         assert!(since < Some(now));
     }

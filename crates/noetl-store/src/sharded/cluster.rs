@@ -12,14 +12,15 @@ use noetl_model::{
 
 use super::Sharded;
 use crate::{
-    Advanced, AuditChain, AuditFilter, AuditLink, Catalog, CatalogEntry, CatalogHead, CatalogSize,
-    CatalogVersion, Credential, CredentialFilter, Credentials, Cursors, Grant, Grants, Keychain,
-    KeychainEntry, KeychainFilter, Lease, Leases, NewCredential, NewEntry, NewGrant,
-    NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, NewToken, Noted, Object,
-    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind,
-    RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace, SealedRow, SealedRows,
-    SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction, SubscriptionRow,
-    SubscriptionState, Subscriptions, Token, Tokens,
+    AccessToken, AuditChain, AuditFilter, AuditLink, CatalogEntry, CatalogHead, CatalogSize,
+    CatalogStore, CatalogVersion, CredentialFilter, CredentialStore, CursorStore, CursorUpdate,
+    DedupOutcome, EventStamp, Grant, Grants, KeychainEntry, KeychainFilter, KeychainStore, Lease,
+    LeaseStore, NewCredential, NewEntry, NewGrant, NewKeychainEntry, NewRuntime, NewRuntimeEvent,
+    NewSchedule, NewSubscription, NewToken, Object, ObjectSummary, Objects, Plugin, PluginSummary,
+    Plugins, RuntimeEventOutcome, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore,
+    ScheduleRow, ScheduleStore, SealedLocation, SealedRecordStore, SealedRow, SealedText,
+    SecretAuditStore, SecretUse, StoreError, StoredCredential, SubscriptionAction, SubscriptionRow,
+    SubscriptionState, SubscriptionStore, TokenStore,
 };
 
 /// Implements a trait by forwarding every call to the cluster store.
@@ -34,7 +35,7 @@ macro_rules! in_cluster {
     };
 }
 
-in_cluster! { Catalog {
+in_cluster! { CatalogStore {
     fn register(tenant: &Tenant, entry: NewEntry) -> CatalogEntry;
     fn entry(tenant: &Tenant, id: CatalogId) -> Option<CatalogEntry>;
     fn entry_at(tenant: &Tenant, path: &str, version: Option<u32>) -> Option<CatalogEntry>;
@@ -50,7 +51,7 @@ in_cluster! { Catalog {
     ) -> Vec<CatalogVersion>;
 } }
 
-in_cluster! { Leases {
+in_cluster! { LeaseStore {
     fn acquire(name: &str, holder: &str, ttl: Duration) -> Option<Lease>;
     fn renew(lease: &Lease, ttl: Duration) -> bool;
     fn release(lease: &Lease) -> bool;
@@ -64,12 +65,12 @@ in_cluster! { Leases {
     ) -> Option<(u16, Lease)>;
 } }
 
-in_cluster! { Cursors {
+in_cluster! { CursorStore {
     fn cursor(name: &str) -> Option<i64>;
-    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> Advanced;
+    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> CursorUpdate;
 } }
 
-in_cluster! { Runtimes {
+in_cluster! { RuntimeStore {
     fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
     fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> Option<Duration>;
     fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
@@ -77,7 +78,7 @@ in_cluster! { Runtimes {
     fn purge_stale(older_than: Duration) -> usize;
 } }
 
-in_cluster! { Subscriptions {
+in_cluster! { SubscriptionStore {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
@@ -88,16 +89,16 @@ in_cluster! { Subscriptions {
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Option<SubscriptionRow>;
-    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewNote) -> Option<Noted>;
+    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewRuntimeEvent) -> Option<RuntimeEventOutcome>;
     fn reserve(
         tenant: &Tenant,
         subscription: SubscriptionId,
         key: &str,
         execution: ExecutionId,
         window: Duration,
-    ) -> Reserved;
+    ) -> DedupOutcome;
     fn unreserve(
         tenant: &Tenant,
         subscription: SubscriptionId,
@@ -107,7 +108,7 @@ in_cluster! { Subscriptions {
     fn prune_reserved(older_than: Duration) -> usize;
 } }
 
-in_cluster! { Schedules {
+in_cluster! { ScheduleStore {
     fn put_schedule(tenant: &Tenant, schedule: NewSchedule) -> ScheduleRow;
     fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
     fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
@@ -129,15 +130,15 @@ in_cluster! { Schedules {
     fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
 } }
 
-in_cluster! { Credentials {
-    fn put_credential(tenant: &Tenant, new: NewCredential) -> Credential;
-    fn credential(tenant: &Tenant, id: CredentialId) -> Option<Credential>;
-    fn credential_named(tenant: &Tenant, name: &str) -> Option<Credential>;
-    fn credentials(tenant: &Tenant, filter: &CredentialFilter) -> Vec<Credential>;
+in_cluster! { CredentialStore {
+    fn put_credential(tenant: &Tenant, new: NewCredential) -> StoredCredential;
+    fn credential(tenant: &Tenant, id: CredentialId) -> Option<StoredCredential>;
+    fn credential_named(tenant: &Tenant, name: &str) -> Option<StoredCredential>;
+    fn credentials(tenant: &Tenant, filter: &CredentialFilter) -> Vec<StoredCredential>;
     fn delete_credential(tenant: &Tenant, id: CredentialId) -> bool;
 } }
 
-in_cluster! { Keychain {
+in_cluster! { KeychainStore {
     fn put_keychain_entry(tenant: &Tenant, new: NewKeychainEntry) -> KeychainEntry;
     fn use_keychain_entry(tenant: &Tenant, cache_key: &str) -> Option<KeychainEntry>;
     fn keychain_entry(tenant: &Tenant, cache_key: &str) -> Option<KeychainEntry>;
@@ -146,14 +147,14 @@ in_cluster! { Keychain {
     fn purge_keychain(limit: usize) -> usize;
 } }
 
-in_cluster! { SealedRows {
-    fn sealed_rows(after: Option<&SealedPlace>, limit: usize) -> Vec<SealedRow>;
-    fn reseal(place: &SealedPlace, was: &Sealed, now: &Sealed) -> bool;
-    fn sealed_setting(name: &str) -> Option<Sealed>;
-    fn put_sealed_setting(name: &str, new: &Sealed) -> Sealed;
+in_cluster! { SealedRecordStore {
+    fn sealed_rows(after: Option<&SealedLocation>, limit: usize) -> Vec<SealedRow>;
+    fn reseal(place: &SealedLocation, was: &SealedText, now: &SealedText) -> bool;
+    fn sealed_setting(name: &str) -> Option<SealedText>;
+    fn put_sealed_setting(name: &str, new: &SealedText) -> SealedText;
 } }
 
-in_cluster! { SecretAudit {
+in_cluster! { SecretAuditStore {
     fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
     fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
     fn audit_chain() -> AuditChain;
@@ -161,11 +162,11 @@ in_cluster! { SecretAudit {
     fn purge_secret_uses(age: Duration, limit: usize) -> usize;
 } }
 
-in_cluster! { Tokens {
-    fn put_token(tenant: &Tenant, new: NewToken) -> Token;
-    fn put_first_token(tenant: &Tenant, new: NewToken) -> Option<Token>;
-    fn token(id: &str) -> Option<Token>;
-    fn tokens(tenant: &Tenant) -> Vec<Token>;
+in_cluster! { TokenStore {
+    fn put_token(tenant: &Tenant, new: NewToken) -> AccessToken;
+    fn put_first_token(tenant: &Tenant, new: NewToken) -> Option<AccessToken>;
+    fn token(id: &str) -> Option<AccessToken>;
+    fn tokens(tenant: &Tenant) -> Vec<AccessToken>;
     fn revoke_token(tenant: &Tenant, id: &str) -> bool;
 } }
 

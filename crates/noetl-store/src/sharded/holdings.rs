@@ -7,31 +7,39 @@ use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 
 use super::Sharded;
 use crate::{
-    CommandRow, Connections, Database, HeldBy, HeldCommand, HeldLimit, Holdings, Sql, SqlError,
-    StoreError,
+    ActiveLease, CommandLeaseStore, CommandRow, Connections, Database, HeldBy, HeldLimit, Sql,
+    SqlError, StoreError,
 };
 
 #[async_trait]
-impl Holdings for Sharded {
-    async fn renew_held(
+impl CommandLeaseStore for Sharded {
+    async fn renew_leases(
         &self,
         scope: Option<&Tenant>,
         worker: &str,
         commands: &[CommandId],
         lasts: Duration,
     ) -> Result<Vec<CommandId>, StoreError> {
-        let renewed = self.all(|store| store.renew_held(scope, worker, commands, lasts)).await?;
+        let renewed = self.all(|store| store.renew_leases(scope, worker, commands, lasts)).await?;
         let mut renewed = renewed.concat();
         renewed.sort_unstable();
         Ok(renewed)
     }
 
-    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
-        Ok(self.all(|store| store.heard_of(scope, worker)).await?.into_iter().sum())
+    async fn touch_worker(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.touch_worker(scope, worker)).await?.into_iter().sum())
     }
 
-    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
-        Ok(self.all(|store| store.end_held(scope, worker)).await?.into_iter().sum())
+    async fn release_leases(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.release_leases(scope, worker)).await?.into_iter().sum())
     }
 
     async fn limit_held(
@@ -43,7 +51,7 @@ impl Holdings for Sharded {
         Ok(self.all(|store| store.limit_held(scope, by, within)).await?.concat())
     }
 
-    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<ActiveLease>, StoreError> {
         let mut held = self.all(|store| store.held(commands)).await?.concat();
         held.sort_unstable();
         Ok(held)
@@ -54,12 +62,12 @@ impl Holdings for Sharded {
         shard.named(shard.store.held_of(execution).await)
     }
 
-    async fn take_ended(
+    async fn claim_expired(
         &self,
         limit: usize,
         again: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
-        let taken = self.spread(limit, Vec::len, |store, share| store.take_ended(share, again));
+        let taken = self.fan_out(limit, Vec::len, |store, share| store.claim_expired(share, again));
         let taken = taken.await.work()?;
         Ok(taken.into_iter().flat_map(|(_, rows)| rows).collect())
     }

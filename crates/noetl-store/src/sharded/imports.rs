@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use noetl_model::ExecutionId;
 
-use super::{Part, Sharded};
-use crate::{Import, ImportOutcome, Imports, StoreError};
+use super::{NamedStore, Sharded};
+use crate::{Import, ImportOutcome, ImportStore, StoreError};
 
 /// Outcomes of the rows that one shard processed, by index in the batch.
-struct Answer {
+struct ShardOutcomes {
     outcomes: Vec<(usize, ImportOutcome)>,
     failed: Option<StoreError>,
 }
 
 #[async_trait]
-impl Imports for Sharded {
+impl ImportStore for Sharded {
     /// Imports in all shards concurrently. If one fails, the rows imported in others stay: the
     /// error is then [`StoreError::Unknown`], and a retry completes the rest.
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
@@ -70,8 +70,8 @@ impl Imports for Sharded {
 
 /// Imports rows in one shard. Bisects to find rows that the shard rejects: rows imported in other
 /// shards cannot be undone, so the whole batch cannot be rejected.
-async fn import_in(shard: &Part, rows: Vec<(usize, Import)>) -> Answer {
-    let mut answer = Answer { outcomes: Vec::with_capacity(rows.len()), failed: None };
+async fn import_in(shard: &NamedStore, rows: Vec<(usize, Import)>) -> ShardOutcomes {
+    let mut answer = ShardOutcomes { outcomes: Vec::with_capacity(rows.len()), failed: None };
     let mut waiting = vec![rows];
     while let Some(mut portion) = waiting.pop() {
         let rows = portion.iter().map(|(_, row)| row.clone()).collect();

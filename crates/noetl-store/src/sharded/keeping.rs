@@ -9,17 +9,17 @@ use noetl_model::{CommandId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 
 use super::Sharded;
 use crate::{
-    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, LogGap, LogLine, LogQuery, Logs,
-    NewLine, NewResult, NewVariable, PassedOver, ResultStore, ResultSummary, Spooled, StoreError,
-    Transient, Variable,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, LogGap, LogLine, LogQuery, NewLine,
+    NewResult, NewVariable, ResultStore, ResultSummary, SkippedLines, SpooledFile, StepLogStore,
+    StoreError, Variable, VariableStore,
 };
 
 #[async_trait]
-impl Logs for Sharded {
+impl StepLogStore for Sharded {
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
-        lost: Vec<PassedOver>,
+        lost: Vec<SkippedLines>,
     ) -> Result<bool, StoreError> {
         let shard = self.of_execution(execution);
         shard.named(shard.store.pass_over_lines(execution, lost).await)
@@ -54,7 +54,7 @@ impl Logs for Sharded {
 }
 
 #[async_trait]
-impl Transient for Sharded {
+impl VariableStore for Sharded {
     async fn put_variables(
         &self,
         tenant: &Tenant,
@@ -105,7 +105,7 @@ impl Transient for Sharded {
 
     async fn purge_variables(&self, limit: usize) -> Result<usize, StoreError> {
         let purged =
-            self.spread(limit, |count| *count, |store, share| store.purge_variables(share));
+            self.fan_out(limit, |count| *count, |store, share| store.purge_variables(share));
         Ok(purged.await.complete()?.into_iter().map(|(_, count)| count).sum())
     }
 }
@@ -150,7 +150,7 @@ impl ResultStore for Sharded {
     }
 
     async fn purge_results(&self, limit: usize) -> Result<usize, StoreError> {
-        let purged = self.spread(limit, |count| *count, |store, share| store.purge_results(share));
+        let purged = self.fan_out(limit, |count| *count, |store, share| store.purge_results(share));
         Ok(purged.await.complete()?.into_iter().map(|(_, count)| count).sum())
     }
 }
@@ -184,7 +184,7 @@ impl Blobs for Sharded {
         self.cluster.named(self.cluster.store.put_blob(bytes, media_type).await)
     }
 
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         self.cluster.named(self.cluster.store.put_spooled(content).await)
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::{join_all, select_all};
 use noetl_model::row::EventRow;
-use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
+use noetl_model::{Event, EventId, ExecutionId, Seq, TimerId};
 
-use super::{Part, Sharded};
-use crate::{Append, Committed, EventLog, Held, StoreError, Until};
+use super::{NamedStore, Sharded};
+use crate::{Append, Committed, EventLog, LockedLog, ReadBound, StoreError};
 
 /// Part of a batch for one shard.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl Sharded {
     /// another store.
     async fn is_elsewhere(
         &self,
-        shard: &Part,
+        shard: &NamedStore,
         log: ExecutionId,
         after: Seq,
     ) -> Result<bool, StoreError> {
@@ -100,15 +100,15 @@ impl Sharded {
     /// Deletes the timers that committed appends handled from the shards of their senders. A timer
     /// that cannot be deleted is delivered again, which its handler tolerates; so the commit
     /// stands.
-    async fn remove_delivered(&self, delivered: &[(usize, Vec<DueId>)]) {
+    async fn remove_delivered(&self, delivered: &[(usize, Vec<TimerId>)]) {
         let removals = self.shards.iter().enumerate().map(|(number, shard)| async move {
             // The append's own shard deleted them in its transaction.
             let elsewhere = delivered.iter().filter(|(from, _)| *from != number);
-            let ids: Vec<DueId> = elsewhere.flat_map(|(_, ids)| ids).copied().collect();
+            let ids: Vec<TimerId> = elsewhere.flat_map(|(_, ids)| ids).copied().collect();
             if ids.is_empty() {
                 return;
             }
-            if let Err(error) = shard.store.done(&ids).await {
+            if let Err(error) = shard.store.delete_timers(&ids).await {
                 let name = &*shard.name;
                 tracing::warn!(name, %error, "failed to delete delivered timers");
             }
@@ -143,17 +143,19 @@ impl EventLog for Sharded {
         self.shards.iter().any(|shard| shard.store.is_shared())
     }
 
-    async fn others_left_work(&self) {
-        select_all(self.shards.iter().map(|shard| shard.store.others_left_work())).await;
+    async fn wait_for_released_work(&self) {
+        select_all(self.shards.iter().map(|shard| shard.store.wait_for_released_work())).await;
     }
 
-    async fn say_work_left(&self) -> Result<(), StoreError> {
-        let said =
-            self.shards.iter().map(async |shard| shard.named(shard.store.say_work_left().await));
+    async fn notify_released_work(&self) -> Result<(), StoreError> {
+        let said = self
+            .shards
+            .iter()
+            .map(async |shard| shard.named(shard.store.notify_released_work().await));
         join_all(said).await.into_iter().collect()
     }
 
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError> {
         let number = self.number_of(execution);
         let shard = &self.shards[number];
         let held = shard.named(shard.store.hold(execution).await)?;
@@ -178,7 +180,7 @@ impl EventLog for Sharded {
         &self,
         execution: ExecutionId,
         after: Option<EventId>,
-        until: Until,
+        until: ReadBound,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let shard = self.of_execution(execution);
@@ -242,11 +244,11 @@ impl EventLog for Sharded {
 struct HeldThere<'a> {
     sharded: &'a Sharded,
     number: usize,
-    held: Box<dyn Held + 'a>,
+    held: Box<dyn LockedLog + 'a>,
 }
 
 #[async_trait]
-impl Held for HeldThere<'_> {
+impl LockedLog for HeldThere<'_> {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let answer = self.held.read(after, limit).await;
         self.sharded.shards[self.number].named(answer)

@@ -9,15 +9,15 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use noetl_model::{CommandId, ExecutionId, Tenant};
 
-use super::spread::Spread;
-use super::{Part, Sharded};
+use super::fan_out::ShardResults;
+use super::{NamedStore, Sharded};
 use crate::{
-    CommandRow, Commands, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started,
-    StoreError, Stretches, Wanted,
+    CommandFilter, CommandRow, CommandStore, ExecutionFilter, ExecutionRow, ExecutionStatus,
+    ExecutionStore, StartCounts, StoreError, TimeBuckets,
 };
 
 #[async_trait]
-impl Executions for Sharded {
+impl ExecutionStore for Sharded {
     async fn execution(
         &self,
         tenant: &Tenant,
@@ -61,15 +61,15 @@ impl Executions for Sharded {
     async fn executions_by_start(
         &self,
         tenant: &Tenant,
-        stretch: Stretches,
-    ) -> Result<Vec<Started>, StoreError> {
+        stretch: TimeBuckets,
+    ) -> Result<Vec<StartCounts>, StoreError> {
         let mut counts = BTreeMap::new();
         let all = self.all(|store| store.executions_by_start(tenant, stretch)).await?.concat();
-        for Started { place, status, count: more } in all {
+        for StartCounts { place, status, count: more } in all {
             let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
             *count += more;
         }
-        let started = |((place, _), (status, count))| Started { place, status, count };
+        let started = |((place, _), (status, count))| StartCounts { place, status, count };
         Ok(counts.into_iter().map(started).collect())
     }
 
@@ -97,11 +97,11 @@ impl Executions for Sharded {
 }
 
 #[async_trait]
-impl Commands for Sharded {
+impl CommandStore for Sharded {
     /// Queries all shards, because a command's ID does not identify its execution. Returns the
     /// first row found without waiting for the others: a shard that is down may take long to fail.
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
-        let ask = async |shard: &Part| shard.named(shard.store.command(id).await);
+        let ask = async |shard: &NamedStore| shard.named(shard.store.command(id).await);
         let mut asked: FuturesUnordered<_> = self.shards.iter().map(ask).collect();
         let mut failed = None;
         while let Some(answer) = asked.next().await {
@@ -127,11 +127,11 @@ impl Commands for Sharded {
 
     async fn pending_commands(
         &self,
-        wanted: &Wanted,
+        wanted: &CommandFilter,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let asked = self.shards.iter().map(|shard| shard.store.pending_commands(wanted, limit));
-        let mut found = Spread { answers: Vec::new(), failed: Vec::new() };
+        let mut found = ShardResults { answers: Vec::new(), failed: Vec::new() };
         let answers = self.shards.iter().zip(join_all(asked).await).enumerate();
         for (number, (shard, answer)) in answers {
             match shard.named(answer) {

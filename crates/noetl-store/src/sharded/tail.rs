@@ -5,13 +5,13 @@ use async_trait::async_trait;
 
 use super::Sharded;
 use crate::StoreError;
-use crate::tail::{Lane, Tail, TailRow};
+use crate::tail::{Lane, LogTail, TailRow};
 
 /// Number of lane numbers reserved per shard; no database has as many lanes.
 const LANES_EACH: u16 = 32;
 
 #[async_trait]
-impl Tail for Sharded {
+impl LogTail for Sharded {
     async fn lanes(&self) -> Result<Vec<Lane>, StoreError> {
         let by_shard = self.all(|store| store.lanes()).await?;
         let mut lanes = Vec::new();

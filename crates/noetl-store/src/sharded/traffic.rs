@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
+use noetl_model::{ExecutionId, Tenant, TimerId, Timestamp};
 
-use super::{Part, Sharded};
+use super::{NamedStore, Sharded};
 use crate::snapshots::execution_of;
-use crate::{Due, DueRow, Outbox, OutboxRow, Snapshot, Snapshots, StoreError};
+use crate::{OutboxRow, OutboxStore, Snapshot, SnapshotStore, StoreError, TimerRow, TimerStore};
 
 /// Number of low bits in an outbox ID that are the row's ID in its shard; the shard number is above
 /// them. IDs of one shard thus retain their order, and with up to 32 shards they are exact in any
@@ -35,11 +35,15 @@ fn inward(id: i64) -> Option<(usize, i64)> {
 }
 
 #[async_trait]
-impl Due for Sharded {
+impl TimerStore for Sharded {
     /// Claims timers from all shards. Each shard contributes its share, in its own order; there is
     /// no order between shards.
-    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
-        let taken = self.spread(limit, Vec::len, |store, share| store.take_due(share, lease_for));
+    async fn claim_due(
+        &self,
+        limit: usize,
+        lease_for: Duration,
+    ) -> Result<Vec<TimerRow>, StoreError> {
+        let taken = self.fan_out(limit, Vec::len, |store, share| store.claim_due(share, lease_for));
         let taken = taken.await.work()?;
         Ok(taken.into_iter().flat_map(|(_, rows)| rows).collect())
     }
@@ -49,39 +53,40 @@ impl Due for Sharded {
         Ok(next.into_iter().flatten().min())
     }
 
-    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
-        Ok(self.all(|store| store.done(ids)).await?.into_iter().sum())
+    async fn delete_timers(&self, ids: &[TimerId]) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.delete_timers(ids)).await?.into_iter().sum())
     }
 
-    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.all(|store| store.put_off(id, until)).await?.contains(&true))
+    async fn reschedule(&self, id: TimerId, until: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.all(|store| store.reschedule(id, until)).await?.contains(&true))
     }
 
-    async fn have_sent(
+    async fn with_pending_timer(
         &self,
         kind: &str,
         executions: &[ExecutionId],
     ) -> Result<Vec<ExecutionId>, StoreError> {
-        let mut senders = self.all(|store| store.have_sent(kind, executions)).await?.concat();
+        let mut senders =
+            self.all(|store| store.with_pending_timer(kind, executions)).await?.concat();
         senders.sort_unstable();
         Ok(senders)
     }
 
-    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+    async fn timers_of(&self, execution: ExecutionId) -> Result<Vec<TimerRow>, StoreError> {
         let shard = self.of_execution(execution);
-        shard.named(shard.store.due_of(execution).await)
+        shard.named(shard.store.timers_of(execution).await)
     }
 }
 
 #[async_trait]
-impl Outbox for Sharded {
+impl OutboxStore for Sharded {
     /// Claims rows from all shards. The byte limit is divided as well, so a claim may exceed it by
     /// one row of each shard whose first row is larger than its share.
     async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let senders = self.senders();
         let taken = AtomicUsize::new(0);
         let (taken, each) = (&taken, senders.len());
-        let claimed = self.spread_over(&senders, limit, Vec::len, |store, share| async move {
+        let claimed = self.fan_out_over(&senders, limit, Vec::len, |store, share| async move {
             let so_far = taken.load(Ordering::Relaxed);
             let left = bytes.saturating_sub(so_far) / each;
             if left == 0 && so_far > 0 {
@@ -141,20 +146,20 @@ impl Outbox for Sharded {
 impl Sharded {
     /// Returns the stores that have an outbox, by the number in their rows' IDs: the shards, then
     /// the cluster store with the logs of subscriptions, unless it is a shard.
-    fn senders(&self) -> Vec<&Part> {
+    fn senders(&self) -> Vec<&NamedStore> {
         let apart = self.has_cluster_apart().then_some(&self.cluster);
         self.shards.iter().chain(apart).collect()
     }
 
     /// Returns the store with the snapshots of this aggregate: that of the execution its ID names,
     /// whatever its type, or else the cluster store.
-    fn of_aggregate(&self, id: &str) -> &Part {
+    fn of_aggregate(&self, id: &str) -> &NamedStore {
         execution_of(id).map_or(&self.cluster, |id| self.of_execution(id))
     }
 }
 
 #[async_trait]
-impl Snapshots for Sharded {
+impl SnapshotStore for Sharded {
     async fn snapshot(
         &self,
         tenant: &Tenant,

@@ -55,7 +55,7 @@ impl TailRow {
     /// are included unchanged.
     pub fn payload(&self) -> Result<String, serde_json::Error> {
         let row = &self.row;
-        let mut body = Body::default();
+        let mut body = EventBody::default();
         body.put("execution_id", row.execution_id)?;
         body.put("catalog_id", self.catalog.filter(|catalog| catalog.get() != 0))?;
         body.put("event_id", row.event_id)?;
@@ -118,9 +118,9 @@ fn zoned(at: Timestamp) -> String {
 
 /// Columns in insertion order; replacing one preserves its position.
 #[derive(Default)]
-struct Body(IndexMap<String, Box<RawValue>>);
+struct EventBody(IndexMap<String, Box<RawValue>>);
 
-impl Body {
+impl EventBody {
     fn put(&mut self, name: &str, value: impl Serialize) -> Result<(), serde_json::Error> {
         self.0.insert(name.to_owned(), serde_json::value::to_raw_value(&value)?);
         Ok(())
@@ -166,7 +166,7 @@ struct Reference<'a> {
 /// still too large, or if the payload is not an object.
 pub fn by_reference(payload: &str, limit: usize) -> Option<String> {
     let columns: IndexMap<String, Box<RawValue>> = serde_json::from_str(payload).ok()?;
-    let mut body = Body(columns);
+    let mut body = EventBody(columns);
     let mut bytes = payload.len();
     let mut by_size: Vec<(bool, usize, String)> = body
         .0
@@ -191,7 +191,7 @@ pub fn by_reference(payload: &str, limit: usize) -> Option<String> {
     (smaller.len() <= limit).then_some(smaller)
 }
 
-fn reference(body: &Body, column: &str) -> Option<Box<RawValue>> {
+fn reference(body: &EventBody, column: &str) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
     struct Marker<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]

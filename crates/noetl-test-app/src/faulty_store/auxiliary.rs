@@ -5,21 +5,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use noetl_store::{
-    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
-    Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
-    NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, PassedOver, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Spooled,
-    StoreError, Transient, Variable,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, CredentialFilter, CredentialStore, Digest,
+    KeychainEntry, KeychainFilter, KeychainStore, LogGap, LogLine, LogQuery, NewCredential,
+    NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary, Objects, Plugin,
+    PluginSummary, Plugins, ResultStore, ResultSummary, SkippedLines, SpooledFile, StepLogStore,
+    StoreError, StoredCredential, Variable, VariableStore,
 };
 
 use super::FaultyStore;
 
 #[async_trait]
-impl Logs for FaultyStore {
+impl StepLogStore for FaultyStore {
     async fn pass_over_lines(
         &self,
         execution: ExecutionId,
-        lost: Vec<PassedOver>,
+        lost: Vec<SkippedLines>,
     ) -> Result<bool, StoreError> {
         self.check_up()?;
         self.inner.pass_over_lines(execution, lost).await
@@ -56,12 +56,12 @@ impl Logs for FaultyStore {
 }
 
 #[async_trait]
-impl Credentials for FaultyStore {
+impl CredentialStore for FaultyStore {
     async fn put_credential(
         &self,
         tenant: &Tenant,
         new: NewCredential,
-    ) -> Result<Credential, StoreError> {
+    ) -> Result<StoredCredential, StoreError> {
         self.check_up()?;
         self.inner.put_credential(tenant, new).await
     }
@@ -70,7 +70,7 @@ impl Credentials for FaultyStore {
         &self,
         tenant: &Tenant,
         id: CredentialId,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         self.check_up()?;
         self.inner.credential(tenant, id).await
     }
@@ -79,7 +79,7 @@ impl Credentials for FaultyStore {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<Credential>, StoreError> {
+    ) -> Result<Option<StoredCredential>, StoreError> {
         self.check_up()?;
         self.inner.credential_named(tenant, name).await
     }
@@ -88,7 +88,7 @@ impl Credentials for FaultyStore {
         &self,
         tenant: &Tenant,
         filter: &CredentialFilter,
-    ) -> Result<Vec<Credential>, StoreError> {
+    ) -> Result<Vec<StoredCredential>, StoreError> {
         self.check_up()?;
         self.inner.credentials(tenant, filter).await
     }
@@ -104,7 +104,7 @@ impl Credentials for FaultyStore {
 }
 
 #[async_trait]
-impl Keychain for FaultyStore {
+impl KeychainStore for FaultyStore {
     async fn put_keychain_entry(
         &self,
         tenant: &Tenant,
@@ -157,7 +157,7 @@ impl Keychain for FaultyStore {
 }
 
 #[async_trait]
-impl Transient for FaultyStore {
+impl VariableStore for FaultyStore {
     async fn put_variables(
         &self,
         tenant: &Tenant,
@@ -340,7 +340,7 @@ impl Blobs for FaultyStore {
         self.inner.put_blob(bytes, media_type).await
     }
 
-    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+    async fn put_spooled(&self, content: Arc<SpooledFile>) -> Result<BlobRef, BlobError> {
         self.check_up()?;
         self.inner.put_spooled(content).await
     }

@@ -5,19 +5,20 @@ use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp};
+use noetl_model::{ExecutionId, ScheduleId, SubscriptionId, Tenant, TimerId, Timestamp};
 use noetl_store::tail::Lane;
 use noetl_store::{
-    Advanced, Cursors, Due, DueRow, Lease, Leases, NewNote, NewRuntime, NewSchedule,
-    NewSubscription, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow,
-    Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow,
+    CursorStore, CursorUpdate, DedupOutcome, EventStamp, Lease, LeaseStore, LogTail, NewRuntime,
+    NewRuntimeEvent, NewSchedule, NewSubscription, OutboxRow, OutboxStore, RuntimeEventOutcome,
+    RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore, ScheduleRow, ScheduleStore, Snapshot,
+    SnapshotStore, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState,
+    SubscriptionStore, TailRow, TimerRow, TimerStore,
 };
 
 use super::FaultyStore;
 use super::interceptor::forward;
 
-forward! { Leases {
+forward! { LeaseStore {
     fn acquire(name: &str, holder: &str, ttl: Duration) -> Option<Lease>;
     fn renew(lease: &Lease, ttl: Duration) -> bool;
     fn release(lease: &Lease) -> bool;
@@ -28,12 +29,12 @@ forward! { Leases {
     ) -> Option<(u16, Lease)>;
 } }
 
-forward! { Cursors {
+forward! { CursorStore {
     fn cursor(name: &str) -> Option<i64>;
-    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> Advanced;
+    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> CursorUpdate;
 } }
 
-forward! { Snapshots {
+forward! { SnapshotStore {
     fn snapshot(tenant: &Tenant, aggregate_type: &str, aggregate_id: &str) -> Option<Snapshot>;
     fn save(
         tenant: &Tenant, aggregate_type: &str, aggregate_id: &str, snapshot: Snapshot,
@@ -41,16 +42,16 @@ forward! { Snapshots {
     fn forget(tenant: &Tenant, aggregate_type: &str, aggregate_id: &str) -> bool;
 } }
 
-forward! { Due {
-    fn take_due(limit: usize, lease_for: Duration) -> Vec<DueRow>;
+forward! { TimerStore {
+    fn claim_due(limit: usize, lease_for: Duration) -> Vec<TimerRow>;
     fn next_due() -> Option<Timestamp>;
-    fn done(ids: &[DueId]) -> usize;
-    fn put_off(id: DueId, until: Timestamp) -> bool;
-    fn have_sent(kind: &str, executions: &[ExecutionId]) -> Vec<ExecutionId>;
-    fn due_of(execution: ExecutionId) -> Vec<DueRow>;
+    fn delete_timers(ids: &[TimerId]) -> usize;
+    fn reschedule(id: TimerId, until: Timestamp) -> bool;
+    fn with_pending_timer(kind: &str, executions: &[ExecutionId]) -> Vec<ExecutionId>;
+    fn timers_of(execution: ExecutionId) -> Vec<TimerRow>;
 } }
 
-forward! { Outbox {
+forward! { OutboxStore {
     fn claim_within(limit: usize, bytes: usize) -> Vec<OutboxRow>;
     fn mark_published(ids: &[i64]) -> usize;
     fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
@@ -58,7 +59,7 @@ forward! { Outbox {
     fn purge_published(older_than: Duration) -> usize;
 } }
 
-forward! { Runtimes {
+forward! { RuntimeStore {
     fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
     fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> Option<Duration>;
     fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
@@ -66,7 +67,7 @@ forward! { Runtimes {
     fn purge_stale(older_than: Duration) -> usize;
 } }
 
-forward! { Subscriptions {
+forward! { SubscriptionStore {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
@@ -74,20 +75,20 @@ forward! { Subscriptions {
     fn subscription_counts() -> Vec<(SubscriptionState, u64)>;
     fn transition(
         tenant: &Tenant, id: SubscriptionId, from: SubscriptionState, action: SubscriptionAction,
-        stamp: Stamp,
+        stamp: EventStamp,
     ) -> Option<SubscriptionRow>;
-    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewNote) -> Option<Noted>;
+    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewRuntimeEvent) -> Option<RuntimeEventOutcome>;
     fn reserve(
         tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
         window: Duration,
-    ) -> Reserved;
+    ) -> DedupOutcome;
     fn unreserve(
         tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
     ) -> bool;
     fn prune_reserved(older_than: Duration) -> usize;
 } }
 
-forward! { Schedules {
+forward! { ScheduleStore {
     fn put_schedule(tenant: &Tenant, schedule: NewSchedule) -> ScheduleRow;
     fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
     fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
@@ -102,7 +103,7 @@ forward! { Schedules {
     fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
 } }
 
-forward! { Tail {
+forward! { LogTail {
     fn lanes() -> Vec<Lane>;
     fn tail(lane: u16, after: i64, limit: usize) -> Vec<TailRow>;
     fn tail_adopted(after: i64, limit: usize) -> Vec<TailRow>;

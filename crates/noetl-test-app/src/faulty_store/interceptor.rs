@@ -4,7 +4,7 @@ use std::any::Any;
 
 use async_trait::async_trait;
 use noetl_model::ExecutionId;
-use noetl_store::{Append, Committed, Held, StoreError};
+use noetl_store::{Append, Committed, LockedLog, StoreError};
 
 /// Intercepts the calls of a process to its store. A call may be slow, fail, or never return.
 #[async_trait]
@@ -23,7 +23,7 @@ pub trait CallInterceptor: Send + Sync {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;
 
     /// Locks an execution for this process in place of the store.
-    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError>;
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn LockedLog + '_>, StoreError>;
 
     /// Waits until another process announces that it left work.
     async fn others_left_work(&self);

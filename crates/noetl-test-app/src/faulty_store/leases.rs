@@ -5,15 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 use noetl_store::{
-    CommandRow, Connections, Database, HeldBy, HeldCommand, HeldLimit, Holdings, Sql, SqlError,
-    StoreError,
+    ActiveLease, CommandLeaseStore, CommandRow, Connections, Database, HeldBy, HeldLimit, Sql,
+    SqlError, StoreError,
 };
 
 use super::FaultyStore;
 
 #[async_trait]
-impl Holdings for FaultyStore {
-    async fn renew_held(
+impl CommandLeaseStore for FaultyStore {
+    async fn renew_leases(
         &self,
         scope: Option<&Tenant>,
         worker: &str,
@@ -21,21 +21,29 @@ impl Holdings for FaultyStore {
         lasts: Duration,
     ) -> Result<Vec<CommandId>, StoreError> {
         self.before_call("renew_held").await?;
-        let mut response = self.inner.renew_held(scope, worker, commands, lasts).await?;
+        let mut response = self.inner.renew_leases(scope, worker, commands, lasts).await?;
         self.after_call("renew_held", &mut response).await?;
         Ok(response)
     }
 
-    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn touch_worker(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         self.before_call("heard_of").await?;
-        let mut response = self.inner.heard_of(scope, worker).await?;
+        let mut response = self.inner.touch_worker(scope, worker).await?;
         self.after_call("heard_of", &mut response).await?;
         Ok(response)
     }
 
-    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+    async fn release_leases(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+    ) -> Result<usize, StoreError> {
         self.before_call("end_held").await?;
-        let mut response = self.inner.end_held(scope, worker).await?;
+        let mut response = self.inner.release_leases(scope, worker).await?;
         self.after_call("end_held", &mut response).await?;
         Ok(response)
     }
@@ -52,7 +60,7 @@ impl Holdings for FaultyStore {
         Ok(response)
     }
 
-    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<ActiveLease>, StoreError> {
         self.before_call("held").await?;
         let mut response = self.inner.held(commands).await?;
         self.after_call("held", &mut response).await?;
@@ -66,13 +74,13 @@ impl Holdings for FaultyStore {
         Ok(response)
     }
 
-    async fn take_ended(
+    async fn claim_expired(
         &self,
         limit: usize,
         again: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
         self.before_call("take_ended").await?;
-        let mut response = self.inner.take_ended(limit, again).await?;
+        let mut response = self.inner.claim_expired(limit, again).await?;
         self.after_call("take_ended", &mut response).await?;
         Ok(response)
     }

@@ -2,13 +2,17 @@
 
 use async_trait::async_trait;
 use noetl_store::StoreError;
-use noetl_store::retention::{Policy, Report, Retention};
+use noetl_store::retention::{PurgeReport, RetentionPolicy, RetentionStore};
 
 use super::FaultyStore;
 
 #[async_trait]
-impl Retention for FaultyStore {
-    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
+impl RetentionStore for FaultyStore {
+    async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<PurgeReport, StoreError> {
         self.before_call("purge").await?;
         let mut response = self.inner.purge(policy, dry_run).await?;
         self.after_call("purge", &mut response).await?;

@@ -6,37 +6,37 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{CatalogId, CommandId, ExecutionId, Tenant, Timestamp};
 use noetl_store::{
-    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, CommandRow, Commands,
-    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Import, ImportOutcome, Imports,
-    NewEntry, Started, StoreError, Stretches, Wanted,
+    CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, CommandFilter,
+    CommandRow, CommandStore, ExecutionFilter, ExecutionRow, ExecutionStatus, ExecutionStore,
+    Import, ImportOutcome, ImportStore, NewEntry, StartCounts, StoreError, TimeBuckets,
 };
 
 use super::FaultyStore;
 use super::interceptor::forward;
 
-forward! { Imports {
+forward! { ImportStore {
     fn import(rows: Vec<Import>) -> Vec<ImportOutcome>;
     fn imported(executions: &[ExecutionId]) -> HashSet<ExecutionId>;
 } }
 
-forward! { Executions {
+forward! { ExecutionStore {
     fn execution(tenant: &Tenant, id: ExecutionId) -> Option<ExecutionRow>;
     fn tenant_of(id: ExecutionId) -> Option<Tenant>;
     fn executions(tenant: &Tenant, filter: &ExecutionFilter) -> Vec<ExecutionRow>;
     fn executions_by_status(tenant: &Tenant) -> Vec<(ExecutionStatus, u64)>;
-    fn executions_by_start(tenant: &Tenant, stretch: Stretches) -> Vec<Started>;
+    fn executions_by_start(tenant: &Tenant, stretch: TimeBuckets) -> Vec<StartCounts>;
     fn every_execution(after: ExecutionId, limit: usize) -> Vec<(Tenant, ExecutionRow)>;
     fn unfinished(after: ExecutionId, limit: usize) -> Vec<ExecutionId>;
 } }
 
-forward! { Commands {
+forward! { CommandStore {
     fn command(id: CommandId) -> Option<CommandRow>;
     fn open_commands(after: CommandId, limit: usize) -> Vec<CommandRow>;
-    fn pending_commands(wanted: &Wanted, limit: usize) -> Vec<CommandRow>;
+    fn pending_commands(wanted: &CommandFilter, limit: usize) -> Vec<CommandRow>;
     fn pending_by_pool() -> Vec<(Arc<str>, u64)>;
 } }
 
-forward! { Catalog {
+forward! { CatalogStore {
     fn catalog_size(tenant: &Tenant) -> CatalogSize;
     fn register(tenant: &Tenant, entry: NewEntry) -> CatalogEntry;
     fn entry(tenant: &Tenant, id: CatalogId) -> Option<CatalogEntry>;

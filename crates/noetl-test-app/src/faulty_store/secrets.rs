@@ -6,17 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::Tenant;
 use noetl_store::{
-    AuditChain, AuditFilter, AuditLink, Grant, Grants, NewGrant, NewToken, Sealed, SealedPlace,
-    SealedRow, SealedRows, SecretAudit, SecretUse, StoreError, Token, Tokens,
+    AccessToken, AuditChain, AuditFilter, AuditLink, Grant, Grants, NewGrant, NewToken,
+    SealedLocation, SealedRecordStore, SealedRow, SealedText, SecretAuditStore, SecretUse,
+    StoreError, TokenStore,
 };
 
 use super::FaultyStore;
 
 #[async_trait]
-impl SealedRows for FaultyStore {
+impl SealedRecordStore for FaultyStore {
     async fn sealed_rows(
         &self,
-        after: Option<&SealedPlace>,
+        after: Option<&SealedLocation>,
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError> {
         self.check_up()?;
@@ -25,27 +26,31 @@ impl SealedRows for FaultyStore {
 
     async fn reseal(
         &self,
-        place: &SealedPlace,
-        was: &Sealed,
-        now: &Sealed,
+        place: &SealedLocation,
+        was: &SealedText,
+        now: &SealedText,
     ) -> Result<bool, StoreError> {
         self.check_up()?;
         self.inner.reseal(place, was, now).await
     }
 
-    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+    async fn sealed_setting(&self, name: &str) -> Result<Option<SealedText>, StoreError> {
         self.check_up()?;
         self.inner.sealed_setting(name).await
     }
 
-    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+    async fn put_sealed_setting(
+        &self,
+        name: &str,
+        new: &SealedText,
+    ) -> Result<SealedText, StoreError> {
         self.check_up()?;
         self.inner.put_sealed_setting(name, new).await
     }
 }
 
 #[async_trait]
-impl SecretAudit for FaultyStore {
+impl SecretAuditStore for FaultyStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         self.check_up()?;
         if self.no_audit.load(Ordering::SeqCst) {
@@ -98,8 +103,8 @@ impl Grants for FaultyStore {
 }
 
 #[async_trait]
-impl Tokens for FaultyStore {
-    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+impl TokenStore for FaultyStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<AccessToken, StoreError> {
         self.check_up()?;
         self.inner.put_token(tenant, new).await
     }
@@ -108,17 +113,17 @@ impl Tokens for FaultyStore {
         &self,
         tenant: &Tenant,
         new: NewToken,
-    ) -> Result<Option<Token>, StoreError> {
+    ) -> Result<Option<AccessToken>, StoreError> {
         self.check_up()?;
         self.inner.put_first_token(tenant, new).await
     }
 
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+    async fn token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
         self.check_up()?;
         self.inner.token(id).await
     }
 
-    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<AccessToken>, StoreError> {
         self.check_up()?;
         self.inner.tokens(tenant).await
     }

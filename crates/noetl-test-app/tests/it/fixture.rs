@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_control::{Asking, Control, EncryptionKey, Options, verify};
+use noetl_control::{ControlPlane, EncryptionKey, Options, SecretRequest, verify};
 use noetl_engine::{Execution, Status};
 use noetl_model::{ExecutionId, Seq, Tenant};
 use noetl_store::{CredentialFilter, Store, SystemClock};
@@ -91,12 +91,12 @@ impl Fixture {
     async fn resume(&self, store: Arc<dyn Store>, name: &str) {
         let encryption_key = Some(EncryptionKey::from_base64(KEY).expect("a key"));
         let options = Options { slots: 4, encryption_key, ..Options::default() };
-        let control = Control::open(options, store, Arc::new(SystemClock)).await;
+        let control = ControlPlane::open(options, store, Arc::new(SystemClock)).await;
         let control = control.expect("a control plane");
         let worker = noetl_test_app::worker(&control);
         let tenant = Tenant::default();
         for execution in &self.contents.executions {
-            let ended = control.executions.finished(&tenant, execution.id()).await;
+            let ended = control.executions.wait_until_finished(&tenant, execution.id()).await;
             let ended = ended.expect("a row").expect("an execution");
             let status = match execution.status.as_str() {
                 "RUNNING" => "COMPLETED",
@@ -109,7 +109,7 @@ impl Fixture {
         let credentials = credentials.expect("credentials");
         assert_eq!(credentials.len(), self.contents.credentials, "{name}");
         for credential in credentials {
-            let asking = Asking {
+            let asking = SecretRequest {
                 who: "test".into(),
                 operation: "resolve",
                 execution: None,
@@ -137,7 +137,7 @@ impl Recorded {
         assert_eq!(row.expect(&about).status.as_str(), self.status, "{about}");
         let log = store.read(self.id(), Seq::START, usize::MAX).await.expect("a log");
         assert_eq!(log.len() as u64, self.events, "{about}");
-        let mut state = Execution::absent(self.id());
+        let mut state = Execution::new(self.id());
         for event in &log {
             state.apply(event);
         }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_model::{Failure, Map, Value};
 
-use crate::Credential;
+use crate::ToolCredential;
 use crate::config::{plain, wrong};
 
 /// Settings, with the names that their fields have in stored credentials.
@@ -19,7 +19,7 @@ const POSTGRES: [(&str, &[&str]); 6] = [
 
 const CONNECTION: [&str; 6] = ["connection", "connection_string", "dsn", "url", "uri", "db_url"];
 
-pub(super) fn postgres(config: &mut Map, credential: &Credential) {
+pub(super) fn postgres(config: &mut Map, credential: &ToolCredential) {
     // Parts of the credential must not change a complete address of the step. Only the user and
     // password are added, as defaults.
     let has_own = given(config, "connection");
@@ -42,7 +42,7 @@ pub(super) fn postgres(config: &mut Map, credential: &Credential) {
     }
 }
 
-pub(super) fn nats(config: &mut Map, credential: &Credential) {
+pub(super) fn nats(config: &mut Map, credential: &ToolCredential) {
     const FIELDS: [(&str, &[&str]); 5] = [
         ("user", &["user", "username", "nats_user"]),
         ("password", &["password", "nats_password"]),
@@ -69,7 +69,7 @@ pub(super) fn nats(config: &mut Map, credential: &Credential) {
     }
 }
 
-pub(super) fn file(config: &mut Map, credential: &Credential) {
+pub(super) fn file(config: &mut Map, credential: &ToolCredential) {
     if given(config, "db_path") || given(config, "database") {
         return;
     }
@@ -78,20 +78,20 @@ pub(super) fn file(config: &mut Map, credential: &Credential) {
     }
 }
 
-pub(super) fn bearer(config: &mut Map, credential: &Credential) -> Result<(), Failure> {
+pub(super) fn bearer(config: &mut Map, credential: &ToolCredential) -> Result<(), Failure> {
     let fields = ["token", "access_token", "bearer_token", "value"];
     let token = required(credential, &fields)?;
     header(config, "Authorization", format!("Bearer {token}"))
 }
 
-pub(super) fn basic(config: &mut Map, credential: &Credential) -> Result<(), Failure> {
+pub(super) fn basic(config: &mut Map, credential: &ToolCredential) -> Result<(), Failure> {
     let user = required(credential, &["username", "user"])?;
     let password = required(credential, &["password"])?;
     let pair = STANDARD.encode(format!("{user}:{password}"));
     header(config, "Authorization", format!("Basic {pair}"))
 }
 
-pub(super) fn api_key(config: &mut Map, credential: &Credential) -> Result<(), Failure> {
+pub(super) fn api_key(config: &mut Map, credential: &ToolCredential) -> Result<(), Failure> {
     let key = required(credential, &["value", "api_key", "apikey", "token"])?;
     let place = field(credential, &["in", "location"]).map(|place| plain(&place));
     match place.as_deref() {
@@ -152,12 +152,12 @@ fn fill(config: &mut Map, key: &str, value: Value) {
     }
 }
 
-fn field(credential: &Credential, names: &[&str]) -> Option<Value> {
+fn field(credential: &ToolCredential, names: &[&str]) -> Option<Value> {
     let found = names.iter().find_map(|name| credential.data.get(*name));
     found.filter(|value| !value.is_null() && *value != "").cloned()
 }
 
-fn required(credential: &Credential, names: &[&str]) -> Result<String, Failure> {
+fn required(credential: &ToolCredential, names: &[&str]) -> Result<String, Failure> {
     field(credential, names).map(|value| plain(&value)).ok_or_else(|| {
         wrong(format!(
             "credential '{}' of type '{}' has no `{}`",

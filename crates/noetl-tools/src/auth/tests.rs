@@ -11,7 +11,7 @@ fn map(value: Value) -> Map {
 
 fn check(tool: &str, own: Value, kind: &str, data: Value, expected: Result<Value, &str>) {
     let mut config = map(own);
-    let credential = Credential { name: "c".into(), kind: kind.into(), data: map(data) };
+    let credential = ToolCredential { name: "c".into(), kind: kind.into(), data: map(data) };
     let done = inject(tool, &mut config, &credential);
     let found = match &done {
         Ok(()) => Ok(Value::Object(config)),
@@ -144,7 +144,7 @@ fn what_does_not_fit_is_named() {
 #[test]
 fn a_credential_prints_no_secret() {
     let data = map(json!({"password": "hunter2"}));
-    let credential = Credential { name: "c".into(), kind: "postgres".into(), data };
+    let credential = ToolCredential { name: "c".into(), kind: "postgres".into(), data };
     let said = format!("{credential:?}");
     assert!(said.contains("password") && !said.contains("hunter2"), "{said}");
 }

@@ -4,19 +4,22 @@ use duckdb::Statement;
 use noetl_model::{Failure, FailureKind, Value};
 use serde_json::json;
 
-use super::file::{Location, open};
+use super::file::{DuckdbLocation, open};
 use super::values::{cells, stored};
 use crate::config::wrong;
 use crate::own::FileGuard;
-use crate::sql::{Answer, Dialect, Params, Part, Script, Stop, column_names, number_names};
+use crate::sql::{
+    Dialect, Params, Script, ScriptStatement, StatementResults, StopFlag, column_names,
+    number_names,
+};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(
-    location: &Location,
+    location: &DuckdbLocation,
     guard: &FileGuard,
     script: &Script<'_>,
-    stop: &Stop,
-    mut answer: Answer,
+    stop: &StopFlag,
+    mut answer: StatementResults,
 ) -> Result<Value, Failure> {
     let opened = open(location, guard, stop)?;
     let batch =
@@ -38,8 +41,8 @@ pub(super) fn run(
 
 fn statement(
     connection: &duckdb::Connection,
-    part: &Part<'_>,
-    answer: &mut Answer,
+    part: &ScriptStatement<'_>,
+    answer: &mut StatementResults,
 ) -> Result<(), Failure> {
     let place = answer.place();
     let failing = |error: duckdb::Error| failed(&error, Some(place));

@@ -10,7 +10,7 @@ use noetl_model::{Failure, FailureKind, Map};
 
 use crate::config;
 use crate::own::FileGuard;
-use crate::sql::{File, Stop};
+use crate::sql::{DatabaseFile, StopFlag};
 
 /// Interval of checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
@@ -21,14 +21,14 @@ const MEMORY_DEFAULT: &str = "1GB";
 
 /// Location of a database, and options for opening it.
 #[derive(Debug, Clone)]
-pub(crate) struct Location {
-    file: File,
+pub(crate) struct DuckdbLocation {
+    file: DatabaseFile,
     memory: String,
 }
 
-impl Location {
+impl DuckdbLocation {
     pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
-        let file = File::read(settings)?;
+        let file = DatabaseFile::read(settings)?;
         let memory = config::text(settings, "memory_limit")?.unwrap_or(MEMORY_DEFAULT).to_owned();
         Ok(Self { file, memory })
     }
@@ -39,19 +39,23 @@ impl Location {
 }
 
 /// An open database. Raising its `stop` interrupts the running statement.
-pub(crate) struct Opened {
+pub(crate) struct OpenDatabase {
     pub(crate) connection: Connection,
     is_over: Arc<AtomicBool>,
 }
 
-impl Drop for Opened {
+impl Drop for OpenDatabase {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
 /// Opens the database. Must be called on a thread of the runtime that may block.
-pub(crate) fn open(location: &Location, guard: &FileGuard, stop: &Stop) -> Result<Opened, Failure> {
+pub(crate) fn open(
+    location: &DuckdbLocation,
+    guard: &FileGuard,
+    stop: &StopFlag,
+) -> Result<OpenDatabase, Failure> {
     let file = &location.file;
     if let Some(path) = &file.path {
         guard.check(Path::new(path), !file.read_only)?;
@@ -81,5 +85,5 @@ pub(crate) fn open(location: &Location, guard: &FileGuard, stop: &Stop) -> Resul
             tokio::time::sleep(LOOK).await;
         }
     });
-    Ok(Opened { connection, is_over })
+    Ok(OpenDatabase { connection, is_over })
 }

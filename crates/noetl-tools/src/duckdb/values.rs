@@ -5,27 +5,27 @@ use noetl_model::{Map, Value};
 
 use crate::config::plain;
 use crate::postgres::temporal;
-use crate::sql::Cell;
+use crate::sql::SqlCell;
 
 /// Days and microseconds from 1970-01-01, the epoch of DuckDB, to 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 /// Returns the values of a row.
-pub(crate) fn cells(row: &duckdb::Row<'_>, columns: usize) -> duckdb::Result<Vec<Cell>> {
+pub(crate) fn cells(row: &duckdb::Row<'_>, columns: usize) -> duckdb::Result<Vec<SqlCell>> {
     (0..columns).map(|place| Ok(cell(row.get_ref(place)?.to_owned()))).collect()
 }
 
-fn cell(value: Stored) -> Cell {
+fn cell(value: Stored) -> SqlCell {
     match value {
-        Stored::Null => Cell::NULL,
+        Stored::Null => SqlCell::NULL,
         Stored::Boolean(value) => value.into(),
         Stored::TinyInt(number) => number.into(),
         Stored::SmallInt(number) => number.into(),
         Stored::Int(number) => number.into(),
         Stored::BigInt(number) => number.into(),
-        Stored::HugeInt(number) => Cell::decimal(number.to_string()),
-        Stored::UHugeInt(number) => Cell::decimal(number.to_string()),
+        Stored::HugeInt(number) => SqlCell::decimal(number.to_string()),
+        Stored::UHugeInt(number) => SqlCell::decimal(number.to_string()),
         Stored::UTinyInt(number) => number.into(),
         Stored::USmallInt(number) => number.into(),
         Stored::UInt(number) => number.into(),
@@ -33,15 +33,15 @@ fn cell(value: Stored) -> Cell {
         // Parses the shortest decimal form, which avoids the extra digits of a direct conversion to
         // `f64`.
         Stored::Float(number) => {
-            Cell::float(number.to_string().parse().unwrap_or_else(|_| f64::from(number)))
+            SqlCell::float(number.to_string().parse().unwrap_or_else(|_| f64::from(number)))
         }
-        Stored::Double(number) => Cell::float(number),
-        Stored::Decimal(number) => Cell::decimal(number.to_string()),
+        Stored::Double(number) => SqlCell::float(number),
+        Stored::Decimal(number) => SqlCell::decimal(number.to_string()),
         Stored::Timestamp(unit, count) => {
             temporal::timestamp(micros(unit, count).saturating_sub(EPOCH_MICROS), "").into()
         }
         Stored::Text(text) | Stored::Enum(text) => text.into(),
-        Stored::Blob(bytes) | Stored::Geometry(bytes) => Cell::Bytes(bytes),
+        Stored::Blob(bytes) | Stored::Geometry(bytes) => SqlCell::Bytes(bytes),
         Stored::Date32(days) => temporal::date(days.saturating_sub(EPOCH_DAYS)).into(),
         Stored::Time64(unit, count) => temporal::time(micros(unit, count)).into(),
         Stored::Interval { months, days, nanos } => {
@@ -93,9 +93,9 @@ pub(super) fn stored(value: &Value) -> Stored {
 }
 
 /// Converts a cell of another database for DuckDB.
-pub(crate) fn stored_cell(cell: &Cell) -> Stored {
+pub(crate) fn stored_cell(cell: &SqlCell) -> Stored {
     match cell {
-        Cell::Value(value) => stored(value),
-        Cell::Bytes(bytes) => Stored::Blob(bytes.clone()),
+        SqlCell::Value(value) => stored(value),
+        SqlCell::Bytes(bytes) => Stored::Blob(bytes.clone()),
     }
 }

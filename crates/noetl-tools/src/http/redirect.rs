@@ -4,7 +4,7 @@
 //! headers that describe the wanted response. If a body would have to be sent to another origin,
 //! the call fails instead. No request names the address it was redirected from.
 
-use noetl_fence::Fence;
+use noetl_fence::EgressPolicy;
 use noetl_model::trace::{TRACEPARENT, TRACESTATE};
 use noetl_model::{Failure, FailureKind};
 use reqwest::header::{
@@ -36,7 +36,7 @@ const OF_BODY: [HeaderName; 5] =
 /// Sends a request and follows redirects. `client` itself must not follow any.
 pub(super) async fn send(
     client: &Client,
-    fence: &Fence,
+    fence: &EgressPolicy,
     mut request: Request,
 ) -> Result<Response, Failure> {
     let host = |request: &Request| request.url().host_str().unwrap_or_default().to_owned();

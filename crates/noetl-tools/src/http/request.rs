@@ -5,7 +5,7 @@ use noetl_model::{Failure, Map, TraceContext, Value};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Url};
 
-use crate::Call;
+use crate::ToolCall;
 use crate::config::{self, plain, type_name, wrong};
 
 /// Settings that may contain the body. The first one that is present applies.
@@ -26,7 +26,7 @@ pub(super) fn follows_redirects(config: &Map) -> Result<bool, Failure> {
 }
 
 /// Builds the request of a call: address, headers, query, and body.
-pub(super) fn build(call: &Call) -> Result<Request, Failure> {
+pub(super) fn build(call: &ToolCall) -> Result<Request, Failure> {
     let config = &call.config;
     let method = method(config)?;
     let mut url = url(config)?;

@@ -16,7 +16,7 @@ const FAILED_BODY_MAX: usize = 256 * 1024;
 
 /// Decoding of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum BodyFormat {
     /// By content type and first character.
     Auto,
     /// As JSON. The step fails if the body is not JSON.
@@ -25,7 +25,7 @@ pub(super) enum Want {
     Text,
 }
 
-impl Want {
+impl BodyFormat {
     pub(super) fn read(config: &Map) -> Result<Self, Failure> {
         match config::text(config, "response_type")? {
             None | Some("auto") => Ok(Self::Auto),
@@ -50,7 +50,7 @@ pub(super) enum ReadError {
 /// status.
 pub(super) async fn read(
     mut response: Response,
-    want: Want,
+    want: BodyFormat,
     body_max: usize,
 ) -> Result<Value, ReadError> {
     let status = response.status();
@@ -74,7 +74,7 @@ pub(super) async fn read(
     }
     let headers = response.headers();
     // A failed response that is not JSON must not hide the failure of the server.
-    let want = if failed && want == Want::Json { Want::Auto } else { want };
+    let want = if failed && want == BodyFormat::Json { BodyFormat::Auto } else { want };
     let body = decode(bytes, headers, want).map_err(ReadError::Refused)?;
     if failed {
         Err(ReadError::Refused(failure(status, headers, body, truncated)))
@@ -89,23 +89,23 @@ struct Decoded {
     encoding: Option<&'static str>,
 }
 
-fn decode(bytes: Vec<u8>, headers: &HeaderMap, want: Want) -> Result<Decoded, Failure> {
+fn decode(bytes: Vec<u8>, headers: &HeaderMap, want: BodyFormat) -> Result<Decoded, Failure> {
     let content_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
         .to_ascii_lowercase();
     let plain = |value| Ok(Decoded { value, encoding: None });
-    if want != Want::Text {
+    if want != BodyFormat::Text {
         if bytes.is_empty() {
             return plain(Value::Null);
         }
         let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
         let looks_like_json = matches!(first, Some(b'{' | b'['));
-        if want == Want::Json || looks_like_json || is_json(&content_type) {
+        if want == BodyFormat::Json || looks_like_json || is_json(&content_type) {
             match serde_json::from_slice(&bytes) {
                 Ok(value) => return plain(value),
-                Err(error) if want == Want::Json => {
+                Err(error) if want == BodyFormat::Json => {
                     return Err(Failure::new(
                         FailureKind::Parse,
                         format!("the response is not JSON: {error}"),
@@ -237,14 +237,14 @@ mod tests {
             let decoded = decode(bytes.to_vec(), &headers, want).ok().unwrap();
             assert_eq!(decoded.value, expected);
         };
-        check("application/json", b"1", Want::Auto, json!(1));
-        check("application/problem+json; charset=utf-8", b"\"x\"", Want::Auto, json!("x"));
-        check("text/html", b" {\"a\": 1}", Want::Auto, json!({"a": 1}));
-        check("text/plain", b"1", Want::Auto, json!("1"));
-        check("application/json", b"{\"a\": 1}", Want::Text, json!("{\"a\": 1}"));
-        check("application/json", b"{broken", Want::Auto, json!("{broken"));
-        check("application/json", b"", Want::Auto, Value::Null);
-        check("text/plain; charset=iso-8859-1", b"gr\xfcn", Want::Auto, json!("gr\u{fc}n"));
-        check("image/png", b"\x89PNG", Want::Auto, json!("iVBORw=="));
+        check("application/json", b"1", BodyFormat::Auto, json!(1));
+        check("application/problem+json; charset=utf-8", b"\"x\"", BodyFormat::Auto, json!("x"));
+        check("text/html", b" {\"a\": 1}", BodyFormat::Auto, json!({"a": 1}));
+        check("text/plain", b"1", BodyFormat::Auto, json!("1"));
+        check("application/json", b"{\"a\": 1}", BodyFormat::Text, json!("{\"a\": 1}"));
+        check("application/json", b"{broken", BodyFormat::Auto, json!("{broken"));
+        check("application/json", b"", BodyFormat::Auto, Value::Null);
+        check("text/plain; charset=iso-8859-1", b"gr\xfcn", BodyFormat::Auto, json!("gr\u{fc}n"));
+        check("image/png", b"\x89PNG", BodyFormat::Auto, json!("iVBORw=="));
     }
 }

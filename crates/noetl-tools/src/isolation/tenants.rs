@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use noetl_model::Tenant;
 
 use super::User;
-use crate::Root;
+use crate::AllowedDirectory;
 
 /// List for all tenants, with separate lists for some of them: `a,b; acme: c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl<T> Default for TenantRules<T> {
 
 impl<T> TenantRules<T> {
     /// Returns a tenant's list, or `None` if there is neither a list for it nor a general one.
-    pub fn of(&self, tenant: &Tenant) -> Option<&[T]> {
+    pub fn list_of(&self, tenant: &Tenant) -> Option<&[T]> {
         let named = self.named.get(tenant.as_str()).or(self.everybody.as_ref());
         named.map(Vec::as_slice)
     }
@@ -64,7 +64,7 @@ impl FromStr for TenantRules<String> {
 }
 
 /// Directories: `/srv/data,/srv/shared=ro; acme: /srv/acme`.
-impl FromStr for TenantRules<Root> {
+impl FromStr for TenantRules<AllowedDirectory> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,7 +77,7 @@ impl FromStr for TenantRules<Root> {
             if !path.is_absolute() {
                 return Err(format!("'{entry}' is no absolute path"));
             }
-            Ok(Root { path, writable })
+            Ok(AllowedDirectory { path, writable })
         })
     }
 }
@@ -155,14 +155,15 @@ mod tests {
     #[test]
     fn a_tenant_has_its_own_list_or_that_of_everybody() {
         let rules: TenantRules<String> = "shell, http; acme: http; none:".parse().expect("rules");
-        let of = |name: &str| rules.of(&Tenant::new(name)).map(<[String]>::to_vec);
+        let of = |name: &str| rules.list_of(&Tenant::new(name)).map(<[String]>::to_vec);
         assert_eq!(of("other"), Some(vec!["shell".to_owned(), "http".to_owned()]));
         assert_eq!(of("acme"), Some(vec!["http".to_owned()]));
         assert_eq!(of("none"), Some(Vec::new()));
-        assert_eq!(TenantRules::<String>::default().of(&Tenant::default()), None);
-        let roots: TenantRules<Root> = "/srv=ro; acme: /a,/b=ro".parse().expect("rules");
-        assert_eq!(roots.of(&Tenant::default()).map(<[Root]>::len), Some(1));
-        assert!("relative".parse::<TenantRules<Root>>().is_err());
+        assert_eq!(TenantRules::<String>::default().list_of(&Tenant::default()), None);
+        let roots: TenantRules<AllowedDirectory> =
+            "/srv=ro; acme: /a,/b=ro".parse().expect("rules");
+        assert_eq!(roots.list_of(&Tenant::default()).map(<[AllowedDirectory]>::len), Some(1));
+        assert!("relative".parse::<TenantRules<AllowedDirectory>>().is_err());
         for wrong in ["", "5", "0-5", "9-5", "a-b", "5-4294967295"] {
             assert!(wrong.parse::<UserRange>().is_err(), "{wrong}");
         }

@@ -119,9 +119,9 @@ impl Settings {
 
 /// Cached clients. A clone only increments a reference count.
 #[derive(Clone, Default)]
-pub(super) struct Clients(Arc<Mutex<Vec<Kept>>>);
+pub(super) struct Clients(Arc<Mutex<Vec<CachedClient>>>);
 
-struct Kept {
+struct CachedClient {
     settings: Settings,
     client: Client,
     used: Instant,
@@ -134,7 +134,7 @@ impl std::fmt::Debug for Clients {
 }
 
 impl Clients {
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CachedClient>> {
         // Every change is a single operation of `Vec`, so the list is consistent even if the lock
         // is poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -152,7 +152,7 @@ impl Clients {
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
         }
-        kept.push(Kept { settings: settings.clone(), client: client.clone(), used: now });
+        kept.push(CachedClient { settings: settings.clone(), client: client.clone(), used: now });
         drop(kept);
         self.expire_later();
         Ok(client)

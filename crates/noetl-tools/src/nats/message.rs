@@ -13,7 +13,7 @@ use bytes::Bytes;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use serde_json::json;
 
-use crate::Call;
+use crate::ToolCall;
 use crate::config::{self, plain, type_name, wrong};
 
 /// Keys that may contain the payload. The first one that is present applies.
@@ -21,7 +21,7 @@ const PAYLOAD_KEYS: [&str; 5] = ["data", "payload", "message", "value", "body"];
 
 /// Publishes a message, and waits until the stream has acknowledged it or the server has received
 /// it.
-pub(super) async fn publish(client: &Client, call: &Call) -> Result<Value, Failure> {
+pub(super) async fn publish(client: &Client, call: &ToolCall) -> Result<Value, Failure> {
     let subject = subject(call)?;
     let payload = payload(call)?;
     let headers = headers(&call.config)?;
@@ -94,7 +94,7 @@ async fn confirm(client: &Client) -> Result<(), Failure> {
 /// Sends a request and returns the reply.
 pub(super) async fn request(
     client: &Client,
-    call: &Call,
+    call: &ToolCall,
     payload_max: usize,
 ) -> Result<Value, Failure> {
     let subject = subject(call)?;
@@ -108,13 +108,13 @@ pub(super) async fn request(
         };
         Failure::new(kind, format!("'{subject}' did not answer: {}", cause(&error)))
     })?;
-    within(reply.payload.len(), payload_max)?;
+    check_size(reply.payload.len(), payload_max)?;
     let mut answer = json!({"subject": subject, "headers": header_map(reply.headers.as_ref())});
     put_payload(&mut answer, "data", &reply.payload);
     Ok(answer)
 }
 
-fn subject(call: &Call) -> Result<&str, Failure> {
+fn subject(call: &ToolCall) -> Result<&str, Failure> {
     let subject = config::text(&call.config, "subject")?;
     let subject = subject.ok_or_else(|| wrong("a nats message needs a `subject`"))?;
     let is_usable = !subject.is_empty()
@@ -143,7 +143,7 @@ fn wants_stream(config: &Map) -> Result<Option<bool>, Failure> {
 
 /// Returns the payload of a call: text unchanged, base64 decoded if `encoding` says so, and other
 /// values as JSON.
-pub(super) fn payload(call: &Call) -> Result<Bytes, Failure> {
+pub(super) fn payload(call: &ToolCall) -> Result<Bytes, Failure> {
     let found = config::first(&call.config, &PAYLOAD_KEYS);
     let Some((key, value)) = found.or_else(|| config::first(&call.input, &PAYLOAD_KEYS)) else {
         return Ok(match call.input.is_empty() {
@@ -210,7 +210,7 @@ pub(super) fn put_payload(answer: &mut Value, key: &str, payload: &[u8]) {
     }
 }
 
-pub(super) fn within(size: usize, max: usize) -> Result<(), Failure> {
+pub(super) fn check_size(size: usize, max: usize) -> Result<(), Failure> {
     match size > max {
         true => Err(Failure::new(
             FailureKind::OutputLimit,

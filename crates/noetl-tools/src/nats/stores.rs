@@ -10,19 +10,19 @@ use noetl_model::{Failure, FailureKind, Value};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
-use super::message::{cause, payload, put_payload, within};
-use crate::Call;
+use super::message::{cause, check_size, payload, put_payload};
+use crate::ToolCall;
 use crate::config::{self, type_name, wrong};
 
 /// Reads a key. A missing key is a result, not a failure.
-pub(super) async fn kv_get(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
+pub(super) async fn kv_get(client: &Client, call: &ToolCall, max: usize) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let store = bucket_of(client, call).await?;
     let entry = store.entry(key).await.map_err(|error| refused("be read", key, &error))?;
     match entry.filter(|entry| entry.operation == Operation::Put) {
         None => Ok(json!({"bucket": bucket, "key": key, "found": false, "value": null})),
         Some(entry) => {
-            within(entry.value.len(), max)?;
+            check_size(entry.value.len(), max)?;
             let mut answer = json!({
                 "bucket": bucket, "key": key, "found": true, "revision": entry.revision,
             });
@@ -34,7 +34,7 @@ pub(super) async fn kv_get(client: &Client, call: &Call, max: usize) -> Result<V
 
 /// Sets a key: unconditionally, only if it doesn't exist (`create`), or only if it is unchanged
 /// since `revision`.
-pub(super) async fn kv_put(client: &Client, call: &Call) -> Result<Value, Failure> {
+pub(super) async fn kv_put(client: &Client, call: &ToolCall) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let value = payload(call)?;
     let store = bucket_of(client, call).await?;
@@ -63,7 +63,7 @@ pub(super) async fn kv_put(client: &Client, call: &Call) -> Result<Value, Failur
 }
 
 /// Deletes a key. A missing key is not an error.
-pub(super) async fn kv_delete(client: &Client, call: &Call) -> Result<Value, Failure> {
+pub(super) async fn kv_delete(client: &Client, call: &ToolCall) -> Result<Value, Failure> {
     let (bucket, key) = (required(call, "bucket")?, required(call, "key")?);
     let store = bucket_of(client, call).await?;
     store.delete(key).await.map_err(|error| refused("be removed", key, &error))?;
@@ -71,7 +71,11 @@ pub(super) async fn kv_delete(client: &Client, call: &Call) -> Result<Value, Fai
 }
 
 /// Lists the keys of a bucket, in alphabetical order.
-pub(super) async fn kv_keys(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
+pub(super) async fn kv_keys(
+    client: &Client,
+    call: &ToolCall,
+    max: usize,
+) -> Result<Value, Failure> {
     let bucket = required(call, "bucket")?;
     let prefix = config::text(&call.config, "prefix")?.unwrap_or_default();
     let store = bucket_of(client, call).await?;
@@ -82,7 +86,7 @@ pub(super) async fn kv_keys(client: &Client, call: &Call, max: usize) -> Result<
         let key = key.map_err(|error| refused("be listed", bucket, &error))?;
         if key.starts_with(prefix) {
             size += key.len() + 3;
-            within(size, max)?;
+            check_size(size, max)?;
             keys.push(key);
         }
     }
@@ -91,26 +95,30 @@ pub(super) async fn kv_keys(client: &Client, call: &Call, max: usize) -> Result<
 }
 
 /// Reads an object. A missing one is a `not_found` failure.
-pub(super) async fn object_get(client: &Client, call: &Call, max: usize) -> Result<Value, Failure> {
+pub(super) async fn object_get(
+    client: &Client,
+    call: &ToolCall,
+    max: usize,
+) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let store = store_of(client, call).await?;
     let object = store.get(name).await.map_err(|error| match error.kind() {
         GetErrorKind::NotFound => absent(name),
         _ => refused("be read", name, &error),
     })?;
-    within(object.info().size, max)?;
+    check_size(object.info().size, max)?;
     let mut answer = json!({"bucket": bucket, "name": name, "size": object.info().size});
     let mut content = Vec::new();
     // Reading one byte beyond the limit detects an object that is larger than its stated size.
     let mut bounded = object.take(max as u64 + 1);
     bounded.read_to_end(&mut content).await.map_err(|error| refused("be read", name, &error))?;
-    within(content.len(), max)?;
+    check_size(content.len(), max)?;
     put_payload(&mut answer, "data", &content);
     Ok(answer)
 }
 
 /// Writes an object, replacing an earlier one of the same name.
-pub(super) async fn object_put(client: &Client, call: &Call) -> Result<Value, Failure> {
+pub(super) async fn object_put(client: &Client, call: &ToolCall) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let content = payload(call)?;
     let store = store_of(client, call).await?;
@@ -120,7 +128,7 @@ pub(super) async fn object_put(client: &Client, call: &Call) -> Result<Value, Fa
 }
 
 /// Deletes an object. A missing one is a `not_found` failure.
-pub(super) async fn object_delete(client: &Client, call: &Call) -> Result<Value, Failure> {
+pub(super) async fn object_delete(client: &Client, call: &ToolCall) -> Result<Value, Failure> {
     let (bucket, name) = (required(call, "bucket")?, required(call, "name")?);
     let store = store_of(client, call).await?;
     store.delete(name).await.map_err(|error| match error.kind() {
@@ -133,7 +141,7 @@ pub(super) async fn object_delete(client: &Client, call: &Call) -> Result<Value,
 /// Lists the names and sizes of a store's objects.
 pub(super) async fn object_list(
     client: &Client,
-    call: &Call,
+    call: &ToolCall,
     max: usize,
 ) -> Result<Value, Failure> {
     let bucket = required(call, "bucket")?;
@@ -144,7 +152,7 @@ pub(super) async fn object_list(
     while let Some(object) = listed.next().await {
         let object = object.map_err(|error| refused("be listed", bucket, &error))?;
         size += object.name.len() + 30;
-        within(size, max)?;
+        check_size(size, max)?;
         objects.push((object.name, object.size));
     }
     objects.sort_unstable();
@@ -153,7 +161,7 @@ pub(super) async fn object_list(
     Ok(json!({"bucket": bucket, "count": objects.len(), "objects": objects}))
 }
 
-async fn bucket_of(client: &Client, call: &Call) -> Result<Store, Failure> {
+async fn bucket_of(client: &Client, call: &ToolCall) -> Result<Store, Failure> {
     let bucket = required(call, "bucket")?;
     let context = jetstream::new(client.clone());
     let found = match flag(call, "create_bucket")? {
@@ -175,7 +183,7 @@ async fn bucket_of(client: &Client, call: &Call) -> Result<Store, Failure> {
     Ok(found)
 }
 
-async fn store_of(client: &Client, call: &Call) -> Result<ObjectStore, Failure> {
+async fn store_of(client: &Client, call: &ToolCall) -> Result<ObjectStore, Failure> {
     let bucket = required(call, "bucket")?;
     let context = jetstream::new(client.clone());
     match (context.get_object_store(bucket).await, flag(call, "create_bucket")?) {
@@ -195,14 +203,14 @@ async fn store_of(client: &Client, call: &Call) -> Result<ObjectStore, Failure> 
     }
 }
 
-fn required<'a>(call: &'a Call, key: &str) -> Result<&'a str, Failure> {
+fn required<'a>(call: &'a ToolCall, key: &str) -> Result<&'a str, Failure> {
     match config::text(&call.config, key)?.filter(|text| !text.is_empty()) {
         Some(text) => Ok(text),
         None => Err(wrong(format!("this nats operation needs a `{key}`"))),
     }
 }
 
-fn flag(call: &Call, key: &str) -> Result<bool, Failure> {
+fn flag(call: &ToolCall, key: &str) -> Result<bool, Failure> {
     match call.config.get(key) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),

@@ -8,7 +8,7 @@ use tokio_postgres::types::{FromSql, Kind, Type};
 
 use super::temporal;
 use crate::config::wrong;
-use crate::sql::Cell;
+use crate::sql::SqlCell;
 
 /// Undecoded bytes of a value.
 struct Raw<'a>(Option<&'a [u8]>);
@@ -28,12 +28,12 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 /// Returns the values of a row, in column order.
-pub(crate) fn decode_row(row: &Row) -> Result<Vec<Cell>, Failure> {
+pub(crate) fn decode_row(row: &Row) -> Result<Vec<SqlCell>, Failure> {
     let mut cells = Vec::with_capacity(row.len());
     for (place, column) in row.columns().iter().enumerate() {
         let raw = row.try_get::<_, Raw<'_>>(place).map_or(None, |raw| raw.0);
         let cell = match raw {
-            None => Some(Cell::NULL),
+            None => Some(SqlCell::NULL),
             Some(raw) => decode(column.type_(), raw),
         };
         cells.push(cell.ok_or_else(|| {
@@ -45,8 +45,8 @@ pub(crate) fn decode_row(row: &Row) -> Result<Vec<Cell>, Failure> {
 }
 
 /// Decodes a value. Returns `None` if the type is unknown or the bytes don't match it.
-fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
-    let mut reader = Reader(raw);
+fn decode(ty: &Type, raw: &[u8]) -> Option<SqlCell> {
+    let mut reader = ByteReader(raw);
     match ty.kind() {
         Kind::Domain(inner) => return decode(inner, raw),
         Kind::Enum(_) => return text(raw),
@@ -64,7 +64,7 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
             }
             return Some(Value::Object(map).into());
         }
-        Kind::Range(bound) => return range(bound, raw).map(Cell::from),
+        Kind::Range(bound) => return range(bound, raw).map(SqlCell::from),
         Kind::Multirange(bound) => {
             // The driver reports the type of the range itself here.
             let bound = match bound.kind() {
@@ -91,9 +91,9 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
             // Parses the shortest decimal form, which avoids the extra digits of a direct
             // conversion to `f64`.
             let float = f32::from_be_bytes(reader.take()?);
-            Cell::float(float.to_string().parse().ok()?)
+            SqlCell::float(float.to_string().parse().ok()?)
         }
-        Type::FLOAT8 => Cell::float(f64::from_be_bytes(reader.take()?)),
+        Type::FLOAT8 => SqlCell::float(f64::from_be_bytes(reader.take()?)),
         Type::NUMERIC => numeric(&mut reader)?,
         Type::MONEY => {
             let cents = reader.i64()?;
@@ -109,7 +109,7 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
         Type::JSONB => document(raw.strip_prefix(&[1])?)?,
         Type::JSONPATH => text(raw.strip_prefix(&[1])?)?,
         Type::UUID => uuid(reader.take()?).into(),
-        Type::BYTEA => Cell::Bytes(raw.to_vec()),
+        Type::BYTEA => SqlCell::Bytes(raw.to_vec()),
         Type::DATE => temporal::date(reader.i32()?).into(),
         Type::TIME => temporal::time(reader.i64()?).into(),
         Type::TIMETZ => temporal::time_with_zone(reader.i64()?, reader.i32()?).into(),
@@ -131,9 +131,10 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
         }
         Type::POINT => {
             let (x, y) = (f64::from_be_bytes(reader.take()?), f64::from_be_bytes(reader.take()?));
-            Value::Array(vec![Cell::float(x).into_value(), Cell::float(y).into_value()]).into()
+            Value::Array(vec![SqlCell::float(x).into_value(), SqlCell::float(y).into_value()])
+                .into()
         }
-        Type::VOID => Cell::NULL,
+        Type::VOID => SqlCell::NULL,
         _ => match ty.name() {
             "citext" => text(raw)?,
             "hstore" => hstore(&mut reader)?,
@@ -144,9 +145,9 @@ fn decode(ty: &Type, raw: &[u8]) -> Option<Cell> {
 }
 
 /// Reads bytes from the front. Methods return `None` if too few are left.
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -187,13 +188,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn text(raw: &[u8]) -> Option<Cell> {
+fn text(raw: &[u8]) -> Option<SqlCell> {
     // A server whose encoding is `SQL_ASCII` may send any bytes.
     Some(String::from_utf8_lossy(raw).into_owned().into())
 }
 
 /// Decodes a JSON document. If its depth or numbers exceed the parser's limits, returns its text.
-fn document(raw: &[u8]) -> Option<Cell> {
+fn document(raw: &[u8]) -> Option<SqlCell> {
     match serde_json::from_slice::<Value>(raw) {
         Ok(value) => Some(value.into()),
         Err(_) => text(raw),
@@ -209,7 +210,7 @@ fn uuid(bytes: [u8; 16]) -> String {
 }
 
 /// Decodes a number from groups of four decimal digits, with the number of decimals of the column.
-fn numeric(reader: &mut Reader<'_>) -> Option<Cell> {
+fn numeric(reader: &mut ByteReader<'_>) -> Option<SqlCell> {
     const NEGATIVE: u16 = 0x4000;
     let groups = reader.i16()?;
     let weight = reader.i16()?;
@@ -256,13 +257,13 @@ fn numeric(reader: &mut Reader<'_>) -> Option<Cell> {
         text.push('.');
         text.push_str(&fraction);
     }
-    Some(Cell::decimal(text))
+    Some(SqlCell::decimal(text))
 }
 
-fn array(element: &Type, raw: &[u8]) -> Option<Cell> {
+fn array(element: &Type, raw: &[u8]) -> Option<SqlCell> {
     /// Maximum dimensions that the server supports.
     const DIMENSIONS_MAX: usize = 6;
-    let mut reader = Reader(raw);
+    let mut reader = ByteReader(raw);
     let dimensions = usize::try_from(reader.i32()?).ok()?;
     reader.i32()?;
     reader.i32()?;
@@ -277,10 +278,10 @@ fn array(element: &Type, raw: &[u8]) -> Option<Cell> {
         lengths.push(usize::try_from(reader.i32()?).ok()?);
         reader.i32()?;
     }
-    dimension(element, &lengths, &mut reader).map(Cell::from)
+    dimension(element, &lengths, &mut reader).map(SqlCell::from)
 }
 
-fn dimension(element: &Type, lengths: &[usize], reader: &mut Reader<'_>) -> Option<Value> {
+fn dimension(element: &Type, lengths: &[usize], reader: &mut ByteReader<'_>) -> Option<Value> {
     let (length, inner) = lengths.split_first()?;
     let mut items = Vec::new();
     for _ in 0..*length {
@@ -303,7 +304,7 @@ fn range(bound: &Type, raw: &[u8]) -> Option<String> {
     const UPPER_IN: u8 = 0x04;
     const LOWER_OPEN: u8 = 0x08;
     const UPPER_OPEN: u8 = 0x10;
-    let mut reader = Reader(raw);
+    let mut reader = ByteReader(raw);
     let flags = reader.u8()?;
     let has = |flag: u8| flags & flag != 0;
     if has(EMPTY) {
@@ -322,7 +323,7 @@ fn range(bound: &Type, raw: &[u8]) -> Option<String> {
     Some(format!("{open}{lower},{upper}{close}"))
 }
 
-fn inet(reader: &mut Reader<'_>) -> Option<String> {
+fn inet(reader: &mut ByteReader<'_>) -> Option<String> {
     reader.u8()?;
     let bits = reader.u8()?;
     let is_cidr = reader.u8()? != 0;
@@ -334,7 +335,7 @@ fn inet(reader: &mut Reader<'_>) -> Option<String> {
     Some(if is_cidr || bits != full { format!("{address}/{bits}") } else { address.to_string() })
 }
 
-fn bits(reader: &mut Reader<'_>) -> Option<String> {
+fn bits(reader: &mut ByteReader<'_>) -> Option<String> {
     let count = usize::try_from(reader.i32()?).ok()?;
     if reader.0.len() < count.div_ceil(8) {
         return None;
@@ -346,7 +347,7 @@ fn bits(reader: &mut Reader<'_>) -> Option<String> {
     Some((0..count).map(bit).collect())
 }
 
-fn hstore(reader: &mut Reader<'_>) -> Option<Cell> {
+fn hstore(reader: &mut ByteReader<'_>) -> Option<SqlCell> {
     let mut map = Map::new();
     for _ in 0..reader.i32()? {
         let key = String::from_utf8_lossy(reader.field()??).into_owned();

@@ -12,15 +12,15 @@ use noetl_model::Value;
 use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 use crate::config::plain;
-use crate::sql::Cell;
+use crate::sql::SqlCell;
 
-type Refused = Box<dyn Error + Sync + Send>;
+type EncodeError = Box<dyn Error + Sync + Send>;
 
 #[derive(Debug)]
 pub(crate) struct Param<'a>(pub(crate) &'a Value);
 
 impl ToSql for Param<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Refused> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, EncodeError> {
         match text_of(self.0, ty)? {
             None => Ok(IsNull::Yes),
             Some(text) => {
@@ -43,13 +43,13 @@ impl ToSql for Param<'_> {
 
 /// A cell of another database as a parameter.
 #[derive(Debug)]
-pub(crate) struct CellParam<'a>(pub(crate) &'a Cell);
+pub(crate) struct CellParam<'a>(pub(crate) &'a SqlCell);
 
 impl ToSql for CellParam<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Refused> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, EncodeError> {
         match self.0 {
-            Cell::Value(value) => Param(value).to_sql(ty, out),
-            Cell::Bytes(bytes) => {
+            SqlCell::Value(value) => Param(value).to_sql(ty, out),
+            SqlCell::Bytes(bytes) => {
                 out.extend_from_slice(bytes_text(bytes, ty).as_bytes());
                 Ok(IsNull::No)
             }
@@ -76,7 +76,7 @@ fn bytes_text(bytes: &[u8], ty: &Type) -> String {
 }
 
 /// Formats a value in the server's text format. `None` is null.
-fn text_of(value: &Value, ty: &Type) -> Result<Option<String>, Refused> {
+fn text_of(value: &Value, ty: &Type) -> Result<Option<String>, EncodeError> {
     if let Kind::Domain(inner) = ty.kind() {
         return text_of(value, inner);
     }
@@ -99,7 +99,7 @@ fn document(value: &Value) -> String {
     }
 }
 
-fn bytes(text: &str) -> Result<String, Refused> {
+fn bytes(text: &str) -> Result<String, EncodeError> {
     if text.starts_with("\\x") {
         return Ok(text.to_owned());
     }
@@ -117,7 +117,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-fn array(items: &[Value], element: &Type) -> Result<String, Refused> {
+fn array(items: &[Value], element: &Type) -> Result<String, EncodeError> {
     let mut text = String::from("{");
     for (place, item) in items.iter().enumerate() {
         if place > 0 {
@@ -148,10 +148,10 @@ fn array(items: &[Value], element: &Type) -> Result<String, Refused> {
 }
 
 /// Writes one field of a `copy` in text format, for a column of this type.
-pub(crate) fn copy_field(cell: &Cell, ty: &Type, out: &mut BytesMut) -> Result<(), Refused> {
+pub(crate) fn copy_field(cell: &SqlCell, ty: &Type, out: &mut BytesMut) -> Result<(), EncodeError> {
     let text = match cell {
-        Cell::Value(value) => text_of(value, ty)?,
-        Cell::Bytes(bytes) => Some(bytes_text(bytes, ty)),
+        SqlCell::Value(value) => text_of(value, ty)?,
+        SqlCell::Bytes(bytes) => Some(bytes_text(bytes, ty)),
     };
     let Some(text) = text else {
         out.extend_from_slice(b"\\N");
@@ -202,8 +202,8 @@ mod tests {
     fn copied_fields_cannot_break_their_line() {
         let mut out = BytesMut::new();
         copy_field(&"a\tb\nc\\d\r".into(), &Type::TEXT, &mut out).unwrap();
-        copy_field(&Cell::NULL, &Type::TEXT, &mut out).unwrap();
-        copy_field(&Cell::Bytes(vec![1]), &Type::BYTEA, &mut out).unwrap();
+        copy_field(&SqlCell::NULL, &Type::TEXT, &mut out).unwrap();
+        copy_field(&SqlCell::Bytes(vec![1]), &Type::BYTEA, &mut out).unwrap();
         assert_eq!(&out[..], b"a\\tb\\nc\\\\d\\r\\N\\\\x01");
     }
 }

@@ -11,7 +11,9 @@ use super::encode::Param;
 use super::pool::{Pool, Session, Stopper};
 use super::settings::Settings;
 use crate::config::wrong;
-use crate::sql::{Answer, Dialect, Params, Part, Script, column_names, number_names};
+use crate::sql::{
+    Dialect, Params, Script, ScriptStatement, StatementResults, column_names, number_names,
+};
 
 /// Runs all statements, and returns the connection to the pool if it is still usable.
 pub(super) async fn run(
@@ -19,7 +21,7 @@ pub(super) async fn run(
     settings: &Settings,
     script: &Script<'_>,
     stopper: &Stopper,
-    answer: &mut Answer,
+    answer: &mut StatementResults,
 ) -> Result<(), Failure> {
     for part in &script.parts {
         if part.statement.streams {
@@ -48,7 +50,7 @@ fn is_refusal(failure: &Failure) -> bool {
 async fn perform(
     session: &Session,
     script: &Script<'_>,
-    answer: &mut Answer,
+    answer: &mut StatementResults,
 ) -> Result<(), Failure> {
     for part in &script.parts {
         statement(session, part, answer).await?;
@@ -60,7 +62,11 @@ async fn perform(
     Ok(())
 }
 
-async fn statement(session: &Session, part: &Part<'_>, answer: &mut Answer) -> Result<(), Failure> {
+async fn statement(
+    session: &Session,
+    part: &ScriptStatement<'_>,
+    answer: &mut StatementResults,
+) -> Result<(), Failure> {
     let place = answer.place();
     let (text, values) = bound(part)?;
     let prepared = session.client().prepare(&text).await;
@@ -88,7 +94,9 @@ async fn statement(session: &Session, part: &Part<'_>, answer: &mut Answer) -> R
 }
 
 /// Returns the statement in the server's syntax, and the values of its parameters.
-pub(crate) fn bound<'a>(part: &'a Part<'_>) -> Result<(String, Vec<&'a Value>), Failure> {
+pub(crate) fn bound<'a>(
+    part: &'a ScriptStatement<'_>,
+) -> Result<(String, Vec<&'a Value>), Failure> {
     let text = part.statement.text;
     match part.params {
         Params::List(list) => Ok((text.to_owned(), list.iter().collect())),
@@ -108,7 +116,7 @@ pub(crate) fn bound<'a>(part: &'a Part<'_>) -> Result<(String, Vec<&'a Value>), 
 /// values.
 fn fitting<'a>(
     mut values: Vec<&'a Value>,
-    part: &Part<'_>,
+    part: &ScriptStatement<'_>,
     prepared: &Prepared,
     place: usize,
 ) -> Result<Vec<&'a Value>, Failure> {
@@ -130,9 +138,9 @@ fn fitting<'a>(
 }
 
 /// Adds a hint where the server's message doesn't name the solution.
-fn explain(mut failure: Failure, part: &Part<'_>) -> Failure {
+fn explain(mut failure: Failure, part: &ScriptStatement<'_>) -> Failure {
     let state = failure.details.as_ref().and_then(|details| details["pg"]["code"].as_str());
-    if state == Some("25001") && part.statement.control == crate::sql::Control::None {
+    if state == Some("25001") && part.statement.control == crate::sql::TransactionControl::None {
         failure.message.push_str("; set `autocommit: true` to run the statements one by one");
     }
     failure

@@ -29,10 +29,10 @@ const RESET_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Unused connections, by settings.
 #[derive(Clone, Default)]
-pub(crate) struct Pool(Arc<Mutex<Kept>>);
+pub(crate) struct Pool(Arc<Mutex<IdleConnections>>);
 
 #[derive(Default)]
-struct Kept {
+struct IdleConnections {
     /// Unused connections, oldest first.
     idle: VecDeque<Idle>,
     /// Whether a task that closes expired connections is running.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
         // Every change is a single operation of the queue, so it is consistent even if the lock is
         // poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -113,7 +113,7 @@ impl Pool {
 }
 
 /// Closes connections that are unused for [`IDLE_MAX`], until none is left.
-async fn attend(pool: Weak<Mutex<Kept>>) {
+async fn attend(pool: Weak<Mutex<IdleConnections>>) {
     loop {
         let next = {
             let Some(pool) = pool.upgrade().map(Pool) else { return };

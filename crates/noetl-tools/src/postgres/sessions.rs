@@ -7,8 +7,8 @@ use noetl_model::{Failure, FailureKind, Map, Timestamp};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-use super::alone::{Notices, connect_postgres};
-use crate::{Credential, auth};
+use super::dedicated::{NotifyHandling, connect_postgres};
+use crate::{ToolCredential, auth};
 
 /// Timeout of a lookup, including the time to connect.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ impl GatewaySessions {
     /// otherwise the failure of the lookup.
     pub async fn find(
         &self,
-        credential: &Credential,
+        credential: &ToolCredential,
         token: &str,
     ) -> Result<Option<GatewaySession>, Failure> {
         let mut settings = Map::new();
@@ -87,7 +87,7 @@ impl GatewaySessions {
         {
             return Ok(client.clone());
         }
-        let client = Arc::new(connect_postgres(&settings, Notices::Ignored).await?);
+        let client = Arc::new(connect_postgres(&settings, NotifyHandling::Ignored).await?);
         *connection = Some((settings, client.clone()));
         Ok(client)
     }

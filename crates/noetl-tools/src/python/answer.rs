@@ -12,10 +12,10 @@ use tokio::net::UnixStream;
 
 use crate::capture::Capture;
 use crate::process;
-use crate::{Call, Stream};
+use crate::{Stream, ToolCall};
 
-use super::task::Stop;
-use super::template::{End, lacking};
+use super::task::StopReason;
+use super::zygote::{ForkExit, lacking};
 
 /// Maximum bytes of each stream in a failure's details.
 const DETAILS_BYTES: usize = 16 * 1024;
@@ -25,7 +25,7 @@ const DETAILS_BYTES: usize = 16 * 1024;
 const REPORT_BYTES_MAX: usize = 256 * 1024;
 
 /// Outcome that the step reports.
-pub(super) enum Answer {
+pub(super) enum PythonOutcome {
     /// Result of the step, as JSON.
     Result(Vec<u8>),
     /// The code set no result.
@@ -36,7 +36,7 @@ pub(super) enum Answer {
     Garbled,
 }
 
-impl Answer {
+impl PythonOutcome {
     /// Sends a framed request and reads the outcome. Returns `None` if the step ended without one.
     pub(super) async fn ask(
         mut channel: UnixStream,
@@ -62,30 +62,30 @@ impl Answer {
 
 /// Converts the end of a step to its result or failure.
 pub(super) fn conclude(
-    stop: Stop,
-    answer: Option<Answer>,
-    call: &Call,
+    stop: StopReason,
+    answer: Option<PythonOutcome>,
+    call: &ToolCall,
     stdout: &Capture,
     stderr: &Capture,
 ) -> Result<Value, Failure> {
     let failure = match stop {
-        Stop::TimedOut(limit) => call.timed_out(limit),
-        Stop::Cancelled => call.cancelled(),
-        Stop::Ended(End::NotForked(error)) => return Err(lacking(&error)),
-        Stop::Ended(End::Lost) => lost(),
-        Stop::Ended(End::Exited(status)) => match answer {
-            Some(Answer::Result(body)) => match serde_json::from_slice(&body) {
+        StopReason::TimedOut(limit) => call.timed_out(limit),
+        StopReason::Cancelled => call.cancelled(),
+        StopReason::Ended(ForkExit::NotForked(error)) => return Err(lacking(&error)),
+        StopReason::Ended(ForkExit::Lost) => lost(),
+        StopReason::Ended(ForkExit::Exited(status)) => match answer {
+            Some(PythonOutcome::Result(body)) => match serde_json::from_slice(&body) {
                 Ok(result) => return Ok(result),
                 Err(error) => Failure::new(
                     FailureKind::Schema,
                     format!("the result is not JSON the worker can read: {error}"),
                 ),
             },
-            Some(Answer::Nothing) => {
+            Some(PythonOutcome::Nothing) => {
                 return Ok(json!({"stdout": stdout.text(), "stderr": stderr.text()}));
             }
-            Some(Answer::Failed(body)) => raised(&body),
-            Some(Answer::Garbled) => garbled(),
+            Some(PythonOutcome::Failed(body)) => raised(&body),
+            Some(PythonOutcome::Garbled) => garbled(),
             None => died(status),
         },
     };

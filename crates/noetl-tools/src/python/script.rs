@@ -10,12 +10,12 @@ use tokio::io::AsyncReadExt;
 use crate::config::{self, type_name, wrong};
 use crate::own::{FileGuard, own_file};
 use crate::sandbox::{Sandbox, ToolRun};
-use crate::step_host::Task;
-use crate::{Call, Http, Tool, auth};
+use crate::step_host::FileTask;
+use crate::{Http, Tool, ToolCall, auth};
 
 /// Returns the program of a call: its `code`, or the target of its `script`.
 pub(super) async fn code<'a>(
-    call: &'a Call,
+    call: &'a ToolCall,
     http: &Http,
     sandbox: &Arc<Sandbox>,
 ) -> Result<Cow<'a, str>, Failure> {
@@ -66,7 +66,7 @@ pub(super) async fn code<'a>(
             if !sandbox.is_on() {
                 return read_file(path, bytes_max, &guard).await.map(Cow::Owned);
             }
-            let task = Task::Read { path: path.to_owned(), bytes_max, guard };
+            let task = FileTask::Read { path: path.to_owned(), bytes_max, guard };
             match ToolRun::run(sandbox, call, call.time_limit()?, &task).await? {
                 Value::String(code) => Ok(Cow::Owned(code)),
                 other => Err(wrong(format!("'{path}' was read as {}", type_name(&other)))),
@@ -101,13 +101,13 @@ pub(crate) async fn read_file(
     // Reads one byte beyond the limit, to detect a larger file.
     let mut bounded = file.take(bytes_max as u64 + 1);
     bounded.read_to_end(&mut content).await.map_err(|error| unreadable(&error))?;
-    within(content.len(), bytes_max)?;
+    check_size(content.len(), bytes_max)?;
     String::from_utf8(content)
         .map_err(|_| Failure::new(FailureKind::Parse, format!("'{path}' is not UTF-8 text")))
 }
 
 async fn fetch(
-    call: &Call,
+    call: &ToolCall,
     http: &Http,
     source: &Map,
     uri: Option<&str>,
@@ -129,14 +129,14 @@ async fn fetch(
         ..failure
     })?;
     let text = answer["data"].as_str().unwrap_or_default();
-    within(text.len(), bytes_max)?;
+    check_size(text.len(), bytes_max)?;
     if answer.get("encoding").is_some() {
         return Err(Failure::new(FailureKind::Parse, "the step's program is not text"));
     }
     Ok(text.to_owned())
 }
 
-fn within(size: usize, bytes_max: usize) -> Result<(), Failure> {
+fn check_size(size: usize, bytes_max: usize) -> Result<(), Failure> {
     match size > bytes_max {
         true => Err(Failure::new(
             FailureKind::OutputLimit,

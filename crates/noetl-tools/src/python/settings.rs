@@ -3,7 +3,7 @@
 use noetl_model::{Failure, Map, Value};
 use serde::Serialize;
 
-use crate::Call;
+use crate::ToolCall;
 use crate::config::{self, type_name, wrong};
 
 /// Validated settings of a call.
@@ -13,7 +13,7 @@ pub(super) struct Settings<'a> {
     /// Imports by alias. The list form names packages and imports nothing.
     pub(super) libs: Value,
     pub(super) env: Map,
-    pub(super) limits: Limits,
+    pub(super) limits: ResourceLimits,
     /// Value of `context` without `args`: the worker's context, the map under `context` in the
     /// settings, and the IDs of the execution and command.
     pub(super) context: Map,
@@ -21,7 +21,7 @@ pub(super) struct Settings<'a> {
 
 /// Limits that the operating system enforces on a step. `None` inherits the worker's limit.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Limits {
+pub(super) struct ResourceLimits {
     /// Maximum address space, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) memory_mb: Option<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Limits {
 
 impl<'a> Settings<'a> {
     /// Parses the settings of a call whose program is `code`.
-    pub(super) fn read(call: &'a Call, code: &'a str) -> Result<Self, Failure> {
+    pub(super) fn read(call: &'a ToolCall, code: &'a str) -> Result<Self, Failure> {
         let config = &call.config;
         let env = config::environment(config)?;
         let env = env.into_iter().map(|(name, text)| (name.to_owned(), text.into()));
@@ -49,7 +49,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-fn context(call: &Call) -> Result<Map, Failure> {
+fn context(call: &ToolCall) -> Result<Map, Failure> {
     let mut context = call.context.clone();
     context.extend(config::map(&call.config, "context")?.cloned().unwrap_or_default());
     context.insert("execution_id".to_owned(), call.execution.get().into());
@@ -79,8 +79,8 @@ fn libs(libs: Option<&Value>) -> Result<Value, Failure> {
     }
 }
 
-fn limits(config: &Map) -> Result<Limits, Failure> {
-    let mut limits = Limits::default();
+fn limits(config: &Map) -> Result<ResourceLimits, Failure> {
+    let mut limits = ResourceLimits::default();
     for (name, value) in config::map(config, "limits")?.into_iter().flatten() {
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
         let Some(number) = number.filter(|number| *number > 0) else {

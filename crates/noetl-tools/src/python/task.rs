@@ -18,11 +18,11 @@ use tokio::net::unix::pipe;
 use crate::capture::Capture;
 use crate::config::{expiry, wrong};
 use crate::workdir::WorkDir;
-use crate::{Call, Options, Stream};
+use crate::{Options, Stream, ToolCall};
 
-use super::answer::{Answer, conclude};
+use super::answer::{PythonOutcome, conclude};
 use super::settings::{self, Settings};
-use super::template::{End, Forked, Template, lacking};
+use super::zygote::{ForkExit, ForkedStep, Zygote, lacking};
 
 /// Time to read output after the step's end. The process group is dead by then, so only a process
 /// that left the group can still have a pipe open, and its output is not awaited.
@@ -34,9 +34,9 @@ const REAP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a step in a fork of `template`, in its own directory.
 pub(super) async fn run(
-    template: Arc<Template>,
+    template: Arc<Zygote>,
     dir: WorkDir,
-    call: &Call,
+    call: &ToolCall,
     settings: &Settings<'_>,
     limit: Option<Duration>,
     options: &Options,
@@ -53,7 +53,7 @@ pub(super) async fn run(
     let mut answer = None;
     let reading = async {
         let answering = async {
-            answer = Answer::ask(channel, &request, limits.python_result).await;
+            answer = PythonOutcome::ask(channel, &request, limits.python_result).await;
         };
         tokio::join!(answering, stdout.read_all(out), stderr.read_all(err));
     };
@@ -65,8 +65,8 @@ pub(super) async fn run(
 }
 
 /// Reason that a step is over.
-pub(super) enum Stop {
-    Ended(End),
+pub(super) enum StopReason {
+    Ended(ForkExit),
     TimedOut(Duration),
     Cancelled,
 }
@@ -74,21 +74,21 @@ pub(super) enum Stop {
 /// Waits until the step ends, is cancelled, or times out. The step is then reaped and its process
 /// group empty, unless reaping exceeds [`REAP_TIMEOUT`].
 async fn supervise(
-    mut forked: Forked,
-    call: &Call,
+    mut forked: ForkedStep,
+    call: &ToolCall,
     limit: Option<Duration>,
     reading: impl Future<Output = ()>,
-) -> Stop {
+) -> StopReason {
     let mut reading = pin!(reading.fuse());
     let stop = tokio::select! {
         biased;
-        end = forked.end() => Stop::Ended(end),
-        () = call.cancel.cancelled() => Stop::Cancelled,
-        () = expiry(limit) => Stop::TimedOut(limit.unwrap_or_default()),
+        end = forked.end() => StopReason::Ended(end),
+        () = call.cancel.cancelled() => StopReason::Cancelled,
+        () = expiry(limit) => StopReason::TimedOut(limit.unwrap_or_default()),
         // Never completes, because the end of the streams is not the end of the step.
-        () = async { (&mut reading).await; std::future::pending().await } => Stop::Cancelled,
+        () = async { (&mut reading).await; std::future::pending().await } => StopReason::Cancelled,
     };
-    if !matches!(stop, Stop::Ended(_)) {
+    if !matches!(stop, StopReason::Ended(_)) {
         forked.kill();
         let reaped = tokio::time::timeout(REAP_TIMEOUT, forked.end()).await;
         if reaped.is_err() {
@@ -126,26 +126,26 @@ impl Ours {
 
 /// Request to the forked process, with the keys of `Step` in `step.py`.
 #[derive(Serialize)]
-struct Request<'a> {
+struct ForkCommand<'a> {
     step: &'a str,
     code: &'a str,
     input: &'a Map,
     context: &'a Map,
     libs: &'a Value,
     env: &'a Map,
-    limits: &'a settings::Limits,
+    limits: &'a settings::ResourceLimits,
     result_max: usize,
     cwd: &'a Path,
 }
 
 /// Encodes the request as a frame: four bytes of length, then JSON.
 fn request(
-    call: &Call,
+    call: &ToolCall,
     settings: &Settings<'_>,
     result_max: usize,
     cwd: &Path,
 ) -> Result<Vec<u8>, Failure> {
-    let request = Request {
+    let request = ForkCommand {
         step: &call.step,
         code: settings.code,
         input: &call.input,

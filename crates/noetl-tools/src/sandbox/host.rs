@@ -20,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::process::Command;
 
 use super::Sandbox;
-use super::wire::{self, Program, Reply, Request, Root, Spec};
+use super::wire::{self, AllowedDirectory, HostRequest, HostSpec, Program, Reply};
 use crate::isolation::{Level, User};
 use crate::own::FileId;
 use crate::step_host::COMMAND;
@@ -52,7 +52,7 @@ impl Host {
     pub(crate) async fn start(
         options: &Options,
         user: Option<User>,
-        roots: Option<&[Root]>,
+        roots: Option<&[AllowedDirectory]>,
     ) -> Result<Self, IsolationError> {
         let failed = |message: String| IsolationError { message, hint: None };
         let error = |error: io::Error| failed(error.to_string());
@@ -69,7 +69,7 @@ impl Host {
         let hidden = options.own.existing();
         let paths: Vec<PathBuf> = hidden.iter().map(|(path, _)| path.clone()).collect();
         let namespaces = isolation.level >= Level::Namespaces;
-        let spec = Spec {
+        let spec = HostSpec {
             namespaces,
             no_network: isolation.no_network,
             private_tmp: isolation.private_tmp,
@@ -79,7 +79,7 @@ impl Host {
             base,
             withheld: if namespaces { Vec::new() } else { withheld(&paths) },
             hidden: if namespaces { hideable(paths) } else { Vec::new() },
-            roots: roots.map(<[Root]>::to_vec),
+            roots: roots.map(<[AllowedDirectory]>::to_vec),
         };
         let spec = serde_json::to_string(&spec).map_err(|error| failed(error.to_string()))?;
         let (ours, theirs) = StdUnixStream::pair().map_err(error)?;
@@ -121,7 +121,7 @@ impl Host {
     /// Creates a directory for a step, owned by the steps' user.
     pub(crate) fn step_dir(&self) -> Result<WorkDir, Failure> {
         let number = self.steps.fetch_add(1, Ordering::Relaxed);
-        let dir = WorkDir::at(self.dir.join(format!("step-{number}")))?;
+        let dir = WorkDir::create_at(self.dir.join(format!("step-{number}")))?;
         self.hand_over(&dir)?;
         Ok(dir)
     }
@@ -134,15 +134,15 @@ impl Host {
 
     /// Starts a program that keeps running between steps.
     pub(crate) async fn keep(&mut self, program: Program, files: Vec<OwnedFd>) -> io::Result<()> {
-        self.ask(&Request::Keep(program), files).await
+        self.ask(&HostRequest::Keep(program), files).await
     }
 
     /// Empties the private temporary directories after a step. Not needed for a [`HostedStep`].
     pub(crate) async fn wipe(&mut self) -> io::Result<()> {
-        self.ask(&Request::Wipe, Vec::new()).await
+        self.ask(&HostRequest::Wipe, Vec::new()).await
     }
 
-    async fn ask(&mut self, request: &Request, files: Vec<OwnedFd>) -> io::Result<()> {
+    async fn ask(&mut self, request: &HostRequest, files: Vec<OwnedFd>) -> io::Result<()> {
         let body = wire::encode(request)?;
         let head = wire::head(&body);
         let control = &self.control;
@@ -179,7 +179,7 @@ impl Host {
 
     /// Sends a signal to the step. Returns `false` if the host doesn't read its socket.
     fn signal(&self, signal: Signal) -> bool {
-        let Ok(body) = wire::encode(&Request::Signal(signal.as_raw())) else { return false };
+        let Ok(body) = wire::encode(&HostRequest::Signal(signal.as_raw())) else { return false };
         let message = [wire::head(&body).as_slice(), &body].concat();
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         rustix::net::send(&self.control, &message, flags).is_ok_and(|sent| sent == message.len())
@@ -241,7 +241,7 @@ impl HostedStep {
         program: Program,
         files: Vec<OwnedFd>,
     ) -> io::Result<Self> {
-        let asked = host.ask(&Request::Run(program), files).await;
+        let asked = host.ask(&HostRequest::Run(program), files).await;
         match asked {
             Ok(()) => {
                 Ok(Self { sandbox: Arc::clone(sandbox), tenant: tenant.clone(), host: Some(host) })

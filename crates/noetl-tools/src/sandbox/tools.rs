@@ -14,9 +14,9 @@ use tokio::net::unix::pipe;
 use super::{HostedStep, Pipes, Program, Sandbox, worker_directory};
 use crate::capture::Capture;
 use crate::config::expiry;
-use crate::sql::Cell;
-use crate::step_host::{COMMAND, OWN_PROGRAM, TOOL, Task};
-use crate::{Call, LogSink, Stream};
+use crate::sql::SqlCell;
+use crate::step_host::{COMMAND, FileTask, OWN_PROGRAM, TOOL};
+use crate::{LogSink, Stream, ToolCall};
 
 /// Maximum bytes of the process's stderr that are captured.
 const COMPLAINT_BYTES: usize = 8 * 1024;
@@ -26,10 +26,10 @@ const FRAME_EXTRA: usize = 4 << 20;
 
 /// A message between a file tool and its worker, after the task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Frame {
+pub(crate) enum ToolFrame {
     /// Columns of the rows that follow.
     Columns(Vec<String>),
-    Rows(Vec<Vec<Cell>>),
+    Rows(Vec<Vec<SqlCell>>),
     /// No more rows follow.
     End,
     /// Outcome of the task. The last message.
@@ -80,8 +80,8 @@ impl ToolRun {
     /// Starts the tool and sends its task.
     pub(crate) async fn start(
         sandbox: &Arc<Sandbox>,
-        call: &Call,
-        task: &Task,
+        call: &ToolCall,
+        task: &FileTask,
     ) -> Result<Self, Failure> {
         let frame = framed(task).map_err(|error| lost(&error))?;
         let tenant = &call.tenant;
@@ -127,9 +127,9 @@ impl ToolRun {
     /// Runs a task without further input, within the timeout of its call.
     pub(crate) async fn run(
         sandbox: &Arc<Sandbox>,
-        call: &Call,
+        call: &ToolCall,
         limit: Option<Duration>,
-        task: &Task,
+        task: &FileTask,
     ) -> Result<Value, Failure> {
         let mut run = Self::start(sandbox, call, task).await?;
         run.close();
@@ -143,7 +143,7 @@ impl ToolRun {
     }
 
     /// Sends a frame. Returns `false` if the tool no longer reads; its outcome contains the reason.
-    pub(crate) async fn send(&mut self, frame: &Frame) -> Result<bool, Failure> {
+    pub(crate) async fn send(&mut self, frame: &ToolFrame) -> Result<bool, Failure> {
         let bytes = framed(frame).map_err(|error| lost(&error))?;
         match &mut self.stdin {
             Some(stdin) => Ok(stdin.write_all(&bytes).await.is_ok()),
@@ -157,7 +157,7 @@ impl ToolRun {
     }
 
     /// Waits for the next frame.
-    pub(crate) async fn next(&mut self) -> Result<Frame, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<ToolFrame, Failure> {
         match self.frames.next().await {
             Ok(frame) => Ok(frame),
             Err(error) => Err(self.ended_early(&error).await),
@@ -167,7 +167,7 @@ impl ToolRun {
     /// Waits for the outcome.
     pub(crate) async fn outcome(&mut self) -> Result<Value, Failure> {
         loop {
-            if let Frame::Done(outcome) = self.next().await? {
+            if let ToolFrame::Done(outcome) = self.next().await? {
                 return outcome;
             }
         }

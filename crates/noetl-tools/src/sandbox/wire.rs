@@ -27,7 +27,7 @@ const MESSAGE_MAX: usize = 16 << 20;
 
 /// Confinement of a host, fixed for its lifetime.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Spec {
+pub(crate) struct HostSpec {
     /// Whether the host creates user, mount, and process namespaces.
     pub(crate) namespaces: bool,
     /// Whether the network namespace is new and empty.
@@ -47,12 +47,12 @@ pub(crate) struct Spec {
     /// Files that Landlock denies to steps if no mount can hide them.
     pub(crate) withheld: Vec<PathBuf>,
     /// Directories that steps may use besides those of the system. `None` for all.
-    pub(crate) roots: Option<Vec<Root>>,
+    pub(crate) roots: Option<Vec<AllowedDirectory>>,
 }
 
 /// A directory that steps may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Root {
+pub struct AllowedDirectory {
     /// Absolute path of the directory.
     pub path: PathBuf,
     /// Whether steps may write below the directory.
@@ -70,7 +70,7 @@ pub(crate) struct Program {
 
 /// A message to a host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum HostRequest {
     /// Starts a step. Its end is reported once all its processes have ended.
     Run(Program),
     /// Starts a program that keeps running between steps, such as a warm interpreter.
@@ -173,15 +173,15 @@ mod tests {
     fn a_message_arrives_with_its_descriptors() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let (_, pipe) = io::pipe().expect("a pipe");
-        let body = encode(&Request::Signal(9)).expect("a body");
+        let body = encode(&HostRequest::Signal(9)).expect("a body");
         send_head(&ours, head(&body), &[pipe.into()]).expect("a head");
         (&ours).write_all(&body).expect("a body");
         drop(ours);
         let (request, files) =
-            receive::<Request>(&theirs).expect("a message").expect("not the end");
-        assert!(matches!(request, Request::Signal(9)), "{request:?}");
+            receive::<HostRequest>(&theirs).expect("a message").expect("not the end");
+        assert!(matches!(request, HostRequest::Signal(9)), "{request:?}");
         assert_eq!(files.len(), 1);
-        assert!(receive::<Request>(&theirs).expect("the end").is_none());
+        assert!(receive::<HostRequest>(&theirs).expect("the end").is_none());
     }
 
     #[test]

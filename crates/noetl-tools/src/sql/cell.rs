@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// Bytes stay bytes in a transfer between databases, and become base64 in a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Cell {
+pub(crate) enum SqlCell {
     /// A value that JSON can represent.
     Value(Value),
     /// A `bytea` or a `blob`.
@@ -26,7 +26,7 @@ fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
     STANDARD.decode(text).map_err(serde::de::Error::custom)
 }
 
-impl Cell {
+impl SqlCell {
     pub(crate) const NULL: Self = Self::Value(Value::Null);
 
     pub(crate) fn into_value(self) -> Value {
@@ -37,14 +37,14 @@ impl Cell {
     }
 }
 
-impl<T: Into<Value>> From<T> for Cell {
+impl<T: Into<Value>> From<T> for SqlCell {
     fn from(value: T) -> Self {
         Self::Value(value.into())
     }
 }
 
 /// Conversion of numbers. A float that JSON cannot represent becomes text, such as `NaN`.
-impl Cell {
+impl SqlCell {
     pub(crate) fn float(number: f64) -> Self {
         match serde_json::Number::from_f64(number) {
             Some(number) => Self::Value(Value::Number(number)),
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_decimal_is_a_number_only_when_nothing_is_lost() {
         let check = |text: &str, expected: Value| {
-            assert_eq!(Cell::decimal(text.to_owned()).into_value(), expected, "{text}");
+            assert_eq!(SqlCell::decimal(text.to_owned()).into_value(), expected, "{text}");
         };
         check("5", json!(5));
         check("-5", json!(-5));
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn what_json_cannot_carry_is_a_word() {
-        assert_eq!(Cell::float(f64::NAN), "NaN".into());
-        assert_eq!(Cell::float(f64::NEG_INFINITY), "-Infinity".into());
-        assert_eq!(Cell::Bytes(vec![0, 255]).into_value(), json!("AP8="));
+        assert_eq!(SqlCell::float(f64::NAN), "NaN".into());
+        assert_eq!(SqlCell::float(f64::NEG_INFINITY), "-Infinity".into());
+        assert_eq!(SqlCell::Bytes(vec![0, 255]).into_value(), json!("AP8="));
     }
 }

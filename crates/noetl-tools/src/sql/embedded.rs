@@ -10,20 +10,20 @@ use std::time::Duration;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use tokio::task::JoinHandle;
 
-use super::{Answer, Dialect, Script};
-use crate::Call;
+use super::{Dialect, Script, StatementResults};
+use crate::ToolCall;
 use crate::config::{self, expiry, type_name, wrong};
-use crate::options::Limits;
+use crate::options::OutputLimits;
 
 /// Location of a database, and its access mode.
 #[derive(Debug, Clone)]
-pub(crate) struct File {
+pub(crate) struct DatabaseFile {
     /// Path of the file. `None` for a new database in memory.
     pub(crate) path: Option<String>,
     pub(crate) read_only: bool,
 }
 
-impl File {
+impl DatabaseFile {
     pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
         let path = match config::first(settings, &["db_path", "database", "path"]) {
             None => None,
@@ -54,19 +54,21 @@ impl File {
 
 /// Runs a step's statements with `execute`, within the timeout of the call.
 pub(crate) async fn run(
-    call: Call,
+    call: ToolCall,
     kind: &'static str,
     dialect: Dialect,
-    limits: &Limits,
-    execute: impl FnOnce(&Script<'_>, &Stop, Answer) -> Result<Value, Failure> + Send + 'static,
+    limits: &OutputLimits,
+    execute: impl FnOnce(&Script<'_>, &StopFlag, StatementResults) -> Result<Value, Failure>
+    + Send
+    + 'static,
 ) -> Result<Value, Failure> {
     let limit = call.time_limit()?;
     // Also parsed here, so that an invalid script uses no thread.
     Script::read(&call, kind, dialect)?;
-    let stop = Stop::default();
+    let stop = StopFlag::default();
     // Raises the flag when this call is dropped.
     let _guard = stop.guard();
-    let answer = Answer::new(limits);
+    let answer = StatementResults::new(limits);
     let work = {
         let (call, stop) = (call.clone(), stop.clone());
         tokio::task::spawn_blocking(move || {
@@ -79,9 +81,9 @@ pub(crate) async fn run(
 
 /// Stop flag for the working thread.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     pub(crate) fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -91,8 +93,8 @@ impl Stop {
     }
 
     /// Returns a guard that raises the flag when it is dropped.
-    pub(crate) fn guard(&self) -> Guard {
-        Guard(self.clone())
+    pub(crate) fn guard(&self) -> StopGuard {
+        StopGuard(self.clone())
     }
 
     /// Waits for the work. On timeout or cancellation, raises the flag and waits until the work has
@@ -100,7 +102,7 @@ impl Stop {
     pub(crate) async fn supervise<T>(
         &self,
         mut work: JoinHandle<Result<T, Failure>>,
-        call: &Call,
+        call: &ToolCall,
         limit: Option<Duration>,
     ) -> Result<T, Failure> {
         let failure = tokio::select! {
@@ -119,11 +121,11 @@ impl Stop {
     }
 }
 
-/// Guard returned by [`Stop::guard`].
+/// Guard returned by [`StopFlag::guard`].
 #[derive(Debug)]
-pub(crate) struct Guard(Stop);
+pub(crate) struct StopGuard(StopFlag);
 
-impl Drop for Guard {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.raise();
     }

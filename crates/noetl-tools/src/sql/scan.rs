@@ -16,7 +16,7 @@ pub(crate) enum Dialect {
 
 /// A token of SQL. Comments and whitespace are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum SqlToken<'a> {
     /// A bare word: a keyword or a name.
     Word(&'a str),
     /// `:name`, without its colon.
@@ -129,7 +129,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl<'a> Iterator for Scanner<'a> {
-    type Item = (Range<usize>, Token<'a>);
+    type Item = (Range<usize>, SqlToken<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.skip();
@@ -141,62 +141,62 @@ impl<'a> Iterator for Scanner<'a> {
         let token = match self.byte(0) {
             b'\'' => {
                 self.quote(b'\'', false);
-                Token::Other
+                SqlToken::Other
             }
             b'"' => {
                 self.quote(b'"', false);
-                Token::Other
+                SqlToken::Other
             }
             b'`' if is_sqlite => {
                 self.quote(b'`', false);
-                Token::Other
+                SqlToken::Other
             }
             b'[' if is_sqlite => {
                 let rest = &self.text[start..];
                 self.at += rest.find(']').map_or(rest.len(), |end| end + 1);
-                Token::Other
+                SqlToken::Other
             }
             b'$' => {
                 self.dollar();
-                Token::Other
+                SqlToken::Other
             }
             b':' if is_start(self.byte(1)) => {
                 self.at += 1;
-                Token::Name(self.word())
+                SqlToken::Name(self.word())
             }
             // A cast or an assignment, whose second character must not start a name.
             b':' if matches!(self.byte(1), b':' | b'=') => {
                 self.at += 2;
-                Token::Other
+                SqlToken::Other
             }
             b'(' => {
                 self.at += 1;
-                Token::Open
+                SqlToken::Open
             }
             b')' => {
                 self.at += 1;
-                Token::Close
+                SqlToken::Close
             }
             b';' => {
                 self.at += 1;
-                Token::End
+                SqlToken::End
             }
             byte if is_start(byte) => {
                 let word = self.word();
                 if !is_sqlite && word.eq_ignore_ascii_case("e") && self.byte(0) == b'\'' {
                     self.quote(b'\'', true);
-                    Token::Other
+                    SqlToken::Other
                 } else {
-                    Token::Word(word)
+                    SqlToken::Word(word)
                 }
             }
             byte if byte.is_ascii_digit() => {
                 self.word();
-                Token::Other
+                SqlToken::Other
             }
             _ => {
                 self.at += 1;
-                Token::Other
+                SqlToken::Other
             }
         };
         // An escape at the end of the text moves past it.

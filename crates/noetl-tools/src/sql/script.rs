@@ -3,8 +3,8 @@
 use noetl_model::{Failure, Map, Value};
 
 use super::scan::Dialect;
-use super::statements::{Control, Statement, split};
-use crate::Call;
+use super::statements::{Statement, TransactionControl, split};
+use crate::ToolCall;
 use crate::config::{self, type_name, wrong};
 
 /// Settings that may contain statements. The first one that is present applies.
@@ -13,14 +13,14 @@ const TEXT_KEYS: [&str; 5] = ["query", "command", "sql", "commands", "statements
 /// Statements of a step, in order.
 #[derive(Debug)]
 pub(crate) struct Script<'a> {
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Vec<ScriptStatement<'a>>,
     /// Whether to run the statements in one transaction.
     pub(crate) is_atomic: bool,
 }
 
 /// A statement and its parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ScriptStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) params: Params<'a>,
 }
@@ -54,7 +54,7 @@ impl<'a> Params<'a> {
 }
 
 impl<'a> Script<'a> {
-    pub(crate) fn read(call: &'a Call, kind: &str, dialect: Dialect) -> Result<Self, Failure> {
+    pub(crate) fn read(call: &'a ToolCall, kind: &str, dialect: Dialect) -> Result<Self, Failure> {
         Self::read_from(&call.config, &call.input, kind, dialect)
     }
 
@@ -97,7 +97,9 @@ impl<'a> Script<'a> {
                 }
             };
             let statements = split(text, dialect);
-            parts.extend(statements.into_iter().map(|statement| Part { statement, params }));
+            parts.extend(
+                statements.into_iter().map(|statement| ScriptStatement { statement, params }),
+            );
         }
         if parts.is_empty() {
             return Err(wrong(format!("`{key}` holds no statement")));
@@ -120,14 +122,14 @@ fn params<'a>(config: &'a Map, key: &str, input: &'a Map) -> Result<Params<'a>, 
 
 /// Returns `true` if the statements run in one transaction. That is the default for several
 /// statements, unless they contain transaction control or `autocommit` is set.
-fn is_atomic(config: &Map, parts: &[Part<'_>]) -> Result<bool, Failure> {
+fn is_atomic(config: &Map, parts: &[ScriptStatement<'_>]) -> Result<bool, Failure> {
     let mut open = false;
     let mut controls = false;
     for part in parts {
         match part.statement.control {
-            Control::None | Control::Inner => {}
-            Control::Begin => (open, controls) = (true, true),
-            Control::Finish => (open, controls) = (false, true),
+            TransactionControl::None | TransactionControl::Inner => {}
+            TransactionControl::Begin => (open, controls) = (true, true),
+            TransactionControl::Finish => (open, controls) = (false, true),
         }
     }
     if open {

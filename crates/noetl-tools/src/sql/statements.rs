@@ -2,7 +2,7 @@
 
 use noetl_model::Failure;
 
-use super::scan::{Dialect, Scanner, Token};
+use super::scan::{Dialect, Scanner, SqlToken};
 
 /// A statement, without its semicolon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,14 +12,14 @@ pub(crate) struct Statement<'a> {
     /// expression.
     pub(crate) verb: String,
     /// Effect on the surrounding transaction.
-    pub(crate) control: Control,
+    pub(crate) control: TransactionControl,
     /// Whether the statement reads or writes the client's stream (`copy … from stdin`).
     pub(crate) streams: bool,
 }
 
 /// Effect of a statement on the surrounding transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Control {
+pub(crate) enum TransactionControl {
     None,
     /// Begins a new transaction.
     Begin,
@@ -41,7 +41,7 @@ pub(crate) fn split(text: &str, dialect: Dialect) -> Vec<Statement<'_>> {
     let mut statements = Vec::new();
     let mut piece = Piece::default();
     for (range, token) in Scanner::new(text, dialect) {
-        if token == Token::End && piece.bodies == 0 {
+        if token == SqlToken::End && piece.bodies == 0 {
             statements.extend(piece.finish(text, range.start));
             piece = Piece::default();
         } else {
@@ -70,18 +70,18 @@ struct Piece {
 }
 
 impl Piece {
-    fn push(&mut self, at: usize, token: Token<'_>, dialect: Dialect) {
+    fn push(&mut self, at: usize, token: SqlToken<'_>, dialect: Dialect) {
         if self.start.is_none() {
             self.start = Some(at);
             self.opening = true;
         }
         match token {
-            Token::Word(word) => self.word(word.to_ascii_lowercase(), dialect),
+            SqlToken::Word(word) => self.word(word.to_ascii_lowercase(), dialect),
             other => {
                 self.opening = false;
                 match other {
-                    Token::Open => self.parens += 1,
-                    Token::Close => self.parens = self.parens.saturating_sub(1),
+                    SqlToken::Open => self.parens += 1,
+                    SqlToken::Close => self.parens = self.parens.saturating_sub(1),
                     _ => {}
                 }
                 self.last.clear();
@@ -123,12 +123,12 @@ impl Piece {
         let word = |place: usize| self.words.get(place).map_or("", String::as_str);
         let goes_back = word(1) == "to" || word(2) == "to";
         let control = match word(0) {
-            "begin" | "start" => Control::Begin,
-            "rollback" if goes_back => Control::Inner,
-            "savepoint" | "release" => Control::Inner,
-            "commit" | "end" | "rollback" | "abort" => Control::Finish,
-            "prepare" if word(1) == "transaction" => Control::Finish,
-            _ => Control::None,
+            "begin" | "start" => TransactionControl::Begin,
+            "rollback" if goes_back => TransactionControl::Inner,
+            "savepoint" | "release" => TransactionControl::Inner,
+            "commit" | "end" | "rollback" | "abort" => TransactionControl::Finish,
+            "prepare" if word(1) == "transaction" => TransactionControl::Finish,
+            _ => TransactionControl::None,
         };
         let verb = self.verb.clone().unwrap_or_else(|| word(0).to_owned());
         let text = text[start..end].trim_end();
@@ -148,7 +148,7 @@ pub(crate) fn number_names(
     let mut names: Vec<&str> = Vec::new();
     let mut copied = 0;
     for (range, token) in Scanner::new(text, dialect) {
-        let Token::Name(name) = token else { continue };
+        let SqlToken::Name(name) = token else { continue };
         if !takes(name)? {
             continue;
         }

@@ -5,18 +5,21 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 use serde_json::json;
 
-use super::file::{Patience, check_attached, open, patiently};
+use super::file::{BusyTimeout, check_attached, open, patiently};
 use crate::config::wrong;
 use crate::own::FileGuard;
-use crate::sql::{Answer, Cell, File, Params, Part, Script, Stop, column_names};
+use crate::sql::{
+    DatabaseFile, Params, Script, ScriptStatement, SqlCell, StatementResults, StopFlag,
+    column_names,
+};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(
-    file: &File,
+    file: &DatabaseFile,
     guard: &FileGuard,
     script: &Script<'_>,
-    stop: &Stop,
-    mut answer: Answer,
+    stop: &StopFlag,
+    mut answer: StatementResults,
 ) -> Result<Value, Failure> {
     let connection = open(file, guard, stop)?;
     if script.is_atomic {
@@ -39,15 +42,15 @@ pub(super) fn run(
     Ok(answer.into_value())
 }
 
-fn reads_only(part: &Part<'_>) -> bool {
+fn reads_only(part: &ScriptStatement<'_>) -> bool {
     matches!(part.statement.verb.as_str(), "select" | "values" | "explain")
 }
 
 fn statement(
     connection: &Connection,
-    part: &Part<'_>,
-    stop: &Stop,
-    answer: &mut Answer,
+    part: &ScriptStatement<'_>,
+    stop: &StopFlag,
+    answer: &mut StatementResults,
 ) -> Result<(), Failure> {
     let place = answer.place();
     let failing = |error: rusqlite::Error| failed(&error, Some(place));
@@ -57,7 +60,7 @@ fn statement(
     let before = connection.total_changes();
     // Outside a transaction, a statement that finds the database locked has no effect.
     let is_alone = connection.is_autocommit();
-    let patience = Patience::new(stop);
+    let patience = BusyTimeout::new(stop);
     let columns = prepared.column_count();
     let names = (columns > 0).then(|| column_names(prepared.column_names()));
     answer.begin(names);
@@ -83,15 +86,15 @@ fn statement(
 }
 
 /// Returns the values of a row.
-pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Vec<Cell>> {
+pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Vec<SqlCell>> {
     let mut cells = Vec::with_capacity(columns);
     for place in 0..columns {
         cells.push(match row.get_ref(place)? {
-            ValueRef::Null => Cell::NULL,
+            ValueRef::Null => SqlCell::NULL,
             ValueRef::Integer(number) => number.into(),
-            ValueRef::Real(number) => Cell::float(number),
+            ValueRef::Real(number) => SqlCell::float(number),
             ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
-            ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+            ValueRef::Blob(bytes) => SqlCell::Bytes(bytes.to_vec()),
         });
     }
     Ok(cells)
@@ -156,7 +159,7 @@ impl ToSql for Bound<'_> {
     }
 }
 
-impl ToSql for Cell {
+impl ToSql for SqlCell {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match self {
             Self::Bytes(bytes) => Ok(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))),

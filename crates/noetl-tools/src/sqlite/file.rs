@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::execute::failed;
 use crate::own::FileGuard;
-use crate::sql::{File, Stop};
+use crate::sql::{DatabaseFile, StopFlag};
 
 /// Virtual machine operations between two checks of the stop flag: well below a millisecond, and
 /// cheap.
@@ -24,7 +24,11 @@ const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the database. `stop` interrupts a running statement. A statement that opens a file which
 /// `guard` rejects fails.
-pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connection, Failure> {
+pub(crate) fn open(
+    file: &DatabaseFile,
+    guard: &FileGuard,
+    stop: &StopFlag,
+) -> Result<Connection, Failure> {
     if let Some(path) = &file.path {
         guard.check_database(Path::new(path), !file.read_only)?;
     }
@@ -123,10 +127,10 @@ pub(crate) fn check_attached(connection: &Connection, guard: &FileGuard) -> Resu
 /// Only for work without an effect when it fails: the start of a transaction, or a statement that
 /// is a transaction of its own.
 pub(crate) fn patiently<T>(
-    stop: &Stop,
+    stop: &StopFlag,
     mut work: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    let patience = Patience::new(stop);
+    let patience = BusyTimeout::new(stop);
     loop {
         match work() {
             Err(error) if patience.is_left(&error) => {}
@@ -136,13 +140,13 @@ pub(crate) fn patiently<T>(
 }
 
 /// Time budget for a locked database.
-pub(crate) struct Patience<'a> {
-    stop: &'a Stop,
+pub(crate) struct BusyTimeout<'a> {
+    stop: &'a StopFlag,
     started: Instant,
 }
 
-impl<'a> Patience<'a> {
-    pub(crate) fn new(stop: &'a Stop) -> Self {
+impl<'a> BusyTimeout<'a> {
+    pub(crate) fn new(stop: &'a StopFlag) -> Self {
         Self { stop, started: Instant::now() }
     }
 

@@ -9,7 +9,7 @@ use rustix::thread::CapabilitySet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{landlock, named};
-use crate::sandbox::wire::Spec;
+use crate::sandbox::wire::HostSpec;
 
 /// Ignores signals that are sent to the worker's whole service, because the worker decides when a
 /// step ends.
@@ -38,7 +38,7 @@ pub(super) fn end_with_parent() -> io::Result<()> {
 }
 
 /// Confines the calling thread and every program it starts afterwards.
-pub(super) fn restrict_thread(spec: &Spec) -> io::Result<()> {
+pub(super) fn restrict_thread(spec: &HostSpec) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     let is_privileged = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SETPCAP));

@@ -11,7 +11,7 @@ use landlock::{
 };
 
 use super::{OWN_PROGRAM, named};
-use crate::sandbox::wire::{Root, Spec};
+use crate::sandbox::wire::{AllowedDirectory, HostSpec};
 
 /// Newest requested Landlock version. Older kernels enforce the rights they support.
 const NEWEST: ABI = ABI::V6;
@@ -37,7 +37,7 @@ const DEVICES: [&str; 2] = ["/dev", "/proc"];
 
 /// Confines the calling thread. Outside processes cannot be traced or signaled, and no device nodes
 /// can be created. With roots, only files in them and in the system's directories can be used.
-pub(super) fn restrict(spec: &Spec) -> io::Result<()> {
+pub(super) fn restrict(spec: &HostSpec) -> io::Result<()> {
     let rules = rules(spec);
     let handled = match rules {
         Some(_) => AccessFs::from_all(NEWEST),
@@ -81,7 +81,7 @@ fn allow(
 }
 
 /// Returns the files that steps may use, or `None` for all.
-fn rules(spec: &Spec) -> Option<Vec<(PathBuf, BitFlags<AccessFs>)>> {
+fn rules(spec: &HostSpec) -> Option<Vec<(PathBuf, BitFlags<AccessFs>)>> {
     let (read, all) = (AccessFs::from_read(NEWEST), AccessFs::from_all(NEWEST));
     let mut rules: Vec<(PathBuf, BitFlags<AccessFs>)> = Vec::new();
     match &spec.roots {
@@ -89,11 +89,9 @@ fn rules(spec: &Spec) -> Option<Vec<(PathBuf, BitFlags<AccessFs>)>> {
             rules.extend(SYSTEM.iter().map(|path| (PathBuf::from(path), read)));
             rules.extend(DEVICES.iter().map(|path| (PathBuf::from(path), all)));
             rules.push((OWN_PROGRAM.into(), read));
-            rules.extend(
-                roots.iter().map(|Root { path, writable }| {
-                    (path.clone(), if *writable { all } else { read })
-                }),
-            );
+            rules.extend(roots.iter().map(|AllowedDirectory { path, writable }| {
+                (path.clone(), if *writable { all } else { read })
+            }));
             if spec.private_tmp {
                 let shared = super::namespaces::shared(spec);
                 rules.extend(shared.map(|path| (path.to_owned(), all)));

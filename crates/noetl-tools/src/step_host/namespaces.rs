@@ -15,7 +15,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::named;
-use crate::sandbox::wire::Spec;
+use crate::sandbox::wire::HostSpec;
 
 /// Mount options of a private temporary directory: in memory, 256 MiB each.
 const PRIVATE_TMP: &str = "size=256m,mode=1777";
@@ -27,7 +27,7 @@ const NOTHING: &str = "size=4k,nr_inodes=1,mode=0";
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// Creates the namespaces. The next process that this one starts is process 1 of its namespace.
-pub(super) fn enter(spec: &Spec) -> io::Result<()> {
+pub(super) fn enter(spec: &HostSpec) -> io::Result<()> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     if spec.no_network {
@@ -58,7 +58,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
 }
 
 /// Sets up the mounts of the namespace. Called by its process 1.
-pub(super) fn settle(spec: &Spec) -> io::Result<()> {
+pub(super) fn settle(spec: &HostSpec) -> io::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(|error| named("mounts of its own", &error.into()))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -102,7 +102,7 @@ fn hide(path: &Path, dir: &Path) -> io::Result<()> {
 
 /// Mounts empty directories over the shared ones, and restores the host's own directory at its
 /// path.
-fn private_tmp(spec: &Spec) -> io::Result<()> {
+fn private_tmp(spec: &HostSpec) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let own = open_tree(CWD, &spec.dir, flags)?;
     for place in shared(spec) {
@@ -117,14 +117,14 @@ fn private_tmp(spec: &Spec) -> io::Result<()> {
 }
 
 /// Iterates over the directories that are private with [`Spec::private_tmp`].
-pub(super) fn shared(spec: &Spec) -> impl Iterator<Item = &Path> {
+pub(super) fn shared(spec: &HostSpec) -> impl Iterator<Item = &Path> {
     let base =
         Some(spec.base.as_path()).filter(|base| SHARED.iter().all(|it| Path::new(it) != *base));
     SHARED.iter().map(Path::new).chain(base)
 }
 
 /// Empties the private temporary directories after a step.
-pub(super) fn wipe(spec: &Spec) {
+pub(super) fn wipe(spec: &HostSpec) {
     for place in shared(spec) {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -13,13 +13,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 
 use super::sweep::{reap, sweep};
 use super::{confine, namespaces};
-use crate::sandbox::wire::{self, Program, Reply, Request, Spec};
+use crate::sandbox::wire::{self, HostRequest, HostSpec, Program, Reply};
 
 /// Interval at which orphans of a running step are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Serves until the socket is closed, then kills all descendants.
-pub(super) fn serve(spec: &Spec, control: &UnixStream) -> io::Result<ExitCode> {
+pub(super) fn serve(spec: &HostSpec, control: &UnixStream) -> io::Result<ExitCode> {
     let starter = Starter::start(spec.clone())?;
     wire::send(control, &Reply::Ready)?;
     let mut host = Host { spec, control, starter, kept: None };
@@ -30,7 +30,7 @@ pub(super) fn serve(spec: &Spec, control: &UnixStream) -> io::Result<ExitCode> {
 }
 
 struct Host<'a> {
-    spec: &'a Spec,
+    spec: &'a HostSpec,
     control: &'a UnixStream,
     starter: Starter,
     /// Program that keeps running between steps.
@@ -40,18 +40,18 @@ struct Host<'a> {
 impl Host<'_> {
     /// Handles one request. Returns `false` at the end of the socket.
     fn turn(&mut self) -> io::Result<bool> {
-        let Some((request, files)) = wire::receive::<Request>(self.control)? else {
+        let Some((request, files)) = wire::receive::<HostRequest>(self.control)? else {
             return Ok(false);
         };
         match request {
-            Request::Run(program) => match self.starter.spawn(program, files)? {
+            HostRequest::Run(program) => match self.starter.spawn(program, files)? {
                 Ok(pid) => {
                     wire::send(self.control, &Reply::Started)?;
                     return self.run(pid);
                 }
                 Err(reply) => wire::send(self.control, &reply)?,
             },
-            Request::Keep(program) => {
+            HostRequest::Keep(program) => {
                 let reply = match self.starter.spawn(program, files)? {
                     Ok(pid) => {
                         self.kept = Some(pid);
@@ -61,14 +61,14 @@ impl Host<'_> {
                 };
                 wire::send(self.control, &reply)?;
             }
-            Request::Wipe => {
+            HostRequest::Wipe => {
                 if self.spec.private_tmp {
                     namespaces::wipe(self.spec);
                 }
                 wire::send(self.control, &Reply::Started)?;
             }
             // The step has ended in the meantime.
-            Request::Signal(_) => {}
+            HostRequest::Signal(_) => {}
         }
         Ok(true)
     }
@@ -94,13 +94,14 @@ impl Host<'_> {
             if status.is_some() || !is_told {
                 continue;
             }
-            match wire::receive::<Request>(self.control)? {
-                Some((Request::Signal(number), _)) => match Signal::from_named_raw(number) {
+            match wire::receive::<HostRequest>(self.control)? {
+                Some((HostRequest::Signal(number), _)) => match Signal::from_named_raw(number) {
                     Some(Signal::KILL) => break,
                     Some(signal) => drop(kill_process_group(pid, signal)),
                     None => {}
                 },
-                Some((Request::Run(_) | Request::Keep(_) | Request::Wipe, _)) | None => {
+                Some((HostRequest::Run(_) | HostRequest::Keep(_) | HostRequest::Wipe, _))
+                | None => {
                     return Ok(false);
                 }
             }
@@ -128,7 +129,7 @@ struct Starter {
 
 impl Starter {
     /// Starts the thread. Fails if it cannot be confined.
-    fn start(spec: Spec) -> io::Result<Self> {
+    fn start(spec: HostSpec) -> io::Result<Self> {
         let (jobs, taken) = mpsc::channel::<(Program, Vec<OwnedFd>)>();
         let (done, started) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -155,7 +156,7 @@ impl Starter {
     }
 }
 
-fn spawn(spec: &Spec, program: &Program, files: Vec<OwnedFd>) -> Result<Pid, Reply> {
+fn spawn(spec: &HostSpec, program: &Program, files: Vec<OwnedFd>) -> Result<Pid, Reply> {
     let Program { words, env, cwd } = program;
     let mut files = files.into_iter();
     let mut next = || files.next().map_or_else(Stdio::null, Stdio::from);

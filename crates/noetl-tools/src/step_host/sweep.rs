@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// PID and wait status of a process that ended.
-pub(super) type Ended = (Pid, WaitStatus);
+pub(super) type ExitedProcess = (Pid, WaitStatus);
 
 /// Reaps all children that ended. Returns `true` if any child is left.
-pub(super) fn reap(mut ended: impl FnMut(Ended)) -> bool {
+pub(super) fn reap(mut ended: impl FnMut(ExitedProcess)) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some(one)) => ended(one),
@@ -28,7 +28,7 @@ pub(super) fn reap(mut ended: impl FnMut(Ended)) -> bool {
 }
 
 /// Kills and reaps all descendants except `kept`, until none is left.
-pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(Ended)) {
+pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(ExitedProcess)) {
     loop {
         let has_children = reap(&mut ended);
         if !has_children {

@@ -11,15 +11,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::own::FileGuard;
-use crate::sandbox::{Frame, framed};
-use crate::{Call, Limits, LogSink, duckdb, python, sqlite, transfer};
+use crate::sandbox::{ToolFrame, framed};
+use crate::{LogSink, OutputLimits, ToolCall, duckdb, python, sqlite, transfer};
 
 /// Maximum size of a message from the worker, in bytes. The worker enforces lower limits itself.
 const MESSAGE_MAX: usize = 1 << 30;
 
 /// Task of a file tool.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Task {
+pub(crate) enum FileTask {
     /// Reads a text file: the program of a `python` step.
     Read { path: String, bytes_max: usize, guard: FileGuard },
     /// Runs statements on a SQLite database.
@@ -45,7 +45,7 @@ pub(crate) struct Statements {
 
 impl Statements {
     /// Creates the task from a call.
-    pub(crate) fn new(call: &Call, limits: &Limits, guard: FileGuard) -> Self {
+    pub(crate) fn new(call: &ToolCall, limits: &OutputLimits, guard: FileGuard) -> Self {
         Self {
             step: call.step.to_string(),
             config: call.config.clone(),
@@ -67,12 +67,12 @@ pub(crate) struct TransferSide {
 
 /// Runs the task from standard input.
 pub(super) fn main() -> ExitCode {
-    let outcome = read_frame::<Task>().and_then(|task| {
+    let outcome = read_frame::<FileTask>().and_then(|task| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let outcome = runtime.block_on(run(task));
         // A thread may still wait for standard input, and has no work left.
         runtime.shutdown_background();
-        write_frame(&Frame::Done(outcome))
+        write_frame(&ToolFrame::Done(outcome))
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -84,7 +84,7 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-async fn run(task: Task) -> Result<Value, Failure> {
+async fn run(task: FileTask) -> Result<Value, Failure> {
     let cancel = CancellationToken::new();
     if let Ok(mut terminate) = signal(SignalKind::terminate()) {
         let cancel = cancel.clone();
@@ -94,36 +94,37 @@ async fn run(task: Task) -> Result<Value, Failure> {
         });
     }
     match task {
-        Task::Read { path, bytes_max, guard } => {
+        FileTask::Read { path, bytes_max, guard } => {
             python::read_file(&path, bytes_max, &guard).await.map(Value::String)
         }
-        Task::Sqlite(work) => {
+        FileTask::Sqlite(work) => {
             let (call, limits, guard) = parts(work, cancel);
             sqlite::run(call, &limits, guard).await
         }
-        Task::DuckDb(work) => {
+        FileTask::DuckDb(work) => {
             let (call, limits, guard) = parts(work, cancel);
             duckdb::run(call, &limits, guard).await
         }
-        Task::TransferRead(side) => {
+        FileTask::TransferRead(side) => {
             let call = call_for("transfer", Map::new(), Map::new(), cancel);
             transfer::read_side(side, call).await.map(|()| Value::Null)
         }
-        Task::TransferWrite(side) => {
+        FileTask::TransferWrite(side) => {
             let call = call_for("transfer", Map::new(), Map::new(), cancel);
             transfer::write_side(side, call).await.map(Value::from)
         }
     }
 }
 
-fn parts(work: Statements, cancel: CancellationToken) -> (Call, Limits, FileGuard) {
+fn parts(work: Statements, cancel: CancellationToken) -> (ToolCall, OutputLimits, FileGuard) {
     let Statements { step, config, input, rows_max, bytes_max, guard } = work;
-    let limits = Limits { sql_rows: rows_max, sql_result: bytes_max, ..Limits::default() };
+    let limits =
+        OutputLimits { sql_rows: rows_max, sql_result: bytes_max, ..OutputLimits::default() };
     (call_for(&step, config, input, cancel), limits, guard)
 }
 
-fn call_for(step: &str, config: Map, input: Map, cancel: CancellationToken) -> Call {
-    Call {
+fn call_for(step: &str, config: Map, input: Map, cancel: CancellationToken) -> ToolCall {
+    ToolCall {
         execution: ExecutionId::new(0),
         command: CommandId::new(0),
         tenant: Tenant::default(),
@@ -156,7 +157,7 @@ pub(crate) fn read_frame<T: serde::de::DeserializeOwned>() -> io::Result<T> {
 }
 
 /// Writes a message to the worker. Blocks.
-pub(crate) fn write_frame(frame: &Frame) -> io::Result<()> {
+pub(crate) fn write_frame(frame: &ToolFrame) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&framed(frame)?)?;
     stdout.flush()

@@ -4,15 +4,18 @@ use duckdb::params_from_iter;
 use noetl_model::{Failure, Map};
 
 use super::Side;
-use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
+use super::flow::{
+    RowMessage, RowReceiver, RowSender, WriteMode, WritePlan, WriteTarget, list, on_conflict,
+    picked,
+};
 use crate::config::wrong;
-use crate::duckdb::{Location, bind, cells, failed, open, stored_cell};
+use crate::duckdb::{DuckdbLocation, bind, cells, failed, open, stored_cell};
 use crate::own::FileGuard;
-use crate::sql::{Dialect, Params, Script, Stop, column_names, number_names, quoted};
+use crate::sql::{Dialect, Params, Script, StopFlag, column_names, number_names, quoted};
 
 /// Reads the rows of one statement.
-pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
-    let location = Location::read(side.settings)?;
+pub(super) async fn read(side: &Side<'_>, flow: RowSender) -> Result<(), Failure> {
+    let location = DuckdbLocation::read(side.settings)?;
     let (settings, stop) = (side.settings.clone(), side.stop.clone());
     let guard = side.guard.clone();
     let work =
@@ -21,11 +24,11 @@ pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
 }
 
 fn read_all(
-    location: &Location,
+    location: &DuckdbLocation,
     guard: &FileGuard,
     settings: &Map,
-    stop: &Stop,
-    mut flow: Flow,
+    stop: &StopFlag,
+    mut flow: RowSender,
 ) -> Result<(), Failure> {
     let nothing = Map::new();
     let script = Script::read_from(settings, &nothing, "duckdb", Dialect::DuckDb)?;
@@ -56,8 +59,12 @@ fn read_all(
 }
 
 /// Writes all rows in one transaction.
-pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
-    let location = Location::read(side.settings)?;
+pub(super) async fn write(
+    side: &Side<'_>,
+    plan: &WritePlan,
+    taken: RowReceiver,
+) -> Result<u64, Failure> {
+    let location = DuckdbLocation::read(side.settings)?;
     if location.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
@@ -68,11 +75,11 @@ pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<
 }
 
 fn write_all(
-    location: &Location,
+    location: &DuckdbLocation,
     guard: &FileGuard,
-    plan: &Plan,
-    stop: &Stop,
-    mut taken: Taken,
+    plan: &WritePlan,
+    stop: &StopFlag,
+    mut taken: RowReceiver,
 ) -> Result<u64, Failure> {
     let failing = |error: duckdb::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
@@ -81,21 +88,21 @@ fn write_all(
     // Dropping the connection without a commit rolls back.
     connection.execute_batch("begin transaction").map_err(failing)?;
     let (text, places) = match &plan.into {
-        Into::Table { table, mode } => {
+        WriteTarget::Table { table, mode } => {
             let table = quoted(table, true);
-            if *mode == Mode::Replace {
+            if *mode == WriteMode::Replace {
                 connection.execute_batch(&format!("delete from {table}")).map_err(failing)?;
             }
             let names = list(columns.iter().map(|(name, _)| name));
             let marks = vec!["?"; columns.len()].join(", ");
             let mut text = format!("insert into {table} ({names}) values ({marks})");
-            if let Mode::Upsert(keys) = mode {
+            if let WriteMode::Upsert(keys) = mode {
                 text.push(' ');
                 text.push_str(&on_conflict(&columns, keys));
             }
             (text, (0..columns.len()).collect())
         }
-        Into::Query(query) => {
+        WriteTarget::Query(query) => {
             let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
             let takes = |name: &str| match place_of(name) {
                 Some(_) => Ok(true),
@@ -112,8 +119,8 @@ fn write_all(
     let mut count = 0;
     loop {
         match taken.next_blocking()? {
-            Piece::Columns(_) => {}
-            Piece::Rows(rows) => {
+            RowMessage::Columns(_) => {}
+            RowMessage::Rows(rows) => {
                 for row in rows {
                     let row = picked(&row, &columns);
                     let values = places.iter().map(|place| stored_cell(&row[*place]));
@@ -121,7 +128,7 @@ fn write_all(
                     count += 1;
                 }
             }
-            Piece::End => break,
+            RowMessage::End => break,
         }
     }
     drop(prepared);

@@ -6,7 +6,7 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use tokio::sync::mpsc;
 
 use crate::config::{self, type_name, wrong};
-use crate::sql::{Cell, quoted, size_of};
+use crate::sql::{SqlCell, quoted, size_of};
 
 /// Capacity of the channel in batches: one being written, one ready.
 const BATCHES: usize = 2;
@@ -16,11 +16,11 @@ const BATCHES: usize = 2;
 const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 256 * 1024;
 
-pub(super) type Row = Vec<Cell>;
+pub(super) type Row = Vec<SqlCell>;
 
 /// Messages of a source, in this order: the columns, rows, and the end.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum RowMessage {
     Columns(Vec<String>),
     Rows(Vec<Row>),
     /// End of the rows. Without it, the source failed and the target must not commit.
@@ -28,30 +28,30 @@ pub(super) enum Piece {
 }
 
 /// Source's end of the channel.
-pub(super) struct Flow {
-    sender: mpsc::Sender<Piece>,
+pub(super) struct RowSender {
+    sender: mpsc::Sender<RowMessage>,
     columns: Arc<OnceLock<Vec<String>>>,
     rows: Vec<Row>,
     bytes: usize,
 }
 
 /// Target's end of the channel.
-pub(super) struct Taken(mpsc::Receiver<Piece>);
+pub(super) struct RowReceiver(mpsc::Receiver<RowMessage>);
 
-pub(super) fn channel() -> (Flow, Taken) {
+pub(super) fn channel() -> (RowSender, RowReceiver) {
     let (sender, receiver) = mpsc::channel(BATCHES);
-    let flow = Flow { sender, columns: Arc::default(), rows: Vec::new(), bytes: 0 };
-    (flow, Taken(receiver))
+    let flow = RowSender { sender, columns: Arc::default(), rows: Vec::new(), bytes: 0 };
+    (flow, RowReceiver(receiver))
 }
 
 /// The target has ended. Its own failure contains the reason.
-pub(super) struct Gone;
+pub(super) struct ReceiverClosed;
 
 /// Kind and message of the failure of a source that stopped only because its target ended.
 const GONE: &str = "the target is gone";
 
-impl From<Gone> for Failure {
-    fn from(_: Gone) -> Self {
+impl From<ReceiverClosed> for Failure {
+    fn from(_: ReceiverClosed) -> Self {
         Failure::new(FailureKind::Other(GONE.to_owned()), GONE)
     }
 }
@@ -64,56 +64,60 @@ pub(super) fn unless_gone(failure: Failure) -> Result<(), Failure> {
     }
 }
 
-impl Flow {
+impl RowSender {
     /// Returns the cell that contains the columns once the source knows them.
     pub(super) fn columns(&self) -> Arc<OnceLock<Vec<String>>> {
         Arc::clone(&self.columns)
     }
 
     /// Sends the columns of the rows.
-    pub(super) async fn begin(&mut self, columns: Vec<String>) -> Result<(), Gone> {
+    pub(super) async fn begin(&mut self, columns: Vec<String>) -> Result<(), ReceiverClosed> {
         let _ = self.columns.set(columns.clone());
-        self.sender.send(Piece::Columns(columns)).await.map_err(|_| Gone)
+        self.sender.send(RowMessage::Columns(columns)).await.map_err(|_| ReceiverClosed)
     }
 
     /// Sends a row, in batches. Waits while the channel is full.
-    pub(super) async fn row(&mut self, row: Row) -> Result<(), Gone> {
+    pub(super) async fn row(&mut self, row: Row) -> Result<(), ReceiverClosed> {
         match self.push(row) {
-            Some(rows) => self.sender.send(Piece::Rows(rows)).await.map_err(|_| Gone),
+            Some(rows) => {
+                self.sender.send(RowMessage::Rows(rows)).await.map_err(|_| ReceiverClosed)
+            }
             None => Ok(()),
         }
     }
 
     /// Sends the last batch and the end.
-    pub(super) async fn end(mut self) -> Result<(), Gone> {
+    pub(super) async fn end(mut self) -> Result<(), ReceiverClosed> {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
-            self.sender.send(Piece::Rows(rows)).await.map_err(|_| Gone)?;
+            self.sender.send(RowMessage::Rows(rows)).await.map_err(|_| ReceiverClosed)?;
         }
-        self.sender.send(Piece::End).await.map_err(|_| Gone)
+        self.sender.send(RowMessage::End).await.map_err(|_| ReceiverClosed)
     }
 
-    /// Like [`Flow::begin`], on a thread that may block.
-    pub(super) fn begin_blocking(&mut self, columns: Vec<String>) -> Result<(), Gone> {
+    /// Like [`RowSender::begin`], on a thread that may block.
+    pub(super) fn begin_blocking(&mut self, columns: Vec<String>) -> Result<(), ReceiverClosed> {
         let _ = self.columns.set(columns.clone());
-        self.sender.blocking_send(Piece::Columns(columns)).map_err(|_| Gone)
+        self.sender.blocking_send(RowMessage::Columns(columns)).map_err(|_| ReceiverClosed)
     }
 
-    /// Like [`Flow::row`], on a thread that may block.
-    pub(super) fn row_blocking(&mut self, row: Row) -> Result<(), Gone> {
+    /// Like [`RowSender::row`], on a thread that may block.
+    pub(super) fn row_blocking(&mut self, row: Row) -> Result<(), ReceiverClosed> {
         match self.push(row) {
-            Some(rows) => self.sender.blocking_send(Piece::Rows(rows)).map_err(|_| Gone),
+            Some(rows) => {
+                self.sender.blocking_send(RowMessage::Rows(rows)).map_err(|_| ReceiverClosed)
+            }
             None => Ok(()),
         }
     }
 
-    /// Like [`Flow::end`], on a thread that may block.
-    pub(super) fn end_blocking(mut self) -> Result<(), Gone> {
+    /// Like [`RowSender::end`], on a thread that may block.
+    pub(super) fn end_blocking(mut self) -> Result<(), ReceiverClosed> {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
-            self.sender.blocking_send(Piece::Rows(rows)).map_err(|_| Gone)?;
+            self.sender.blocking_send(RowMessage::Rows(rows)).map_err(|_| ReceiverClosed)?;
         }
-        self.sender.blocking_send(Piece::End).map_err(|_| Gone)
+        self.sender.blocking_send(RowMessage::End).map_err(|_| ReceiverClosed)
     }
 
     fn push(&mut self, row: Row) -> Option<Vec<Row>> {
@@ -127,37 +131,37 @@ impl Flow {
     }
 }
 
-fn cell_size(cell: &Cell) -> usize {
+fn cell_size(cell: &SqlCell) -> usize {
     match cell {
-        Cell::Value(value) => size_of(value),
-        Cell::Bytes(bytes) => bytes.len(),
+        SqlCell::Value(value) => size_of(value),
+        SqlCell::Bytes(bytes) => bytes.len(),
     }
 }
 
-impl Taken {
-    /// Receives the next message. Fails if the source ended without [`Piece::End`].
-    pub(super) async fn next(&mut self) -> Result<Piece, Failure> {
+impl RowReceiver {
+    /// Receives the next message. Fails if the source ended without [`RowMessage::End`].
+    pub(super) async fn next(&mut self) -> Result<RowMessage, Failure> {
         self.0.recv().await.ok_or_else(cut_off)
     }
 
-    /// Like [`Taken::next`], on a thread that may block.
-    pub(super) fn next_blocking(&mut self) -> Result<Piece, Failure> {
+    /// Like [`RowReceiver::next`], on a thread that may block.
+    pub(super) fn next_blocking(&mut self) -> Result<RowMessage, Failure> {
         self.0.blocking_recv().ok_or_else(cut_off)
     }
 
     /// Receives the columns, which come first.
     pub(super) async fn columns(&mut self) -> Result<Vec<String>, Failure> {
         match self.next().await? {
-            Piece::Columns(columns) => Ok(columns),
-            Piece::Rows(_) | Piece::End => Err(cut_off()),
+            RowMessage::Columns(columns) => Ok(columns),
+            RowMessage::Rows(_) | RowMessage::End => Err(cut_off()),
         }
     }
 
-    /// Like [`Taken::columns`], on a thread that may block.
+    /// Like [`RowReceiver::columns`], on a thread that may block.
     pub(super) fn columns_blocking(&mut self) -> Result<Vec<String>, Failure> {
         match self.next_blocking()? {
-            Piece::Columns(columns) => Ok(columns),
-            Piece::Rows(_) | Piece::End => Err(cut_off()),
+            RowMessage::Columns(columns) => Ok(columns),
+            RowMessage::Rows(_) | RowMessage::End => Err(cut_off()),
         }
     }
 }
@@ -168,19 +172,19 @@ fn cut_off() -> Failure {
 
 /// Write plan of a target.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) into: Into,
+pub(super) struct WritePlan {
+    pub(super) into: WriteTarget,
     /// Names of the target's columns, by source column or by index.
     renames: Option<Renames>,
 }
 
 /// Destination of the rows.
 #[derive(Debug, Clone)]
-pub(super) enum Into {
+pub(super) enum WriteTarget {
     Table {
         /// Name of the table, as written in the settings.
         table: String,
-        mode: Mode,
+        mode: WriteMode,
     },
     /// A statement that runs once per row, with its columns as named parameters.
     Query(String),
@@ -188,7 +192,7 @@ pub(super) enum Into {
 
 /// Handling of existing rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum WriteMode {
     Append,
     Replace,
     /// Overwrites rows with the same key.
@@ -201,7 +205,7 @@ enum Renames {
     Names(Vec<(String, String)>),
 }
 
-impl Plan {
+impl WritePlan {
     pub(super) fn read(settings: &Map) -> Result<Self, Failure> {
         let renames = match settings.get("columns") {
             None | Some(Value::Null) => None,
@@ -225,9 +229,9 @@ impl Plan {
         let query = config::first(settings, &["query", "command", "sql"]);
         let into = match (table, query) {
             (Some(table), None) if !table.trim().is_empty() => {
-                Into::Table { table: table.trim().to_owned(), mode: mode(settings)? }
+                WriteTarget::Table { table: table.trim().to_owned(), mode: mode(settings)? }
             }
-            (None, Some((_, Value::String(query)))) => Into::Query(query.clone()),
+            (None, Some((_, Value::String(query)))) => WriteTarget::Query(query.clone()),
             _ => return Err(wrong("needs either a `table` or a `query`")),
         };
         Ok(Self { into, renames })
@@ -235,10 +239,10 @@ impl Plan {
 
     pub(super) fn mode(&self) -> &'static str {
         match &self.into {
-            Into::Query(_) => "query",
-            Into::Table { mode: Mode::Append, .. } => "append",
-            Into::Table { mode: Mode::Replace, .. } => "replace",
-            Into::Table { mode: Mode::Upsert(_), .. } => "upsert",
+            WriteTarget::Query(_) => "query",
+            WriteTarget::Table { mode: WriteMode::Append, .. } => "append",
+            WriteTarget::Table { mode: WriteMode::Replace, .. } => "replace",
+            WriteTarget::Table { mode: WriteMode::Upsert(_), .. } => "upsert",
         }
     }
 
@@ -278,14 +282,14 @@ impl Plan {
 
 /// Returns the cells of a row for the target's columns, in their order.
 pub(super) fn picked(row: &Row, columns: &[(String, usize)]) -> Row {
-    let take = |place: usize| row.get(place).cloned().unwrap_or(Cell::NULL);
+    let take = |place: usize| row.get(place).cloned().unwrap_or(SqlCell::NULL);
     columns.iter().map(|(_, place)| take(*place)).collect()
 }
 
-fn mode(settings: &Map) -> Result<Mode, Failure> {
+fn mode(settings: &Map) -> Result<WriteMode, Failure> {
     match config::text(settings, "mode")?.unwrap_or("append") {
-        "append" | "insert" => Ok(Mode::Append),
-        "replace" | "overwrite" => Ok(Mode::Replace),
+        "append" | "insert" => Ok(WriteMode::Append),
+        "replace" | "overwrite" => Ok(WriteMode::Replace),
         "upsert" | "merge" => {
             let keys = match config::first(settings, &["key", "keys"]) {
                 Some((_, Value::String(key))) => vec![key.clone()],
@@ -296,7 +300,7 @@ fn mode(settings: &Map) -> Result<Mode, Failure> {
                 true => {
                     Err(wrong("`mode: upsert` needs `key`: the columns that make a row unique"))
                 }
-                false => Ok(Mode::Upsert(keys)),
+                false => Ok(WriteMode::Upsert(keys)),
             }
         }
         other => Err(wrong(format!("`mode` must be append, replace or upsert, not '{other}'"))),

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind};
 
-use super::flow::{self, Flow, Piece, Plan, Taken};
+use super::flow::{self, RowMessage, RowReceiver, RowSender, WritePlan};
 use super::{Side, read_file, write_file};
-use crate::Call;
+use crate::ToolCall;
 use crate::postgres::Stopper;
-use crate::sandbox::{Frame, Sandbox, ToolRun};
-use crate::sql::Stop;
-use crate::step_host::{Task, TransferSide, read_frame, worker_gone, write_frame};
+use crate::sandbox::{Sandbox, ToolFrame, ToolRun};
+use crate::sql::StopFlag;
+use crate::step_host::{FileTask, TransferSide, read_frame, worker_gone, write_frame};
 
 /// Interval at which the stop flag is polled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,23 +29,23 @@ fn task_side(side: &Side<'_>) -> TransferSide {
 pub(super) async fn read(
     sandbox: &Arc<Sandbox>,
     side: &Side<'_>,
-    mut flow: Flow,
+    mut flow: RowSender,
 ) -> Result<(), Failure> {
-    let task = Task::TransferRead(task_side(side));
+    let task = FileTask::TransferRead(task_side(side));
     let mut run = ToolRun::start(sandbox, side.call, &task).await?;
     run.close();
     let reading = async {
         loop {
             match run.next().await? {
-                Frame::Columns(columns) => flow.begin(columns).await?,
-                Frame::Rows(rows) => {
+                ToolFrame::Columns(columns) => flow.begin(columns).await?,
+                ToolFrame::Rows(rows) => {
                     for row in rows {
                         flow.row(row).await?;
                     }
                 }
                 // Only the outcome tells whether all rows were read.
-                Frame::End => {}
-                Frame::Done(outcome) => {
+                ToolFrame::End => {}
+                ToolFrame::Done(outcome) => {
                     outcome?;
                     return Ok(flow.end().await?);
                 }
@@ -64,18 +64,18 @@ pub(super) async fn read(
 pub(super) async fn write(
     sandbox: &Arc<Sandbox>,
     side: &Side<'_>,
-    mut taken: Taken,
+    mut taken: RowReceiver,
 ) -> Result<u64, Failure> {
-    let task = Task::TransferWrite(task_side(side));
+    let task = FileTask::TransferWrite(task_side(side));
     let mut run = ToolRun::start(sandbox, side.call, &task).await?;
     let writing = async {
         loop {
             let piece = taken.next().await?;
-            let is_last = matches!(piece, Piece::End);
+            let is_last = matches!(piece, RowMessage::End);
             let frame = match piece {
-                Piece::Columns(columns) => Frame::Columns(columns),
-                Piece::Rows(rows) => Frame::Rows(rows),
-                Piece::End => Frame::End,
+                RowMessage::Columns(columns) => ToolFrame::Columns(columns),
+                RowMessage::Rows(rows) => ToolFrame::Rows(rows),
+                RowMessage::End => ToolFrame::End,
             };
             if !run.send(&frame).await? || is_last {
                 break;
@@ -92,7 +92,7 @@ pub(super) async fn write(
     outcome
 }
 
-async fn raised(stop: &Stop) {
+async fn raised(stop: &StopFlag) {
     while !stop.is_raised() {
         tokio::time::sleep(LOOK).await;
     }
@@ -103,17 +103,17 @@ fn stopped() -> Failure {
 }
 
 /// Reads rows and sends them to the worker. Runs in the sandbox.
-pub(crate) async fn read_side(task: TransferSide, call: Call) -> Result<(), Failure> {
-    let (stopper, stop) = (Stopper::default(), Stop::default());
+pub(crate) async fn read_side(task: TransferSide, call: ToolCall) -> Result<(), Failure> {
+    let (stopper, stop) = (Stopper::default(), StopFlag::default());
     let side = side(&task, &call, &stopper, &stop);
     let (flow, mut taken) = flow::channel();
     let sending = tokio::task::spawn_blocking(move || {
         // Without an end, the source failed and reports its own failure.
         while let Ok(piece) = taken.next_blocking() {
             let frame = match piece {
-                Piece::Columns(columns) => Frame::Columns(columns),
-                Piece::Rows(rows) => Frame::Rows(rows),
-                Piece::End => return write_frame(&Frame::End),
+                RowMessage::Columns(columns) => ToolFrame::Columns(columns),
+                RowMessage::Rows(rows) => ToolFrame::Rows(rows),
+                RowMessage::End => return write_frame(&ToolFrame::End),
             };
             write_frame(&frame)?;
         }
@@ -129,25 +129,25 @@ pub(crate) async fn read_side(task: TransferSide, call: Call) -> Result<(), Fail
 }
 
 /// Writes the rows that the worker sends. Runs in the sandbox.
-pub(crate) async fn write_side(task: TransferSide, call: Call) -> Result<u64, Failure> {
-    let (stopper, stop) = (Stopper::default(), Stop::default());
+pub(crate) async fn write_side(task: TransferSide, call: ToolCall) -> Result<u64, Failure> {
+    let (stopper, stop) = (Stopper::default(), StopFlag::default());
     let side = side(&task, &call, &stopper, &stop);
-    let plan = Plan::read(side.settings)?;
+    let plan = WritePlan::read(side.settings)?;
     let (mut flow, taken) = flow::channel();
     // Ends when the worker sends no more. Without an end message, nothing is committed.
     tokio::task::spawn_blocking(move || {
         loop {
-            let passed = match read_frame::<Frame>() {
-                Ok(Frame::Columns(columns)) => flow.begin_blocking(columns),
-                Ok(Frame::Rows(rows)) => {
+            let passed = match read_frame::<ToolFrame>() {
+                Ok(ToolFrame::Columns(columns)) => flow.begin_blocking(columns),
+                Ok(ToolFrame::Rows(rows)) => {
                     rows.into_iter().try_for_each(|row| flow.row_blocking(row))
                 }
-                Ok(Frame::End) => {
+                Ok(ToolFrame::End) => {
                     // If the target ended, its own failure contains the reason.
                     let _ = flow.end_blocking();
                     return;
                 }
-                Ok(Frame::Done(_)) | Err(_) => return,
+                Ok(ToolFrame::Done(_)) | Err(_) => return,
             };
             if passed.is_err() {
                 return;
@@ -159,9 +159,9 @@ pub(crate) async fn write_side(task: TransferSide, call: Call) -> Result<u64, Fa
 
 fn side<'a>(
     task: &'a TransferSide,
-    call: &'a Call,
+    call: &'a ToolCall,
     stopper: &'a Stopper,
-    stop: &'a Stop,
+    stop: &'a StopFlag,
 ) -> Side<'a> {
     let (kind, settings) = (task.kind.as_str(), &task.settings);
     Side { kind, settings, call, stopper, stop, guard: task.guard.clone() }

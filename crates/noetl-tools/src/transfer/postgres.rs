@@ -8,13 +8,16 @@ use noetl_model::{Failure, Map};
 use tokio_postgres::types::Type;
 
 use super::Side;
-use super::flow::{Flow, Into, Mode, Piece, Plan, Row, Taken, list, on_conflict, picked};
+use super::flow::{
+    Row, RowMessage, RowReceiver, RowSender, WriteMode, WritePlan, WriteTarget, list, on_conflict,
+    picked,
+};
 use crate::config::wrong;
 use crate::postgres::{CellParam, Param, Pool, Session, Settings, bound, copy_field, decode_row};
 use crate::sql::{Dialect, Script, column_names, number_names, quoted};
 
 /// Reads the rows of one statement.
-pub(super) async fn read(pool: &Pool, side: &Side<'_>, mut flow: Flow) -> Result<(), Failure> {
+pub(super) async fn read(pool: &Pool, side: &Side<'_>, mut flow: RowSender) -> Result<(), Failure> {
     let settings = Settings::read(side.settings)?;
     let nothing = Map::new();
     let script = Script::read_from(side.settings, &nothing, "postgres", Dialect::Postgres)?;
@@ -51,8 +54,8 @@ pub(super) async fn read(pool: &Pool, side: &Side<'_>, mut flow: Flow) -> Result
 pub(super) async fn write(
     pool: &Pool,
     side: &Side<'_>,
-    plan: &Plan,
-    mut taken: Taken,
+    plan: &WritePlan,
+    mut taken: RowReceiver,
 ) -> Result<u64, Failure> {
     let settings = Settings::read(side.settings)?;
     let columns = taken.columns().await?;
@@ -60,11 +63,11 @@ pub(super) async fn write(
     let session = pool.session(&settings, "begin").await?;
     side.stopper.watch(&session);
     let rows = match &plan.into {
-        Into::Table { table, mode } => {
-            let target = Target { session: &session, table, columns: &columns };
+        WriteTarget::Table { table, mode } => {
+            let target = TableTarget { session: &session, table, columns: &columns };
             target.write(mode, &mut taken).await?
         }
-        Into::Query(query) => run_each(&session, query, &columns, &mut taken).await?,
+        WriteTarget::Query(query) => run_each(&session, query, &columns, &mut taken).await?,
     };
     run(&session, "commit").await?;
     session.release();
@@ -72,7 +75,7 @@ pub(super) async fn write(
 }
 
 /// Target table, and the columns to write.
-struct Target<'a> {
+struct TableTarget<'a> {
     session: &'a Session,
     table: &'a str,
     columns: &'a [(String, usize)],
@@ -81,18 +84,18 @@ struct Target<'a> {
 /// Temporary table that contains the rows before they are merged.
 const WAITING: &str = "noetl_transfer";
 
-impl Target<'_> {
-    async fn write(&self, mode: &Mode, taken: &mut Taken) -> Result<u64, Failure> {
+impl TableTarget<'_> {
+    async fn write(&self, mode: &WriteMode, taken: &mut RowReceiver) -> Result<u64, Failure> {
         let table = quoted(self.table, true);
         let names = list(self.columns.iter().map(|(name, _)| name));
         let types = self.types(&table, &names).await?;
         match mode {
-            Mode::Append => self.copy(&table, &names, &types, taken).await,
-            Mode::Replace => {
+            WriteMode::Append => self.copy(&table, &names, &types, taken).await,
+            WriteMode::Replace => {
                 run(self.session, &format!("delete from {table}")).await?;
                 self.copy(&table, &names, &types, taken).await
             }
-            Mode::Upsert(keys) => {
+            WriteMode::Upsert(keys) => {
                 let waiting = format!(
                     "create temporary table {WAITING} on commit drop as \
                      select {names} from {table} with no data"
@@ -127,7 +130,7 @@ impl Target<'_> {
         table: &str,
         names: &str,
         types: &[Type],
-        taken: &mut Taken,
+        taken: &mut RowReceiver,
     ) -> Result<u64, Failure> {
         let failed = |error: tokio_postgres::Error| self.session.failed(&error, None);
         let text = format!("copy {table} ({names}) from stdin");
@@ -135,12 +138,12 @@ impl Target<'_> {
         let mut sink = pin!(sink);
         loop {
             match taken.next().await? {
-                Piece::Columns(_) => {}
-                Piece::Rows(rows) => {
+                RowMessage::Columns(_) => {}
+                RowMessage::Rows(rows) => {
                     let lines = self.lines(rows, types)?;
                     sink.send(lines).await.map_err(failed)?;
                 }
-                Piece::End => return sink.finish().await.map_err(failed),
+                RowMessage::End => return sink.finish().await.map_err(failed),
             }
         }
     }
@@ -168,7 +171,7 @@ async fn run_each(
     session: &Session,
     query: &str,
     columns: &[(String, usize)],
-    taken: &mut Taken,
+    taken: &mut RowReceiver,
 ) -> Result<u64, Failure> {
     let failed = |error: tokio_postgres::Error| session.failed(&error, None);
     let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
@@ -182,8 +185,8 @@ async fn run_each(
     let mut count = 0;
     loop {
         match taken.next().await? {
-            Piece::Columns(_) => {}
-            Piece::Rows(rows) => {
+            RowMessage::Columns(_) => {}
+            RowMessage::Rows(rows) => {
                 let rows: Vec<Row> = rows.iter().map(|row| picked(row, columns)).collect();
                 let running = rows.iter().map(|row| {
                     let params: Vec<_> =
@@ -194,7 +197,7 @@ async fn run_each(
                 futures::future::try_join_all(running).await.map_err(failed)?;
                 count += rows.len() as u64;
             }
-            Piece::End => return Ok(count),
+            RowMessage::End => return Ok(count),
         }
     }
 }

@@ -3,14 +3,14 @@
 use noetl_model::{Failure, FailureKind, Map, Value};
 
 use super::Side;
-use super::flow::Flow;
+use super::flow::RowSender;
 use crate::config::{self, type_name};
 use crate::{Http, Tool};
 
 /// Sends one request, and forwards the list of maps in the response, or under its `data_path`.
 ///
 /// The response is buffered in memory, within the limit of the http tool.
-pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: Flow) -> Result<(), Failure> {
+pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: RowSender) -> Result<(), Failure> {
     let path = config::text(side.settings, "data_path")?.unwrap_or_default();
     let mut call = side.call.clone();
     call.config = side.settings.clone();

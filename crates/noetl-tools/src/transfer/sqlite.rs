@@ -4,31 +4,34 @@ use noetl_model::{Failure, Map, Value};
 use rusqlite::params_from_iter;
 
 use super::Side;
-use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
+use super::flow::{
+    RowMessage, RowReceiver, RowSender, WriteMode, WritePlan, WriteTarget, list, on_conflict,
+    picked,
+};
 use crate::config::wrong;
 use crate::own::FileGuard;
-use crate::sql::{Dialect, File, Script, Stop, column_names, number_names, quoted};
+use crate::sql::{DatabaseFile, Dialect, Script, StopFlag, column_names, number_names, quoted};
 use crate::sqlite::{bind, cells, failed, open, patiently};
 
 /// Reads the rows of one statement.
-pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+pub(super) async fn read(side: &Side<'_>, flow: RowSender) -> Result<(), Failure> {
     let mut settings = side.settings.clone();
-    if !File::read(&settings)?.is_in_memory() {
+    if !DatabaseFile::read(&settings)?.is_in_memory() {
         // Read-only, so that a missing source file is not created.
         settings.insert("read_only".to_owned(), Value::Bool(true));
     }
-    let file = File::read(&settings)?;
+    let file = DatabaseFile::read(&settings)?;
     let (stop, guard) = (side.stop.clone(), side.guard.clone());
     let work = tokio::task::spawn_blocking(move || read_all(&file, &guard, &settings, &stop, flow));
     side.stop.supervise(work, side.call, None).await
 }
 
 fn read_all(
-    file: &File,
+    file: &DatabaseFile,
     guard: &FileGuard,
     settings: &Map,
-    stop: &Stop,
-    mut flow: Flow,
+    stop: &StopFlag,
+    mut flow: RowSender,
 ) -> Result<(), Failure> {
     let nothing = Map::new();
     let script = Script::read_from(settings, &nothing, "sqlite", Dialect::Sqlite)?;
@@ -51,8 +54,12 @@ fn read_all(
 }
 
 /// Writes all rows in one transaction.
-pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
-    let file = File::read(side.settings)?;
+pub(super) async fn write(
+    side: &Side<'_>,
+    plan: &WritePlan,
+    taken: RowReceiver,
+) -> Result<u64, Failure> {
+    let file = DatabaseFile::read(side.settings)?;
     if file.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
@@ -62,18 +69,18 @@ pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<
 }
 
 fn write_all(
-    file: &File,
+    file: &DatabaseFile,
     guard: &FileGuard,
-    plan: &Plan,
-    stop: &Stop,
-    mut taken: Taken,
+    plan: &WritePlan,
+    stop: &StopFlag,
+    mut taken: RowReceiver,
 ) -> Result<u64, Failure> {
     let failing = |error: rusqlite::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
     let connection = open(file, guard, stop)?;
     // Dropping the connection without a commit rolls back.
     patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
-    if let Into::Table { table, mode: Mode::Replace } = &plan.into {
+    if let WriteTarget::Table { table, mode: WriteMode::Replace } = &plan.into {
         let clear = format!("delete from {}", quoted(table, true));
         connection.execute_batch(&clear).map_err(failing)?;
     }
@@ -82,8 +89,8 @@ fn write_all(
     let mut count = 0;
     loop {
         match taken.next_blocking()? {
-            Piece::Columns(_) => {}
-            Piece::Rows(rows) => {
+            RowMessage::Columns(_) => {}
+            RowMessage::Rows(rows) => {
                 for row in rows {
                     let row = picked(&row, &columns);
                     let values = places.iter().map(|place| &row[*place]);
@@ -91,7 +98,7 @@ fn write_all(
                     count += 1;
                 }
             }
-            Piece::End => break,
+            RowMessage::End => break,
         }
     }
     drop(prepared);
@@ -100,20 +107,23 @@ fn write_all(
 }
 
 /// Returns the statement that writes one row, and the column indexes of its parameters.
-fn statement(plan: &Plan, columns: &[(String, usize)]) -> Result<(String, Vec<usize>), Failure> {
+fn statement(
+    plan: &WritePlan,
+    columns: &[(String, usize)],
+) -> Result<(String, Vec<usize>), Failure> {
     match &plan.into {
-        Into::Table { table, mode } => {
+        WriteTarget::Table { table, mode } => {
             let names = list(columns.iter().map(|(name, _)| name));
             let marks = vec!["?"; columns.len()].join(", ");
             let mut text =
                 format!("insert into {} ({names}) values ({marks})", quoted(table, true));
-            if let Mode::Upsert(keys) = mode {
+            if let WriteMode::Upsert(keys) = mode {
                 text.push(' ');
                 text.push_str(&on_conflict(columns, keys));
             }
             Ok((text, (0..columns.len()).collect()))
         }
-        Into::Query(query) => {
+        WriteTarget::Query(query) => {
             let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
             let takes = |name: &str| match place_of(name) {
                 Some(_) => Ok(true),

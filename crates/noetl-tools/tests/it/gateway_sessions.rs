@@ -2,7 +2,7 @@
 
 use noetl_model::{FailureKind, Timestamp, Value};
 use noetl_test_services::postgres::TestDatabase;
-use noetl_tools::{Credential, GatewaySession, GatewaySessions};
+use noetl_tools::{GatewaySession, GatewaySessions, ToolCredential};
 use serde_json::json;
 
 use crate::harness::map;
@@ -21,8 +21,8 @@ insert into auth.sessions values ('ada', 1, '2100-01-02T03:04:05Z', true), ('bob
   ('eve', 3, now() + interval '1 day', true), ('endless', 1, null, true);
 ";
 
-fn credential(kind: &str, data: Value) -> Credential {
-    Credential { name: "pg_auth".to_owned(), kind: kind.to_owned(), data: map(data) }
+fn credential(kind: &str, data: Value) -> ToolCredential {
+    ToolCredential { name: "pg_auth".to_owned(), kind: kind.to_owned(), data: map(data) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

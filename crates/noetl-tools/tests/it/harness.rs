@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use noetl_model::{CommandId, ExecutionId, Failure, Map, Tenant, Value};
 use noetl_test_services::{KernelFeature, not_isolated};
-use noetl_tools::{Call, Level, LogSink, Options, Registry, Stream};
+use noetl_tools::{Level, LogSink, Options, Stream, ToolCall, ToolRegistry};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// A call with these settings and nothing else.
-pub(crate) fn call(config: Value) -> Call {
-    Call {
+pub(crate) fn call(config: Value) -> ToolCall {
+    ToolCall {
         execution: ExecutionId::new(7),
         command: CommandId::new(8),
         tenant: Tenant::default(),
@@ -65,8 +65,8 @@ pub(crate) fn map(value: Value) -> Map {
     }
 }
 
-pub(crate) fn registry() -> Registry {
-    Registry::standard(Options::default())
+pub(crate) fn registry() -> ToolRegistry {
+    ToolRegistry::standard(Options::default())
 }
 
 /// Runs one call with tools of its own.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use noetl_model::{FailureKind, Value};
 use noetl_test_services::{missing, unsupported};
-use noetl_tools::{Isolation, Level, Options, Registry, User};
+use noetl_tools::{Isolation, Level, Options, ToolRegistry, User};
 use serde_json::json;
 
 use crate::harness::{HOST, call, detail, isolated};
@@ -32,7 +32,7 @@ async fn options(isolation: Isolation) -> Option<Options> {
 }
 
 async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, noetl_model::Failure> {
-    let tools = Registry::standard(options.clone());
+    let tools = ToolRegistry::standard(options.clone());
     tools.run(kind, call(config)).await
 }
 
@@ -123,7 +123,7 @@ async fn temporary_files_of_a_step_are_seen_by_no_other() {
         assert_eq!(seen, json!([false, 1, true]));
     }
     // One worker: its warm hosts and interpreters see nothing of the step before.
-    let tools = Registry::standard(options.clone());
+    let tools = ToolRegistry::standard(options.clone());
     let leave = "import os\nseen = os.path.exists('/tmp/left')\nopen('/tmp/left', 'w').close()\nresult = seen";
     for _ in 0..2 {
         let config = json!({"command": "ls /tmp/left 2>/dev/null; touch /tmp/left"});

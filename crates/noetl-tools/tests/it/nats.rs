@@ -1,14 +1,14 @@
 use futures::StreamExt;
 use noetl_model::{Failure, FailureKind, Value};
 use noetl_test_services::nats::TestNats;
-use noetl_tools::{Limits, Options, Registry};
+use noetl_tools::{Options, OutputLimits, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{call, registry};
 
 struct Fixture {
     nats: TestNats,
-    tools: Registry,
+    tools: ToolRegistry,
 }
 
 impl Fixture {
@@ -150,8 +150,8 @@ async fn objects_are_put_read_listed_and_removed() {
         json!([{"name": "a.bin", "size": 2}, {"name": "large", "size": 300_000}])
     );
 
-    let limits = Limits { nats_payload: 1000, ..Limits::default() };
-    let tools = Registry::standard(Options { limits, ..Options::default() });
+    let limits = OutputLimits { nats_payload: 1000, ..OutputLimits::default() };
+    let tools = ToolRegistry::standard(Options { limits, ..Options::default() });
     let config = json!({
         "operation": "object_get", "url": fixture.nats.url(), "bucket": "files", "name": "large",
     });

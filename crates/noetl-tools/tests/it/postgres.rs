@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind, Value};
 use noetl_test_services::postgres::{TestDatabase, TestServer};
-use noetl_tools::{Limits, Options, Registry};
+use noetl_tools::{Options, OutputLimits, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{call, detail, map, registry};
@@ -10,7 +10,7 @@ use crate::harness::{call, detail, map, registry};
 /// A database of its own, and tools that remember their connections.
 struct Fixture {
     database: TestDatabase,
-    tools: Registry,
+    tools: ToolRegistry,
 }
 
 impl Fixture {
@@ -327,8 +327,8 @@ async fn timeout_and_cancel_stop_the_statement_on_the_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn results_have_limits() {
-    let limits = Limits { sql_rows: 10, sql_result: 10_000, ..Limits::default() };
-    let tools = Registry::standard(Options { limits, ..Options::default() });
+    let limits = OutputLimits { sql_rows: 10, sql_result: 10_000, ..OutputLimits::default() };
+    let tools = ToolRegistry::standard(Options { limits, ..Options::default() });
     let database = TestDatabase::new();
     let run = async |query: &str| {
         tools.run("postgres", call(json!({"connection": database.url(), "query": query}))).await

@@ -1,5 +1,5 @@
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_tools::{Options, Registry};
+use noetl_tools::{Options, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{call, detail, map, registry, run};
@@ -258,8 +258,9 @@ async fn libs_bind_modules_and_names() {
 
 #[tokio::test]
 async fn a_missing_interpreter_fails_only_its_step() {
-    let tools =
-        |python: &str| Registry::standard(Options { python: python.into(), ..Options::default() });
+    let tools = |python: &str| {
+        ToolRegistry::standard(Options { python: python.into(), ..Options::default() })
+    };
     let absent = tools("python-not-there");
     let failure = absent.run("python", call(json!({"code": ""}))).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ToolMissing);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use noetl_model::FailureKind;
-use noetl_tools::{Options, Registry};
+use noetl_tools::{Options, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{Heard, assert_gone, call, detail, registry};
@@ -142,7 +142,7 @@ async fn the_template_outlives_polite_signals() {
 #[tokio::test]
 async fn dropping_the_tools_ends_the_template_and_removes_its_files() {
     let base = std::env::temp_dir().join(format!("noetl-tools-drop-{}", std::process::id()));
-    let tools = Registry::standard(Options { work_dir: base.clone(), ..Options::default() });
+    let tools = ToolRegistry::standard(Options { work_dir: base.clone(), ..Options::default() });
     let code = "open('x', 'w').close()\nresult = os.getppid()";
     let template = tools.run("python", call(json!({"code": code}))).await.unwrap();
     assert_eq!(std::fs::read_dir(&base).unwrap().count(), 1);

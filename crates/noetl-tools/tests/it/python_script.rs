@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::get;
 use noetl_model::FailureKind;
-use noetl_tools::{Limits, Options, Registry};
+use noetl_tools::{Options, OutputLimits, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{call, map, registry, run};
@@ -73,8 +73,8 @@ async fn a_program_that_cannot_be_had_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("long.py");
     std::fs::write(&path, "#".repeat(200)).unwrap();
-    let limits = Limits { python_script: 100, ..Limits::default() };
-    let tools = Registry::standard(Options { limits, ..Options::default() });
+    let limits = OutputLimits { python_script: 100, ..OutputLimits::default() };
+    let tools = ToolRegistry::standard(Options { limits, ..Options::default() });
     let step = call(json!({"script": {"source": {"type": "file", "path": path}}}));
     let failure = tools.run("python", step).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::OutputLimit);

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use noetl_model::{Failure, FailureKind, Tenant, Value};
 use noetl_test_services::{isolation_level, missing, unsupported};
-use noetl_tools::{Call, Isolation, Level, Options, OwnFiles, Registry, Root, User};
+use noetl_tools::{
+    AllowedDirectory, Isolation, Level, Options, OwnFiles, ToolCall, ToolRegistry, User,
+};
 use serde_json::json;
 
 use crate::harness::{HOST, Heard, assert_gone, call, detail, isolated};
@@ -48,7 +50,7 @@ async fn at_each(levels: &[Level]) -> Vec<Options> {
 const CONFINED: [Level; 3] = [Level::Landlock, Level::Namespaces, Level::User];
 
 async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, Failure> {
-    Registry::standard(options.clone()).run(kind, call(config)).await
+    ToolRegistry::standard(options.clone()).run(kind, call(config)).await
 }
 
 fn has_python() -> bool {
@@ -299,7 +301,7 @@ async fn no_process_of_a_python_step_outlives_it() {
         return;
     }
     for options in at_each(&CONFINED).await {
-        let tools = Registry::standard(options.clone());
+        let tools = ToolRegistry::standard(options.clone());
         for (name, script) in ESCAPES {
             let mark = format!("{}", 100_000 + rand_number());
             let command = escape(script, &mark);
@@ -330,9 +332,9 @@ async fn no_process_outlives_a_step_that_is_stopped() {
                 }
             };
             let heard = Heard::default();
-            let call = Call { logs: heard.sink(), ..call(config) };
+            let call = ToolCall { logs: heard.sink(), ..call(config) };
             let cancel = call.cancel.clone();
-            let tools = Registry::standard(options.clone());
+            let tools = ToolRegistry::standard(options.clone());
             let running = tokio::spawn(async move { tools.run(kind, call).await });
             heard.line("ready").await;
             cancel.cancel();
@@ -349,8 +351,8 @@ async fn a_worker_that_goes_takes_its_sandboxes_with_it() {
         let mark = format!("{}", 100_000 + rand_number());
         let command = format!("setsid sleep {mark} & echo ready; sleep {mark}");
         let heard = Heard::default();
-        let call = Call { logs: heard.sink(), ..call(json!({ "command": command })) };
-        let tools = Registry::standard(options.clone());
+        let call = ToolCall { logs: heard.sink(), ..call(json!({ "command": command })) };
+        let tools = ToolRegistry::standard(options.clone());
         let running = tokio::spawn(async move { tools.run("shell", call).await });
         heard.line("ready").await;
         running.abort();
@@ -401,10 +403,10 @@ async fn steps_of_two_tenants_never_share_a_user_a_host_or_an_interpreter() {
     let Some(options) = options(Level::User).await else { return };
     let users = "300000-300099".parse().unwrap();
     let isolation = Isolation { user: None, users: Some(users), ..options.isolation.clone() };
-    let tools = Registry::standard(Options { isolation, ..options });
+    let tools = ToolRegistry::standard(Options { isolation, ..options });
     let mut seen = Vec::new();
     for tenant in ["acme", "globex", "acme", "globex"] {
-        let of = |config: Value| Call { tenant: Tenant::new(tenant), ..call(config) };
+        let of = |config: Value| ToolCall { tenant: Tenant::new(tenant), ..call(config) };
         let shell = json!({"command": "id -u; readlink /proc/self/ns/pid"});
         let shell = tools.run("shell", of(shell)).await.unwrap()["stdout"].to_string();
         let mut python = Value::Null;
@@ -430,9 +432,11 @@ async fn a_second_tenant_needs_namespaces_or_an_override() {
         (Level::Namespaces, false, true),
     ] {
         let Some(options) = options(level).await else { continue };
-        let tools = Registry::standard(Options { share_tenants: share, ..options });
-        let of =
-            |tenant: &str| Call { tenant: Tenant::new(tenant), ..call(json!({"command": "true"})) };
+        let tools = ToolRegistry::standard(Options { share_tenants: share, ..options });
+        let of = |tenant: &str| ToolCall {
+            tenant: Tenant::new(tenant),
+            ..call(json!({"command": "true"}))
+        };
         tools.run("shell", of("first")).await.unwrap();
         tools.run("shell", of("first")).await.unwrap();
         let second = tools.run("shell", of("second")).await;
@@ -475,16 +479,16 @@ async fn steps_use_the_directories_of_their_tenant_and_no_others() {
         |name: &str| json!({"script": {"source": {"type": "file", "path": root(name, "/file")}}});
     let failure = run(&level_0, "python", script("closed")).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Config, "{failure}");
-    let _: Root = Root { path: "/".into(), writable: false };
+    let _: AllowedDirectory = AllowedDirectory { path: "/".into(), writable: false };
 }
 
 #[tokio::test]
 async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
     let options =
         Options { tools: "noop; acme: noop,shell".parse().unwrap(), ..Options::default() };
-    let tools = Registry::standard(options);
+    let tools = ToolRegistry::standard(options);
     let of =
-        |tenant: &str| Call { tenant: Tenant::new(tenant), ..call(json!({"command": "true"})) };
+        |tenant: &str| ToolCall { tenant: Tenant::new(tenant), ..call(json!({"command": "true"})) };
     tools.run("shell", of("acme")).await.unwrap();
     let failure = tools.run("shell", of("globex")).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Config);
@@ -573,8 +577,8 @@ async fn a_host_survives_the_signals_of_its_service() {
     for options in at_each(&[Level::Landlock]).await {
         let heard = Heard::default();
         let command = "echo host $PPID; sleep 1; echo over";
-        let call = Call { logs: heard.sink(), ..call(json!({ "command": command })) };
-        let tools = Registry::standard(options);
+        let call = ToolCall { logs: heard.sink(), ..call(json!({ "command": command })) };
+        let tools = ToolRegistry::standard(options);
         let running = tokio::spawn(async move { tools.run("shell", call).await });
         let host = heard.line("host ").await;
         let pid = rustix::process::Pid::from_raw(host.parse().unwrap()).unwrap();

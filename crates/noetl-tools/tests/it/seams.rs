@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_test_services::postgres::TestDatabase;
-use noetl_tools::{Artifacts, Call, Credential, CredentialSource};
+use noetl_tools::{Artifacts, CredentialSource, ToolCall, ToolCredential};
 use serde_json::json;
 
 use crate::harness::{call, map, registry};
@@ -42,15 +42,15 @@ impl Ring {
 
 #[async_trait]
 impl CredentialSource for Ring {
-    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let (kind, data) = self.0.get(alias).ok_or_else(|| {
             Failure::new(FailureKind::NotFound, format!("there is no credential '{alias}'"))
         })?;
-        Ok(Credential { name: alias.to_owned(), kind: (*kind).to_owned(), data: data.clone() })
+        Ok(ToolCredential { name: alias.to_owned(), kind: (*kind).to_owned(), data: data.clone() })
     }
 }
 
-fn with_ring(config: Value, ring: Ring) -> Call {
+fn with_ring(config: Value, ring: Ring) -> ToolCall {
     let mut call = call(config);
     call.credentials = Some(Arc::new(ring));
     call

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use noetl_model::FailureKind;
-use noetl_tools::{Environment, Options, Registry};
+use noetl_tools::{Environment, Options, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{Heard, assert_gone, call, detail, map, registry, run};
@@ -43,7 +43,7 @@ async fn it_sees_its_settings_and_input_but_not_the_workers_environment() {
         set: [("EXTRA".to_owned(), "1".to_owned())].into(),
         ..Environment::default()
     };
-    let tools = Registry::standard(Options { environment, ..Options::default() });
+    let tools = ToolRegistry::standard(Options { environment, ..Options::default() });
     let mut step = call(json!({
         "command": "echo \"$A $NOETL_INPUT $NOETL_STEP $EXTRA [$CARGO_MANIFEST_DIR]\"; pwd; cat",
         "env": {"A": 5, "B": null},

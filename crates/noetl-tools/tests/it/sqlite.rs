@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_tools::{Limits, Options, Registry};
+use noetl_tools::{Options, OutputLimits, ToolRegistry};
 use serde_json::json;
 
 use crate::harness::{call, detail, registry, run};
@@ -157,8 +157,8 @@ async fn a_locked_database_is_waited_for() {
 
 #[tokio::test]
 async fn results_have_limits() {
-    let limits = Limits { sql_rows: 10, ..Limits::default() };
-    let tools = Registry::standard(Options { limits, ..Options::default() });
+    let limits = OutputLimits { sql_rows: 10, ..OutputLimits::default() };
+    let tools = ToolRegistry::standard(Options { limits, ..Options::default() });
     let endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n";
     let failure = tools.run("sqlite", call(json!({"query": endless}))).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::OutputLimit);

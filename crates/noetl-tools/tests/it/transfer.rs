@@ -2,7 +2,7 @@ use axum::Router;
 use axum::routing::get;
 use noetl_model::{Failure, FailureKind, Value};
 use noetl_test_services::postgres::TestDatabase;
-use noetl_tools::Registry;
+use noetl_tools::ToolRegistry;
 use serde_json::json;
 
 use crate::harness::{call, registry};
@@ -10,7 +10,7 @@ use crate::harness::{call, registry};
 struct Fixture {
     database: TestDatabase,
     directory: tempfile::TempDir,
-    tools: Registry,
+    tools: ToolRegistry,
 }
 
 impl Fixture {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use noetl_control::keychain_settings::{alias, label, text};
 use noetl_model::{Failure, FailureKind, Map, Value};
 
-use super::{Keychain, Search, unusable};
+use super::{CommandKeychain, KeychainResolver, unusable};
 use crate::call;
-use crate::tokens::Token;
+use crate::tokens::CachedToken;
 
 /// Timeout of a token request.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Keys that may contain the endpoint's URL, by priority.
 const ENDPOINTS: [&str; 4] = ["endpoint", "token_url", "token_uri", "url"];
 
-impl Search<'_, '_> {
+impl KeychainResolver<'_, '_> {
     /// Returns a token and its cache key, requesting the token unless a valid one is cached.
     pub(super) async fn token(
         &self,
@@ -31,7 +31,7 @@ impl Search<'_, '_> {
             let answer = self.ask(name, request).await?;
             let good_for = answer.get("expires_in").and_then(number).or(ttl);
             let good_for = good_for.and_then(|it| Duration::try_from_secs_f64(it).ok());
-            Ok(Token::new(answer, now, good_for))
+            Ok(CachedToken::new(answer, now, good_for))
         };
         let token = performer.tokens.get(key.clone(), now, ask).await?;
         let secret = Value::Object(secret_fields(&token.fields));
@@ -76,8 +76,8 @@ impl Search<'_, '_> {
     }
 
     async fn ask(&self, name: &str, request: Map) -> Result<Map, Failure> {
-        let Keychain { performer, command, .. } = self.keychain;
-        let call = noetl_tools::Call {
+        let CommandKeychain { performer, command, .. } = self.keychain;
+        let call = noetl_tools::ToolCall {
             config: request,
             timeout: Some(TOKEN_TIMEOUT),
             ..call::bare(command)

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_bus::CommandReader;
-use noetl_control::{BATCH_MAX, COMMAND_STREAM, Ended, readers_of};
+use noetl_bus::CommandConsumer;
+use noetl_control::{BATCH_MAX, COMMAND_STREAM, CommandOutcome, consumers_of_pool};
 use noetl_model::DEFAULT_POOL;
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::counters::{Counters, Happened};
-use super::lease::{HttpLease, Lent};
-use crate::perform::Command;
+use super::lease::{LeasePoller, OwnedCommand};
+use super::metrics::{WorkerEvent, WorkerMetrics};
+use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
 
@@ -37,9 +37,9 @@ const LOOK_FIRST: Duration = Duration::from_millis(250);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// Commands of a server, leased when a bus announces them.
-pub(crate) struct Announced {
-    lease: HttpLease,
-    bus: Arc<dyn CommandReader>,
+pub(crate) struct AnnouncedSource {
+    lease: LeasePoller,
+    bus: Arc<dyn CommandConsumer>,
     /// Locked by the task that claims; there is one at a time.
     hearing: Mutex<Hearing>,
 }
@@ -52,51 +52,51 @@ struct Hearing {
 }
 
 /// Parameters of the next lease request.
-struct Heard {
+struct NextLease {
     /// Receipts of the announcements that triggered the request.
     receipts: Vec<String>,
     /// Duration of the long poll; zero to return at once.
     wait: Duration,
 }
 
-impl Heard {
+impl NextLease {
     const fn nothing(wait: Duration) -> Self {
         Self { receipts: Vec::new(), wait }
     }
 }
 
-impl Announced {
-    pub(crate) fn new(lease: HttpLease, bus: Arc<dyn CommandReader>) -> Self {
+impl AnnouncedSource {
+    pub(crate) fn new(lease: LeasePoller, bus: Arc<dyn CommandConsumer>) -> Self {
         let hearing = Mutex::new(Hearing { readers: Vec::new(), look_after: LOOK_FIRST });
         Self { lease, bus, hearing }
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &WorkerMetrics {
         &self.lease.link.counters
     }
 
     /// Waits for something to ask for.
-    async fn hear(&self, hearing: &mut Hearing, free: usize) -> Heard {
+    async fn hear(&self, hearing: &mut Hearing, free: usize) -> NextLease {
         if hearing.readers.is_empty() {
             hearing.readers = self.readers().await;
             // Pending commands may have been announced to workers that have since stopped.
             let wait = if hearing.readers.is_empty() { DEAF_WAIT } else { Duration::ZERO };
-            return Heard::nothing(wait);
+            return NextLease::nothing(wait);
         }
         let max = free.clamp(1, BATCH_MAX);
         let next = self.bus.next(COMMAND_STREAM, &hearing.readers, max, hearing.look_after).await;
         match next {
             Ok(given) => {
-                given.iter().for_each(|_| self.counters().count(Happened::Heard));
+                given.iter().for_each(|_| self.counters().count(WorkerEvent::Heard));
                 let receipts = given.into_iter().map(|given| given.receipt).collect();
-                Heard { receipts, wait: Duration::ZERO }
+                NextLease { receipts, wait: Duration::ZERO }
             }
             Err(error) => {
                 hearing.readers.clear();
-                if self.counters().set_hears(false) {
+                if self.counters().set_bus_up(false) {
                     warn!(%error, "command announcements unavailable, polling instead");
                 }
-                Heard::nothing(DEAF_WAIT)
+                NextLease::nothing(DEAF_WAIT)
             }
         }
     }
@@ -109,8 +109,8 @@ impl Announced {
         }
         let Ok(Some(found)) = self.bus.state(COMMAND_STREAM).await else { return Vec::new() };
         let pool = self.lease.pool.as_deref().unwrap_or(DEFAULT_POOL);
-        let readers = readers_of(pool, &found.consumers);
-        if !readers.is_empty() && self.counters().set_hears(true) {
+        let readers = consumers_of_pool(pool, &found.consumers);
+        if !readers.is_empty() && self.counters().set_bus_up(true) {
             info!(pool, readers = readers.join(", "), "receiving command announcements");
         }
         readers
@@ -118,10 +118,10 @@ impl Announced {
 }
 
 #[async_trait]
-impl CommandSource for Announced {
-    type Claim = Lent;
+impl CommandSource for AnnouncedSource {
+    type Claim = OwnedCommand;
 
-    async fn take(&self, free: usize) -> Option<Vec<(Command, Lent)>> {
+    async fn take(&self, free: usize) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         let mut hearing = self.hearing.lock().await;
         loop {
             let heard = tokio::select! {
@@ -129,7 +129,7 @@ impl CommandSource for Announced {
                 () = self.lease.draining.cancelled() => return None,
             };
             let Some(taken) = self.lease.take_within(free, heard.wait).await else {
-                self.bus.again(&heard.receipts).await;
+                self.bus.nack(&heard.receipts).await;
                 return None;
             };
             self.bus.done(&heard.receipts).await;
@@ -145,15 +145,19 @@ impl CommandSource for Announced {
         self.lease.over().await;
     }
 
-    fn services(&self, claim: &Lent) -> Arc<dyn Services> {
+    fn services(&self, claim: &OwnedCommand) -> Arc<dyn Services> {
         self.lease.services(claim)
     }
 
-    async fn lost(&self, claim: &Lent) {
+    async fn lost(&self, claim: &OwnedCommand) {
         self.lease.lost(claim).await;
     }
 
-    async fn report(&self, claim: Lent, ended: Ended) -> Option<(Command, Lent)> {
+    async fn report(
+        &self,
+        claim: OwnedCommand,
+        ended: CommandOutcome,
+    ) -> Option<(CommandTask, OwnedCommand)> {
         self.lease.report(claim, ended).await
     }
 }
@@ -162,14 +166,14 @@ impl CommandSource for Announced {
 mod tests {
     use noetl_api::Client;
     use noetl_api::workers::RegisterRequest;
-    use noetl_bus::{Consumer, EventStream, MemoryStream, Message, StreamSettings};
+    use noetl_bus::{Consumer, EventStream, MemoryStream, StreamMessage, StreamSettings};
     use noetl_store::SystemClock;
     use tokio_util::sync::CancellationToken;
 
-    use super::super::held::Held;
-    use super::super::lines::Lines;
-    use super::super::link::Link;
+    use super::super::leases::HeldLeases;
+    use super::super::link::ServerLink;
     use super::super::reporter::Reporter;
+    use super::super::step_logs::LogShipper;
     use super::*;
 
     const READER: &str = "worker-pool";
@@ -189,9 +193,9 @@ mod tests {
     }
 
     /// A worker of a server that is not there.
-    fn announced(bus: &Arc<MemoryStream>) -> (Announced, CancellationToken) {
+    fn announced(bus: &Arc<MemoryStream>) -> (AnnouncedSource, CancellationToken) {
         let client = Client::new("http://127.0.0.1:9").unwrap();
-        let link = Arc::new(Link::new(client, "w".to_owned(), Arc::default()));
+        let link = Arc::new(ServerLink::new(client, "w".to_owned(), Arc::default()));
         let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
         let registration = RegisterRequest {
             name: "w".to_owned(),
@@ -203,16 +207,16 @@ mod tests {
             capacity: None,
             runtime: None,
         };
-        let lease = HttpLease {
-            held: Held::default(),
+        let lease = LeasePoller {
+            held: HeldLeases::default(),
             reporter: Reporter::start(&link, None, &stop),
-            lines: Lines::start(&link, Arc::new(SystemClock), &stop),
+            lines: LogShipper::start(&link, Arc::new(SystemClock), &stop),
             link,
             pool: None,
             registration: Arc::new(registration),
             draining: draining.clone(),
         };
-        (Announced::new(lease, bus.clone()), draining)
+        (AnnouncedSource::new(lease, bus.clone()), draining)
     }
 
     #[tokio::test]
@@ -223,7 +227,7 @@ mod tests {
         *announced.hearing.lock().await =
             Hearing { readers: vec![READER.to_owned()], look_after: Duration::from_secs(60) };
         let (subject, id) = ("noetl.commands.shared.1".to_owned(), "1".to_owned());
-        bus.publish(vec![Message { subject, id, payload: Vec::new() }]).await;
+        bus.publish(vec![StreamMessage { subject, id, payload: Vec::new() }]).await;
         let stopping = async {
             while announced.counters().render(1).contains("announcements_total 0")
                 || !announced.counters().is_away()

@@ -8,17 +8,17 @@ use noetl_store::Digest;
 use tracing::warn;
 
 use super::backoff::Backoff;
-use super::counters::Happened;
-use super::link::{Link, chain};
+use super::link::{ServerLink, chain};
+use super::metrics::WorkerEvent;
 use crate::values::LoadError;
 
 /// Media type of large values.
 const JSON: &str = "application/json";
 
 /// Uploads bytes to the server. Retries until the server has stored them or rejects them.
-pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> {
+pub(crate) async fn upload(link: &ServerLink, bytes: Bytes) -> Result<BlobRef, Failure> {
     let own = bytes.clone();
-    let digest = tokio::task::spawn_blocking(move || Digest::of(&own).to_string()).await;
+    let digest = tokio::task::spawn_blocking(move || Digest::of_bytes(&own).to_string()).await;
     let digest = digest.map_err(|_| unkept("its digest could not be computed"))?;
     let mut backoff = Backoff::default();
     loop {
@@ -27,7 +27,7 @@ pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> 
         link.note(&kept);
         match kept {
             Ok(kept) => {
-                link.counters.count(Happened::Uploaded);
+                link.counters.count(WorkerEvent::Uploaded);
                 return Ok(BlobRef {
                     digest: kept.digest.into(),
                     bytes: kept.bytes,
@@ -44,7 +44,7 @@ pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> 
 }
 
 /// Downloads the bytes of a blob and verifies their digest.
-pub(crate) async fn load(link: &Link, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+pub(crate) async fn download(link: &ServerLink, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
     let lost = |message: String| LoadError { message, is_passing: false };
     let name = reference.digest.trim_start_matches("sha256:");
     let digest: Digest =
@@ -56,7 +56,7 @@ pub(crate) async fn load(link: &Link, reference: &BlobRef) -> Result<Vec<u8>, Lo
         let is_passing = !matches!(error.status(), Some(400 | 404 | 422));
         LoadError { message: chain(&error), is_passing }
     })?;
-    let compared = tokio::task::spawn_blocking(move || (Digest::of(&bytes), bytes)).await;
+    let compared = tokio::task::spawn_blocking(move || (Digest::of_bytes(&bytes), bytes)).await;
     let (found, bytes) = compared.map_err(|_| lost("it could not be compared".to_owned()))?;
     match found == digest {
         true => Ok(bytes),

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::backoff::Backoff;
-use super::counters::Happened;
-use super::held::Held;
-use super::link::{Link, chain};
+use super::leases::HeldLeases;
+use super::link::{ServerLink, chain};
+use super::metrics::WorkerEvent;
 
 /// Heartbeats per lease duration while the worker leases commands. Several may be lost before a
 /// lease expires, and cancellations arrive soon.
@@ -22,7 +22,7 @@ const PER_LEASE: u32 = 9;
 const PER_LEASE_IDLE: u32 = 3;
 
 /// Sends heartbeats until `stop` is cancelled.
-pub(crate) async fn run(link: &Link, held: &Held, stop: CancellationToken) {
+pub(crate) async fn run(link: &ServerLink, held: &HeldLeases, stop: CancellationToken) {
     loop {
         let per_lease = if held.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
         let pause = link.lease() / per_lease;
@@ -41,7 +41,7 @@ pub(crate) async fn run(link: &Link, held: &Held, stop: CancellationToken) {
 }
 
 /// Sends one heartbeat. Returns `true` if the server accepted it.
-async fn beat(link: &Link, held: &Held) -> bool {
+async fn beat(link: &ServerLink, held: &HeldLeases) -> bool {
     let commands = held.commands();
     link.counters.set_running(commands.len());
     let mut batches: Vec<&[_]> = commands.chunks(BATCH_MAX).collect();
@@ -53,10 +53,10 @@ async fn beat(link: &Link, held: &Held) -> bool {
             worker_id: link.name.clone(),
             commands: batch.iter().copied().map(Id::from).collect(),
         };
-        let reply = match link.ask(work::heartbeat(&request)).await {
+        let reply = match link.request(work::heartbeat(&request)).await {
             Ok(reply) => reply,
             Err(error) => {
-                // `Link::ask` has logged transient errors as an unavailable server.
+                // `ServerLink::ask` has logged transient errors as an unavailable server.
                 if !error.is_passing() {
                     warn!(error = chain(&error), "server rejected heartbeat, retrying");
                 }
@@ -68,8 +68,8 @@ async fn beat(link: &Link, held: &Held) -> bool {
             held.cancel(command.into());
         }
         for command in reply.lost {
-            if held.lose(command.into()) {
-                link.counters.count(Happened::Lost);
+            if held.mark_lost(command.into()) {
+                link.counters.count(WorkerEvent::Lost);
                 info!(command.id = %command, "command reassigned to another worker");
             }
         }

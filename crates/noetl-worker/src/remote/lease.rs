@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use noetl_api::ends::{ContentKept, EndGiven};
+use noetl_api::completions::{CompletionItem, ContentStored};
 use noetl_api::work;
-use noetl_api::workers::{LeaseRequest, LeasedCommand, RegisterRequest};
-use noetl_control::{BATCH_MAX, Ended, INLINE_MAX, is_small, small_fields};
-use noetl_model::event::Issued;
+use noetl_api::workers::{CommandLeaseRequest, LeasedCommand, RegisterRequest};
+use noetl_control::{BATCH_MAX, CommandOutcome, INLINE_MAX, is_small, small_fields};
+use noetl_model::event::CommandSpec;
 use noetl_model::row::{EventRow, types};
 use noetl_model::{
     CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin, Seq, Tenant, Value,
@@ -20,13 +20,13 @@ use tracing::{debug, warn};
 
 use super::backoff::Backoff;
 use super::content;
-use super::counters::Happened;
-use super::held::{Held, Holding};
-use super::lines::Lines;
-use super::link::{Link, chain};
-use super::reporter::{Answer, Reported, Reporter};
+use super::leases::{HeldLease, HeldLeases};
+use super::link::{ServerLink, chain};
+use super::metrics::WorkerEvent;
+use super::reporter::{ReportOutcome, ReportReply, Reporter};
 use super::services::RemoteServices;
-use crate::perform::Command;
+use super::step_logs::LogShipper;
+use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
 
@@ -37,11 +37,11 @@ const WAIT: Duration = Duration::from_secs(25);
 const TOO_SOON: Duration = Duration::from_millis(500);
 
 /// Commands of a server, leased over HTTP.
-pub(crate) struct HttpLease {
-    pub(crate) link: Arc<Link>,
-    pub(crate) held: Held,
+pub(crate) struct LeasePoller {
+    pub(crate) link: Arc<ServerLink>,
+    pub(crate) held: HeldLeases,
     pub(crate) reporter: Reporter,
-    pub(crate) lines: Lines,
+    pub(crate) lines: LogShipper,
     pub(crate) pool: Option<String>,
     pub(crate) registration: Arc<RegisterRequest>,
     /// Cancelled when the worker must claim no more commands.
@@ -49,18 +49,18 @@ pub(crate) struct HttpLease {
 }
 
 /// A command that this worker leases.
-pub(crate) struct Lent {
+pub(crate) struct OwnedCommand {
     execution: ExecutionId,
     command: CommandId,
     tenant: Tenant,
-    holding: Holding,
+    holding: HeldLease,
 }
 
 #[async_trait]
-impl CommandSource for HttpLease {
-    type Claim = Lent;
+impl CommandSource for LeasePoller {
+    type Claim = OwnedCommand;
 
-    async fn take(&self, free: usize) -> Option<Vec<(Command, Lent)>> {
+    async fn take(&self, free: usize) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         loop {
             let taken = self.take_within(free, WAIT).await?;
             if !taken.is_empty() {
@@ -73,7 +73,7 @@ impl CommandSource for HttpLease {
         self.draining.cancelled().await;
     }
 
-    fn services(&self, claim: &Lent) -> Arc<dyn Services> {
+    fn services(&self, claim: &OwnedCommand) -> Arc<dyn Services> {
         Arc::new(RemoteServices {
             link: self.link.clone(),
             lines: self.lines.clone(),
@@ -82,11 +82,15 @@ impl CommandSource for HttpLease {
         })
     }
 
-    async fn lost(&self, claim: &Lent) {
+    async fn lost(&self, claim: &OwnedCommand) {
         claim.holding.lost.cancelled().await;
     }
 
-    async fn report(&self, claim: Lent, ended: Ended) -> Option<(Command, Lent)> {
+    async fn report(
+        &self,
+        claim: OwnedCommand,
+        ended: CommandOutcome,
+    ) -> Option<(CommandTask, OwnedCommand)> {
         let next = tokio::select! {
             next = self.say(&claim, ended) => next,
             () = claim.holding.lost.cancelled() => None,
@@ -98,7 +102,7 @@ impl CommandSource for HttpLease {
     }
 }
 
-impl HttpLease {
+impl LeasePoller {
     /// Leases commands, waiting up to `wait` for the first. Returns an empty list if the server has
     /// none. Retries while the server is unavailable. Returns `None` once the worker must claim no
     /// more.
@@ -106,14 +110,14 @@ impl HttpLease {
         &self,
         free: usize,
         wait: Duration,
-    ) -> Option<Vec<(Command, Lent)>> {
+    ) -> Option<Vec<(CommandTask, OwnedCommand)>> {
         let (mut backoff, began) = (Backoff::default(), Instant::now());
         loop {
             let asked_at = Instant::now();
             let left = wait.saturating_sub(began.elapsed());
             let request = self.request(free, left);
             let asked = tokio::select! {
-                asked = self.link.ask(work::lease(&request)) => asked,
+                asked = self.link.request(work::lease(&request)) => asked,
                 () = self.draining.cancelled() => return None,
             };
             match asked {
@@ -130,7 +134,7 @@ impl HttpLease {
                         continue;
                     }
                 }
-                // `Link::ask` has logged transient errors as an unavailable server.
+                // `ServerLink::ask` has logged transient errors as an unavailable server.
                 Err(error) if error.is_passing() => {}
                 Err(error) => warn!(error = chain(&error), "lease request rejected, retrying"),
             }
@@ -141,8 +145,8 @@ impl HttpLease {
         }
     }
 
-    fn request(&self, free: usize, wait: Duration) -> LeaseRequest {
-        LeaseRequest {
+    fn request(&self, free: usize, wait: Duration) -> CommandLeaseRequest {
+        CommandLeaseRequest {
             worker_id: self.link.name.clone(),
             pool: self.pool.clone(),
             kinds: None,
@@ -154,19 +158,21 @@ impl HttpLease {
 
     /// Adds a leased command, unless it is already leased because a response arrived twice. Reports
     /// a command that cannot be decoded as failed: no other worker of this version could decode it.
-    fn lend(&self, leased: LeasedCommand) -> Option<(Command, Lent)> {
+    fn lend(&self, leased: LeasedCommand) -> Option<(CommandTask, OwnedCommand)> {
         let execution: ExecutionId = leased.execution_id.into();
         let command: CommandId = leased.event_id.into();
         let cancel = CancellationToken::new();
         let holding = self.held.hold(command, cancel.clone())?;
-        self.link.counters.count(Happened::Taken);
+        self.link.counters.count(WorkerEvent::Taken);
         let tenant = Tenant::new(leased.tenant_id.as_str());
-        let lent = Lent { execution, command, tenant: tenant.clone(), holding };
+        let lent = OwnedCommand { execution, command, tenant: tenant.clone(), holding };
         match issued(leased) {
-            Ok(issued) => Some((Command { execution, id: command, tenant, issued, cancel }, lent)),
+            Ok(issued) => {
+                Some((CommandTask { execution, id: command, tenant, issued, cancel }, lent))
+            }
             Err(why) => {
                 let message = format!("this worker cannot read the command: {why}");
-                let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));
+                let ended = CommandOutcome::from(Err(Failure::new(FailureKind::Config, message)));
                 let (reporter, link) = (self.reporter.clone(), self.link.clone());
                 tokio::spawn(async move {
                     // No handoff: the slot is already in use by another command.
@@ -177,7 +183,7 @@ impl HttpLease {
         }
     }
 
-    async fn say(&self, claim: &Lent, ended: Ended) -> Option<Box<LeasedCommand>> {
+    async fn say(&self, claim: &OwnedCommand, ended: CommandOutcome) -> Option<Box<LeasedCommand>> {
         self.lines.flush().await;
         let end = self.prepared(claim, ended).await;
         let takes_next = !self.draining.is_cancelled();
@@ -186,7 +192,7 @@ impl HttpLease {
 
     /// Returns a completion ready to send: known secrets redacted, and a large result uploaded as a
     /// blob.
-    async fn prepared(&self, claim: &Lent, mut ended: Ended) -> EndGiven {
+    async fn prepared(&self, claim: &OwnedCommand, mut ended: CommandOutcome) -> CompletionItem {
         let (link, tenant) = (self.link.clone(), claim.tenant.clone());
         let execution = claim.execution;
         if ended.outcome.as_ref().is_ok_and(is_small) {
@@ -207,22 +213,26 @@ impl HttpLease {
         if let Ok(data) = &mut ended.outcome {
             *data = small_fields(data.take());
         }
-        match content::keep(&self.link, Bytes::from(text)).await {
+        match content::upload(&self.link, Bytes::from(text)).await {
             Ok(kept) => {
-                let content = ContentKept { digest: kept.digest.to_string(), bytes: kept.bytes };
-                EndGiven { content: Some(content), ..given(claim, ended) }
+                let content = ContentStored { digest: kept.digest.to_string(), bytes: kept.bytes };
+                CompletionItem { content: Some(content), ..given(claim, ended) }
             }
-            Err(failure) => given(claim, Ended { outcome: Err(failure), ..ended }),
+            Err(failure) => given(claim, CommandOutcome { outcome: Err(failure), ..ended }),
         }
     }
 }
 
 /// Replaces secrets with the placeholders that the server sent with them.
-fn redact(link: &Link, (execution, tenant): (ExecutionId, &Tenant), ended: &mut Ended) {
+fn redact(
+    link: &ServerLink,
+    (execution, tenant): (ExecutionId, &Tenant),
+    ended: &mut CommandOutcome,
+) {
     if link.redaction.is_empty() {
         return;
     }
-    let texts = link.placeholders.of(execution);
+    let texts = link.placeholders.of_execution(execution);
     let given =
         |alias: &str, field: &str| texts.get(&(alias.to_owned(), field.to_owned())).cloned();
     link.redaction.ended(tenant, ended, Some(&given));
@@ -232,20 +242,20 @@ fn redact(link: &Link, (execution, tenant): (ExecutionId, &Tenant), ended: &mut 
 /// the reason, so that the step doesn't wait forever. Returns the command that is handed off.
 async fn finish(
     reporter: &Reporter,
-    link: &Link,
-    claim: &Lent,
-    end: EndGiven,
+    link: &ServerLink,
+    claim: &OwnedCommand,
+    end: CompletionItem,
     takes_next: bool,
 ) -> Option<Box<LeasedCommand>> {
     claim.holding.reports();
     let is_done = end.failure.is_none();
     let mut answer = reporter.report(&end, takes_next).await;
-    if let Some(Answer { reported: Reported::Refused(why), .. }) = &answer {
-        link.counters.count(Happened::Refused);
+    if let Some(ReportReply { reported: ReportOutcome::Refused(why), .. }) = &answer {
+        link.counters.count(WorkerEvent::Refused);
         warn!(command.id = %claim.command, error = why, "completion rejected, failing command");
         let message = format!("the result was not taken: {why}");
         let failure = Failure::new(FailureKind::Schema, message);
-        let end = EndGiven {
+        let end = CompletionItem {
             execution_id: end.execution_id,
             event_id: end.event_id,
             data: Value::Null,
@@ -256,30 +266,30 @@ async fn finish(
         };
         answer = reporter.report(&end, takes_next).await;
     }
-    let Some(Answer { reported, next }) = answer else {
+    let Some(ReportReply { reported, next }) = answer else {
         // The lease expires, and another worker gets the command.
-        link.counters.count(Happened::Refused);
+        link.counters.count(WorkerEvent::Refused);
         return None;
     };
     match reported {
-        Reported::Taken if is_done => link.counters.count(Happened::Done),
-        Reported::Taken => link.counters.count(Happened::Failed),
-        Reported::Late => {
-            link.counters.count(Happened::Late);
+        ReportOutcome::Taken if is_done => link.counters.count(WorkerEvent::Done),
+        ReportOutcome::Taken => link.counters.count(WorkerEvent::Failed),
+        ReportOutcome::Late => {
+            link.counters.count(WorkerEvent::Late);
             debug!(command.id = %claim.command, "late completion");
         }
-        Reported::Refused(_) => link.counters.count(Happened::Refused),
+        ReportOutcome::Refused(_) => link.counters.count(WorkerEvent::Refused),
     }
     next
 }
 
-fn given(claim: &Lent, ended: Ended) -> EndGiven {
-    let Ended { outcome, ctx, step } = ended;
+fn given(claim: &OwnedCommand, ended: CommandOutcome) -> CompletionItem {
+    let CommandOutcome { outcome, ctx, step } = ended;
     let (data, failure) = match outcome {
         Ok(data) => (data, None),
         Err(failure) => (Value::Null, Some(failure)),
     };
-    EndGiven {
+    CompletionItem {
         execution_id: claim.execution.into(),
         event_id: claim.command.into(),
         data,
@@ -291,7 +301,7 @@ fn given(claim: &Lent, ended: Ended) -> EndGiven {
 }
 
 /// Decodes the command from its `command.issued` event.
-fn issued(leased: LeasedCommand) -> Result<Arc<Issued>, String> {
+fn issued(leased: LeasedCommand) -> Result<Arc<CommandSpec>, String> {
     let (execution, id) = (leased.execution_id.into(), leased.event_id.get());
     let row = EventRow {
         execution_id: execution,

@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use noetl_api::{Call, Client, ClientError};
+use noetl_api::{ApiCall, Client, ClientError};
 use noetl_control::{Redaction, WorkerKey};
 use serde::de::DeserializeOwned;
 use tracing::{info, warn};
 
-use super::counters::{Counters, Happened};
+use super::metrics::{WorkerEvent, WorkerMetrics};
 use super::placeholders::GivenPlaceholders;
 
 /// Lease duration until a response states it.
 const LEASE: Duration = Duration::from_secs(45);
 
 /// Identity of a worker and the client of its server.
-pub(crate) struct Link {
+pub(crate) struct ServerLink {
     pub(crate) client: Client,
     pub(crate) name: String,
     pub(crate) key: WorkerKey,
@@ -23,12 +23,16 @@ pub(crate) struct Link {
     pub(crate) redaction: Redaction,
     /// Placeholders this process has received, to replace secrets with.
     pub(crate) placeholders: GivenPlaceholders,
-    pub(crate) counters: std::sync::Arc<Counters>,
+    pub(crate) counters: std::sync::Arc<WorkerMetrics>,
     lease_ms: AtomicU64,
 }
 
-impl Link {
-    pub(crate) fn new(client: Client, name: String, counters: std::sync::Arc<Counters>) -> Self {
+impl ServerLink {
+    pub(crate) fn new(
+        client: Client,
+        name: String,
+        counters: std::sync::Arc<WorkerMetrics>,
+    ) -> Self {
         let lease_ms = AtomicU64::new(millis(LEASE));
         let (key, redaction) = (WorkerKey::generate(), Redaction::default());
         let placeholders = GivenPlaceholders::default();
@@ -36,7 +40,10 @@ impl Link {
     }
 
     /// Sends a request and records whether the server is available.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &self,
+        call: ApiCall<T>,
+    ) -> Result<T, ClientError> {
         let answer = self.client.ask(call).await.map(|answer| answer.value);
         self.note(&answer);
         answer
@@ -46,9 +53,9 @@ impl Link {
     pub(crate) fn note<T>(&self, answer: &Result<T, ClientError>) {
         let is_away = answer.as_ref().is_err_and(ClientError::is_passing);
         if is_away {
-            self.counters.count(Happened::Unanswered);
+            self.counters.count(WorkerEvent::Unanswered);
         }
-        if !self.counters.set_away(is_away) {
+        if !self.counters.set_server_up(is_away) {
             return;
         }
         match answer {

@@ -42,7 +42,7 @@ impl GivenPlaceholders {
     }
 
     /// Returns the placeholders of an execution.
-    pub(crate) fn of(&self, execution: ExecutionId) -> Arc<Texts> {
+    pub(crate) fn of_execution(&self, execution: ExecutionId) -> Arc<Texts> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&execution).cloned().unwrap_or_default()
     }

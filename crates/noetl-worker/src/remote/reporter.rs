@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsRequest, NextWanted};
+use noetl_api::completions::{
+    CompletionItem, CompletionResult, CompletionStatus, CompletionsRequest, NextCommandFilter,
+};
 use noetl_api::workers::LeasedCommand;
 use noetl_api::{ClientError, work};
 use serde_json::value::RawValue;
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::backoff::Backoff;
-use super::link::{Link, chain};
+use super::link::{ServerLink, chain};
 
 /// Maximum number of queued completions. Further commands wait before they queue theirs.
 const QUEUE_MAX: usize = 1024;
@@ -32,7 +34,7 @@ const SENDERS: usize = 4;
 
 /// Outcome of a reported completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reported {
+pub(crate) enum ReportOutcome {
     Taken,
     /// The command had already ended.
     Late,
@@ -42,14 +44,14 @@ pub(crate) enum Reported {
 
 /// Response to a reported completion.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) reported: Reported,
+pub(crate) struct ReportReply {
+    pub(crate) reported: ReportOutcome,
     /// Command handed off to this worker with the response.
     pub(crate) next: Option<Box<LeasedCommand>>,
 }
 
-impl From<Reported> for Answer {
-    fn from(reported: Reported) -> Self {
+impl From<ReportOutcome> for ReportReply {
+    fn from(reported: ReportOutcome) -> Self {
         Self { reported, next: None }
     }
 }
@@ -57,24 +59,28 @@ impl From<Reported> for Answer {
 /// Queues completions for the senders. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reporter {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<QueuedCompletion>,
 }
 
-struct Waiting {
+struct QueuedCompletion {
     end: Box<RawValue>,
     /// Whether the command's slot can receive a handoff.
     takes_next: bool,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ReportReply>,
 }
 
 impl Reporter {
     /// Starts the senders, which run until `stop` is cancelled.
-    pub(crate) fn start(link: &Arc<Link>, pool: Option<&String>, stop: &CancellationToken) -> Self {
+    pub(crate) fn start(
+        link: &Arc<ServerLink>,
+        pool: Option<&String>,
+        stop: &CancellationToken,
+    ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..SENDERS {
-            let next = NextWanted { pool: pool.cloned(), kinds: None };
-            let sender = Sender { link: link.clone(), next, waiting: waiting.clone() };
+            let next = NextCommandFilter { pool: pool.cloned(), kinds: None };
+            let sender = ReportSender { link: link.clone(), next, waiting: waiting.clone() };
             let stop = stop.clone();
             tokio::spawn(async move {
                 tokio::select! {
@@ -88,25 +94,29 @@ impl Reporter {
 
     /// Reports a completion until the server responds. Returns `None` if the senders stop first.
     /// The response may hand off a command if `takes_next` is set.
-    pub(crate) async fn report(&self, end: &EndGiven, takes_next: bool) -> Option<Answer> {
+    pub(crate) async fn report(
+        &self,
+        end: &CompletionItem,
+        takes_next: bool,
+    ) -> Option<ReportReply> {
         let end = match serde_json::value::to_raw_value(end) {
             Ok(end) => end,
-            Err(error) => return Some(Reported::Refused(error.to_string()).into()),
+            Err(error) => return Some(ReportOutcome::Refused(error.to_string()).into()),
         };
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Waiting { end, takes_next, answer }).await.ok()?;
+        self.queue.send(QueuedCompletion { end, takes_next, answer }).await.ok()?;
         answered.await.ok()
     }
 }
 
-struct Sender {
-    link: Arc<Link>,
+struct ReportSender {
+    link: Arc<ServerLink>,
     /// Filter of the commands accepted as a handoff.
-    next: NextWanted,
-    waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
+    next: NextCommandFilter,
+    waiting: Arc<Mutex<mpsc::Receiver<QueuedCompletion>>>,
 }
 
-impl Sender {
+impl ReportSender {
     async fn run(&self) {
         while let Some(batch) = self.next().await {
             self.send(batch).await;
@@ -114,7 +124,7 @@ impl Sender {
     }
 
     /// Waits for completions and returns as many as fit into one request.
-    async fn next(&self) -> Option<Vec<Waiting>> {
+    async fn next(&self) -> Option<Vec<QueuedCompletion>> {
         let mut waiting = self.waiting.lock().await;
         let first = waiting.recv().await?;
         let (mut bytes, mut batch) = (first.end.get().len(), vec![first]);
@@ -127,7 +137,7 @@ impl Sender {
     }
 
     /// Sends a batch until every completion in it has a response.
-    async fn send(&self, mut batch: Vec<Waiting>) {
+    async fn send(&self, mut batch: Vec<QueuedCompletion>) {
         let mut backoff = Backoff::default();
         let mut one_by_one = false;
         loop {
@@ -140,7 +150,7 @@ impl Sender {
             match self.ask(&batch[..count]).await {
                 Ok(answers) => {
                     backoff.reset();
-                    let sent: Vec<Waiting> = batch.drain(..count).collect();
+                    let sent: Vec<QueuedCompletion> = batch.drain(..count).collect();
                     let mut again = answered(sent, answers);
                     if !again.is_empty() {
                         batch.append(&mut again);
@@ -151,10 +161,10 @@ impl Sender {
                 Err(error) if is_about_the_body(&error) => {
                     let waiting = batch.remove(0);
                     // The caller may have stopped waiting.
-                    let _ = waiting.answer.send(Reported::Refused(error.to_string()).into());
+                    let _ = waiting.answer.send(ReportOutcome::Refused(error.to_string()).into());
                 }
                 Err(error) => {
-                    // `Link::ask` has logged transient errors as an unavailable server.
+                    // `ServerLink::ask` has logged transient errors as an unavailable server.
                     if !error.is_passing() {
                         warn!(error = chain(&error), "server rejected completions, retrying");
                     }
@@ -164,38 +174,38 @@ impl Sender {
         }
     }
 
-    async fn ask(&self, batch: &[Waiting]) -> Result<Vec<EndAnswer>, ClientError> {
-        let request = EndsRequest {
+    async fn ask(&self, batch: &[QueuedCompletion]) -> Result<Vec<CompletionResult>, ClientError> {
+        let request = CompletionsRequest {
             worker_id: self.link.name.clone(),
             ends: batch.iter().map(|waiting| waiting.end.clone()).collect(),
             next: batch.iter().all(|waiting| waiting.takes_next).then(|| self.next.clone()),
         };
-        Ok(self.link.ask(work::report(&request)).await?.ends)
+        Ok(self.link.request(work::report(&request)).await?.ends)
     }
 }
 
 /// Passes each outcome to its caller. Returns the completions that must be sent again.
-fn answered(sent: Vec<Waiting>, answers: Vec<EndAnswer>) -> Vec<Waiting> {
+fn answered(sent: Vec<QueuedCompletion>, answers: Vec<CompletionResult>) -> Vec<QueuedCompletion> {
     let mut again = Vec::new();
     let mut answers = answers.into_iter();
     for waiting in sent {
-        let Some(EndAnswer { status, error, next }) = answers.next() else {
+        let Some(CompletionResult { status, error, next }) = answers.next() else {
             again.push(waiting);
             continue;
         };
         let reported = match status {
-            EndStatus::Taken => Reported::Taken,
-            EndStatus::Late => Reported::Late,
-            EndStatus::Refused => {
-                Reported::Refused(error.unwrap_or_else(|| "without a reason".to_owned()))
+            CompletionStatus::Taken => ReportOutcome::Taken,
+            CompletionStatus::Late => ReportOutcome::Late,
+            CompletionStatus::Refused => {
+                ReportOutcome::Refused(error.unwrap_or_else(|| "without a reason".to_owned()))
             }
-            EndStatus::Again => {
+            CompletionStatus::Again => {
                 again.push(waiting);
                 continue;
             }
         };
         // The caller may have stopped waiting.
-        let _ = waiting.answer.send(Answer { reported, next });
+        let _ = waiting.answer.send(ReportReply { reported, next });
     }
     again
 }

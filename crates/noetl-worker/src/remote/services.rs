@@ -7,28 +7,28 @@ use async_trait::async_trait;
 use noetl_api::credentials::{OpenedCredential, SealedCredential};
 use noetl_api::workers::RegisterRequest;
 use noetl_api::{ClientError, work};
-use noetl_control::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, WorkerSeal};
+use noetl_control::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, SealedReply};
 use noetl_model::event::BlobRef;
 use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
-use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink};
+use noetl_tools::{Artifacts, CredentialSource, LogSink, ToolCredential};
 
 use super::backoff::Backoff;
 use super::content;
-use super::lines::{Lines, Printer};
-use super::link::{Link, chain};
-use crate::perform::Command;
+use super::link::{ServerLink, chain};
+use super::step_logs::{LogOrigin, LogShipper};
+use crate::executor::CommandTask;
 use crate::services::{Services, no_credential};
-use crate::values::{LoadError, Values};
+use crate::values::{LoadError, ValueFetcher};
 
 /// Error code of a server that lacks this worker's public key.
 const NO_KEY: &str = "no_worker_key";
 
 /// Services for the commands of one tenant.
 pub(crate) struct RemoteServices {
-    pub(crate) link: Arc<Link>,
-    pub(crate) lines: Lines,
+    pub(crate) link: Arc<ServerLink>,
+    pub(crate) lines: LogShipper,
     pub(crate) tenant: Tenant,
     /// Registration to send again if the server has lost it.
     pub(crate) registration: Arc<RegisterRequest>,
@@ -36,37 +36,41 @@ pub(crate) struct RemoteServices {
 
 #[async_trait]
 impl Services for RemoteServices {
-    fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>> {
+    fn artifacts(&self, command: &CommandTask) -> Option<Arc<dyn Artifacts>> {
         let (link, tenant) = (self.link.clone(), self.tenant.clone());
         let (execution, step) = (command.execution, command.issued.step.clone());
         Some(Arc::new(RemoteArtifacts { link, tenant, execution, step }))
     }
 
-    fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
+    fn credentials(&self, command: &CommandTask) -> Option<Arc<dyn CredentialSource>> {
         let (link, tenant) = (self.link.clone(), self.tenant.clone());
         let (execution, registration) = (command.execution, self.registration.clone());
         Some(Arc::new(RemoteCredentials { link, tenant, execution, registration }))
     }
 
-    fn logs(&self, command: &Command) -> LogSink {
+    fn logs(&self, command: &CommandTask) -> LogSink {
         let (execution, command) = (command.execution, command.id);
-        self.lines.sink(Printer { execution, command, tenant: self.tenant.clone() })
+        self.lines.sink(LogOrigin { execution, command, tenant: self.tenant.clone() })
     }
 
-    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+    async fn resolve(
+        &self,
+        command: &CommandTask,
+        text: &str,
+    ) -> Result<ResolvedPlaceholder, Failure> {
         let (link, tenant) = (self.link.clone(), self.tenant.clone());
         let (execution, registration) = (command.execution, self.registration.clone());
         RemoteCredentials { link, tenant, execution, registration }.resolve(text).await
     }
 
-    async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
+    async fn note_secret(&self, _: &CommandTask, alias: &str, data: &Value) -> Result<(), Failure> {
         self.link.redaction.note(&self.tenant, alias, None, data);
         Ok(())
     }
 }
 
 struct RemoteCredentials {
-    link: Arc<Link>,
+    link: Arc<ServerLink>,
     tenant: Tenant,
     execution: ExecutionId,
     registration: Arc<RegisterRequest>,
@@ -81,13 +85,13 @@ impl RemoteCredentials {
         let (mut backoff, mut has_registered) = (Backoff::default(), false);
         loop {
             let call = work::sealed_credential(name, &self.link.name, self.execution);
-            let error = match self.link.ask(call).await {
+            let error = match self.link.request(call).await {
                 Ok(sealed) => return Ok(Some(sealed)),
                 Err(error) => error,
             };
             if code(&error) == Some(NO_KEY) && !has_registered {
                 // The worker's registration was deleted.
-                let _ = self.link.ask(work::register(&self.registration)).await;
+                let _ = self.link.request(work::register(&self.registration)).await;
                 has_registered = true;
                 continue;
             }
@@ -107,7 +111,7 @@ impl RemoteCredentials {
 
 #[async_trait]
 impl CredentialSource for RemoteCredentials {
-    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         let sealed = self.sealed(alias).await?.ok_or_else(|| no_credential(alias))?;
         let OpenedCredential { credential: found, placeholders } = self.opened(alias, &sealed)?;
         let data = match found.data {
@@ -117,7 +121,7 @@ impl CredentialSource for RemoteCredentials {
         let (name, kind) = (&found.name, Some(found.kind.as_str()));
         self.link.redaction.note(&self.tenant, name, kind, &Value::Object(data.clone()));
         self.link.placeholders.note(self.execution, &found.name, placeholders);
-        Ok(Credential { name: found.name, kind: found.kind, data })
+        Ok(ToolCredential { name: found.name, kind: found.kind, data })
     }
 }
 
@@ -143,8 +147,10 @@ impl RemoteCredentials {
             let message = format!("it is sealed with {} v{}", sealed.alg, sealed.v);
             return Err(closed(alias, message));
         }
-        let seal =
-            WorkerSeal { ephemeral: sealed.eph_pub.clone(), ciphertext: sealed.ciphertext.clone() };
+        let seal = SealedReply {
+            ephemeral: sealed.eph_pub.clone(),
+            ciphertext: sealed.ciphertext.clone(),
+        };
         let plain = self.link.key.open(&seal);
         let plain = plain.ok_or_else(|| closed(alias, "it is sealed for another worker"))?;
         serde_json::from_slice(&plain).map_err(|_| closed(alias, "what is sealed is no credential"))
@@ -163,7 +169,7 @@ fn closed(alias: &str, why: impl std::fmt::Display) -> Failure {
 }
 
 struct RemoteArtifacts {
-    link: Arc<Link>,
+    link: Arc<ServerLink>,
     tenant: Tenant,
     execution: ExecutionId,
     step: Arc<str>,
@@ -191,7 +197,7 @@ impl Artifacts for RemoteArtifacts {
         let text = text.await.map_err(|_| {
             Failure::new(FailureKind::Unknown, "the value is not kept: it has no JSON form")
         })?;
-        let blob = content::keep(&self.link, text.into()).await?;
+        let blob = content::upload(&self.link, text.into()).await?;
         let reference = result_ref(self.execution, &self.step, &blob);
         Ok(serde_json::json!({
             "kind": "result_ref",
@@ -206,7 +212,7 @@ impl RemoteArtifacts {
     async fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
         let mut backoff = Backoff::default();
         loop {
-            match content::load(&self.link, blob).await {
+            match content::download(&self.link, blob).await {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if error.is_passing => backoff.pause().await,
                 Err(error) => {
@@ -221,7 +227,7 @@ impl RemoteArtifacts {
     async fn resolve(&self, reference: &str) -> Result<Value, Failure> {
         let mut backoff = Backoff::default();
         loop {
-            match self.link.ask(work::resolve(reference)).await {
+            match self.link.request(work::resolve(reference)).await {
                 Ok(value) => return Ok(value),
                 Err(error) if error.is_passing() => backoff.pause().await,
                 Err(error) => {
@@ -234,11 +240,11 @@ impl RemoteArtifacts {
 }
 
 /// Blobs of a control plane in another process.
-pub(crate) struct RemoteValues(pub(crate) Arc<Link>);
+pub(crate) struct RemoteValues(pub(crate) Arc<ServerLink>);
 
 #[async_trait]
-impl Values for RemoteValues {
+impl ValueFetcher for RemoteValues {
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
-        content::load(&self.0, reference).await
+        content::download(&self.0, reference).await
     }
 }

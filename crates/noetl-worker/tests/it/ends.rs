@@ -38,7 +38,7 @@ async fn a_source_that_cannot_run_is_refused_with_its_reason() {
             "the loop is not in the form commands carry",
         ),
     ] {
-        let ended = performer.perform(&command("task_sequence", config, None)).await;
+        let ended = performer.execute(&command("task_sequence", config, None)).await;
         let failure = failure(ended);
         assert_eq!(failure.kind, FailureKind::Config);
         assert!(failure.message.contains(reason), "{failure}");
@@ -77,7 +77,7 @@ async fn what_the_log_could_not_keep_is_a_failure() {
 async fn a_plain_command_is_one_call_and_nothing_is_rendered() {
     let tool = Told::new(|call| Ok(json!([call.config.clone(), call.attempt])));
     let command = command("told", json!({"text": "{{ not a template }}"}), None);
-    let ended = performer(tool, Arc::default()).perform(&command).await;
+    let ended = performer(tool, Arc::default()).execute(&command).await;
     assert_eq!(ended.outcome, Ok(json!([{"text": "{{ not a template }}"}, 1])));
     assert!(ended.ctx.is_empty());
 }

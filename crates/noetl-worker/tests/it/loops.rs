@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::Ended;
+use noetl_control::CommandOutcome;
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_tools::{Call, Registry, Tool};
-use noetl_worker::Performer;
+use noetl_tools::{Tool, ToolCall, ToolRegistry};
+use noetl_worker::CommandExecutor;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::stage::*;
 
-async fn looped(tool: &Told, more: Value, tasks: Value) -> Ended {
+async fn looped(tool: &Told, more: Value, tasks: Value) -> CommandOutcome {
     let mut settings = json!({"iterator": "x"});
     settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let config = json!({"tasks": tasks, "loop": settings});
     let command = command("task_sequence", config, Some(scope(json!({"sum": 0}))));
-    performer(tool.clone(), Arc::default()).perform(&command).await
+    performer(tool.clone(), Arc::default()).execute(&command).await
 }
 
 /// Adds the item to `ctx.sum`, and returns item and place.
@@ -138,7 +138,7 @@ impl Tool for Gate {
         "told"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
         if running == self.at {
@@ -166,9 +166,12 @@ async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places(
         "tasks": [task("a", json!({"input": {"x": "{{ x }}"}}))],
         "loop": {"items": items, "iterator": "x", "mode": "parallel", "max_in_flight": 3},
     });
-    let performer =
-        Performer::new(Registry::default().with(gate), Arc::new(Kept::default()), clock());
-    let ended = performer.perform(&command("task_sequence", config, None)).await;
+    let performer = CommandExecutor::new(
+        ToolRegistry::default().with(gate),
+        Arc::new(Kept::default()),
+        clock(),
+    );
+    let ended = performer.execute(&command("task_sequence", config, None)).await;
     assert_eq!(ended.outcome.unwrap()["results"], json!(items));
     assert_eq!(most.load(Ordering::SeqCst), 3);
     assert_eq!(order.lock().unwrap().len(), 12);

@@ -47,7 +47,7 @@ async fn a_pause_ends_when_the_command_is_not_wanted_any_more() {
     let command = command("task_sequence", tasks, None);
     let performer = performer(tool.clone(), std::sync::Arc::default());
     let cancel = command.cancel.clone();
-    let (ended, ()) = tokio::join!(performer.perform(&command), async {
+    let (ended, ()) = tokio::join!(performer.execute(&command), async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         cancel.cancel();
     });
@@ -76,7 +76,7 @@ async fn all_tasks_together_end_within_the_commands_time() {
     let mut issued = (*command.issued).clone();
     issued.timeout_ms = Some(10_000);
     command.issued = std::sync::Arc::new(issued);
-    let ended = performer(tool.clone(), std::sync::Arc::default()).perform(&command).await;
+    let ended = performer(tool.clone(), std::sync::Arc::default()).execute(&command).await;
     assert_eq!(failure(ended).kind, FailureKind::Timeout);
     assert_eq!(tool.given().len(), 4);
 }
@@ -94,7 +94,7 @@ async fn a_jump_that_never_ends_is_ended_by_the_workers_limit() {
     let tool = Told::echo();
     let tasks = json!({"tasks": [task("a", json!({"rules": [{"do": "jump", "to": "a"}]}))]});
     let performer = performer(tool.clone(), std::sync::Arc::default()).with_task_limit(20);
-    let ended = performer.perform(&command("task_sequence", tasks, None)).await;
+    let ended = performer.execute(&command("task_sequence", tasks, None)).await;
     assert_eq!(failure(ended).kind.as_str(), "task_limit");
     assert_eq!(tool.given().len(), 20);
 }

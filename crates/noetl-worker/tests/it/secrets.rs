@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::reveal::at;
-use noetl_control::{Ended, ResolvedPlaceholder};
+use noetl_control::reveal::value_at;
+use noetl_control::{CommandOutcome, ResolvedPlaceholder};
 use noetl_model::placeholder::{Tag, placeholders_in, tagged};
 use noetl_model::scope::CommandScope;
 use noetl_model::{Clock, Failure, FailureKind, Map, Timestamp, Value};
-use noetl_tools::{Artifacts, Call, Credential, CredentialSource, Registry, Tool};
-use noetl_worker::{Command, Performer, Services};
+use noetl_tools::{Artifacts, CredentialSource, Tool, ToolCall, ToolCredential, ToolRegistry};
+use noetl_worker::{CommandExecutor, CommandTask, Services};
 use serde_json::json;
 
 use super::stage::*;
@@ -42,13 +42,13 @@ impl Safe {
 
 #[async_trait]
 impl CredentialSource for Safe {
-    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+    async fn get(&self, alias: &str) -> Result<ToolCredential, Failure> {
         self.0.asked.lock().unwrap().push(alias.to_owned());
         if self.0.is_away {
             return Err(Failure::new(FailureKind::Connection, "the store is away"));
         }
         match self.0.credentials.get(alias) {
-            Some(Value::Object(data)) => Ok(Credential {
+            Some(Value::Object(data)) => Ok(ToolCredential {
                 name: alias.to_owned(),
                 kind: "bearer".to_owned(),
                 data: data.clone(),
@@ -70,7 +70,7 @@ fn placeholder(alias: &str, field: &str) -> String {
 
 #[async_trait]
 impl Services for Safe {
-    async fn resolve(&self, _: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+    async fn resolve(&self, _: &CommandTask, text: &str) -> Result<ResolvedPlaceholder, Failure> {
         if self.0.is_away {
             return Err(Failure::new(FailureKind::Connection, "the store is away"));
         }
@@ -81,7 +81,7 @@ impl Services for Safe {
         let named = |(alias, field): (&str, &str)| (alias.to_owned(), field.to_owned());
         for (alias, field) in found.readings() {
             let data = self.0.credentials.get(alias).and_then(Value::as_object);
-            if let Some(value) = data.and_then(|data| at(data, field)) {
+            if let Some(value) = data.and_then(|data| value_at(data, field)) {
                 let ((alias, field), value) = (named((alias, field)), value.clone());
                 return Ok(ResolvedPlaceholder::Value { alias, field, value });
             }
@@ -90,15 +90,15 @@ impl Services for Safe {
         Ok(ResolvedPlaceholder::Named { alias, field })
     }
 
-    fn artifacts(&self, _: &Command) -> Option<Arc<dyn Artifacts>> {
+    fn artifacts(&self, _: &CommandTask) -> Option<Arc<dyn Artifacts>> {
         None
     }
 
-    fn credentials(&self, _: &Command) -> Option<Arc<dyn CredentialSource>> {
+    fn credentials(&self, _: &CommandTask) -> Option<Arc<dyn CredentialSource>> {
         Some(Arc::new(self.clone()))
     }
 
-    async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
+    async fn note_secret(&self, _: &CommandTask, alias: &str, data: &Value) -> Result<(), Failure> {
         self.0.noted.lock().unwrap().push((alias.to_owned(), data.clone()));
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Tool for Endpoint {
         "http"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let mut requests = self.requests.lock().unwrap();
         requests.push(call.config);
         if let Some(answer) = self.answer.lock().unwrap().clone() {
@@ -150,7 +150,7 @@ struct Bench {
     endpoint: Endpoint,
     safe: Safe,
     clock: Moved,
-    performer: Performer,
+    performer: CommandExecutor,
 }
 
 impl Bench {
@@ -160,16 +160,16 @@ impl Bench {
 
     fn with(safe: Safe, tool: Told) -> Self {
         let (endpoint, clock) = (Endpoint::default(), Moved::default());
-        let tools = Registry::default().with(tool.clone()).with(endpoint.clone());
+        let tools = ToolRegistry::default().with(tool.clone()).with(endpoint.clone());
         let values: Arc<Kept> = Arc::default();
-        let performer = Performer::new(tools, values, Arc::new(clock.clone()));
+        let performer = CommandExecutor::new(tools, values, Arc::new(clock.clone()));
         let performer = performer.with_services(Arc::new(safe.clone()));
         Self { tool, endpoint, safe, clock, performer }
     }
 
-    async fn run(&self, keychain: Value, tasks: Value) -> Ended {
+    async fn run(&self, keychain: Value, tasks: Value) -> CommandOutcome {
         let tasks = json!({ "tasks": tasks });
-        self.performer.perform(&command("task_sequence", tasks, Some(holding(keychain)))).await
+        self.performer.execute(&command("task_sequence", tasks, Some(holding(keychain)))).await
     }
 
     /// What `{{ keychain.k.f }}` renders to with this entry `k`.
@@ -340,7 +340,7 @@ async fn many_items_at_a_time_ask_for_one_token() {
         "loop": {"items": [1, 2, 3, 4, 5, 6, 7, 8], "iterator": "i", "mode": "parallel"},
     });
     let scope = holding(json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}}));
-    let ended = bench.performer.perform(&command("task_sequence", config, Some(scope))).await;
+    let ended = bench.performer.execute(&command("task_sequence", config, Some(scope))).await;
     assert_eq!(ended.outcome.unwrap()["stats"]["success"], 8);
     assert_eq!(bench.endpoint.requests.lock().unwrap().len(), 1);
 }
@@ -402,10 +402,10 @@ async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag()
     let mut issued = (*plain.issued).clone();
     issued.input = written.as_object().unwrap().clone();
     plain.issued = Arc::new(issued);
-    bench.performer.perform(&plain).await.outcome.unwrap();
+    bench.performer.execute(&plain).await.outcome.unwrap();
     let tasks = json!({"tasks": [task("x", json!({"input": "{{ ctx.written }}"}))]});
     let scope = scope(json!({ "written": written }));
-    bench.performer.perform(&command("task_sequence", tasks, Some(scope))).await.outcome.unwrap();
+    bench.performer.execute(&command("task_sequence", tasks, Some(scope))).await.outcome.unwrap();
     assert_eq!(bench.tool.given(), [expected.clone(), expected]);
 }
 
@@ -445,21 +445,21 @@ async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution
         later.execution = noetl_model::ExecutionId::new(execution);
         later
     };
-    bench.performer.perform(&later(7)).await.outcome.unwrap();
+    bench.performer.execute(&later(7)).await.outcome.unwrap();
     assert_eq!(bench.tool.given()[1], json!({"v": "<token-number-1>"}));
-    bench.performer.perform(&later(9)).await.outcome.unwrap();
+    bench.performer.execute(&later(9)).await.outcome.unwrap();
     let text = "<«secret:keychain.api.access_token»>";
     assert_eq!(bench.tool.given()[2], json!({ "v": text }), "not its token");
     // The newest one counts.
     bench.clock.0.store(100_000, Ordering::Relaxed);
     bench.run(keychain, tasks).await.outcome.unwrap();
-    bench.performer.perform(&later(7)).await.outcome.unwrap();
+    bench.performer.execute(&later(7)).await.outcome.unwrap();
     assert_eq!(bench.tool.given()[4], json!({"v": "<token-number-2>"}));
     // What was turned back is as secret as before.
     let set = json!([{"scope": "ctx", "path": ["kept"], "value": "{{ output.v }}"}]);
     let config = json!({"tasks": [task("z", json!({"input": {"v": token}, "set": set}))]});
     let ended =
-        bench.performer.perform(&command("task_sequence", config, Some(scope(json!({}))))).await;
+        bench.performer.execute(&command("task_sequence", config, Some(scope(json!({}))))).await;
     assert!(failure(ended).message.starts_with("ctx.kept would hold the secret"));
 }
 

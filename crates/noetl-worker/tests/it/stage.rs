@@ -4,19 +4,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::Ended;
-use noetl_model::event::{BlobRef, Issued};
+use noetl_control::CommandOutcome;
+use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::scope::CommandScope;
 use noetl_model::{
     CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Timestamp, Value,
 };
-use noetl_tools::{Call, Registry, Tool};
-use noetl_worker::{Command, LoadError, Performer, Values};
+use noetl_tools::{Tool, ToolCall, ToolRegistry};
+use noetl_worker::{CommandExecutor, CommandTask, LoadError, ValueFetcher};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 /// What a tool does with a call.
-type Does = dyn Fn(&Call) -> Result<Value, Failure> + Send + Sync;
+type Does = dyn Fn(&ToolCall) -> Result<Value, Failure> + Send + Sync;
 
 /// A tool that does what it is told, and remembers what it was given.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Told {
 
 impl Told {
     pub(crate) fn new(
-        does: impl Fn(&Call) -> Result<Value, Failure> + Send + Sync + 'static,
+        does: impl Fn(&ToolCall) -> Result<Value, Failure> + Send + Sync + 'static,
     ) -> Self {
         Self { does: Arc::new(does), calls: Arc::default() }
     }
@@ -49,7 +49,7 @@ impl Tool for Told {
         "told"
     }
 
-    async fn run(&self, call: Call) -> Result<Value, Failure> {
+    async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         self.calls.lock().unwrap().push(Value::Object(call.input.clone()));
         tokio::task::yield_now().await;
         (self.does)(&call)
@@ -65,7 +65,7 @@ pub(crate) struct Kept {
 }
 
 #[async_trait]
-impl Values for Kept {
+impl ValueFetcher for Kept {
     async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         self.loads.lock().unwrap().push(reference.digest.to_string());
         if let Some(failure) = self.failures.lock().unwrap().pop_front() {
@@ -78,8 +78,8 @@ impl Values for Kept {
     }
 }
 
-pub(crate) fn performer(tool: Told, values: Arc<Kept>) -> Performer {
-    Performer::new(Registry::default().with(tool), values, clock())
+pub(crate) fn performer(tool: Told, values: Arc<Kept>) -> CommandExecutor {
+    CommandExecutor::new(ToolRegistry::default().with(tool), values, clock())
 }
 
 /// A clock that stands.
@@ -96,9 +96,9 @@ impl Clock for Stands {
 }
 
 /// A command with these settings.
-pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) -> Command {
+pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) -> CommandTask {
     let Value::Object(config) = config else { panic!("settings are a map") };
-    let issued = Issued {
+    let issued = CommandSpec {
         step: "work".into(),
         generation: 1,
         attempt: 1,
@@ -112,7 +112,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
         pool: None,
         trace: None,
     };
-    Command {
+    CommandTask {
         execution: ExecutionId::new(7),
         id: CommandId::new(8),
         tenant: Tenant::default(),
@@ -145,9 +145,9 @@ pub(crate) fn scope(ctx: Value) -> CommandScope {
 }
 
 /// Runs tasks of the told tool.
-pub(crate) async fn run(tool: &Told, tasks: Value) -> Ended {
+pub(crate) async fn run(tool: &Told, tasks: Value) -> CommandOutcome {
     let command = command("task_sequence", json!({ "tasks": tasks }), Some(scope(json!({}))));
-    performer(tool.clone(), Arc::default()).perform(&command).await
+    performer(tool.clone(), Arc::default()).execute(&command).await
 }
 
 /// A task of the told tool.
@@ -157,7 +157,7 @@ pub(crate) fn task(name: &str, more: Value) -> Value {
     task
 }
 
-pub(crate) fn failure(ended: Ended) -> Failure {
+pub(crate) fn failure(ended: CommandOutcome) -> Failure {
     ended.outcome.expect_err("the command failed")
 }
 

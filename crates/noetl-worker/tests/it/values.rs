@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::stage::*;
 
-fn carrying(config: Value) -> noetl_worker::Command {
+fn carrying(config: Value) -> noetl_worker::CommandTask {
     let reference =
         BlobRef { digest: "d1".into(), bytes: 99, media_type: "application/json".into() };
     let blob = ScopeBlob {
@@ -35,13 +35,13 @@ fn reading(expression: &str) -> Value {
 async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
     let values = Arc::new(kept(json!({"n": 3, "rows": [4, 5]})));
     let performer = performer(Told::echo(), values.clone());
-    let ended = performer.perform(&carrying(json!({"tasks": reading("{{ big.n }}")}))).await;
+    let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.n }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 3})));
     assert!(values.loads.lock().unwrap().is_empty());
     for mode in ["sequential", "parallel"] {
         let items = json!({"items": [0, 1, 0, 1], "iterator": "i", "mode": mode});
         let config = json!({"tasks": reading("{{ big.rows[i] }}"), "loop": items});
-        let ended = performer.perform(&carrying(config)).await;
+        let ended = performer.execute(&carrying(config)).await;
         let results = ended.outcome.unwrap()["results"].clone();
         assert_eq!(results, json!([{"v": 4}, {"v": 5}, {"v": 4}, {"v": 5}]));
         assert_eq!(values.loads.lock().unwrap().drain(..).count(), 1);
@@ -55,7 +55,7 @@ async fn a_keeper_that_is_away_is_asked_again() {
     values.failures.lock().unwrap().extend([away.clone(), away]);
     let values = Arc::new(values);
     let performer = performer(Told::echo(), values.clone());
-    let ended = performer.perform(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
+    let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 1})));
     assert_eq!(values.loads.lock().unwrap().len(), 3);
 }
@@ -63,7 +63,7 @@ async fn a_keeper_that_is_away_is_asked_again() {
 #[tokio::test]
 async fn a_value_that_is_gone_fails_the_task_that_names_it() {
     let performer = performer(Told::echo(), Arc::new(Kept::default()));
-    let ended = performer.perform(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
+    let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     let failed = failure(ended);
     assert!(failed.message.contains("task 'a': a value it names cannot be read"), "{failed}");
     assert!(failed.message.contains("there is no such value"), "{failed}");

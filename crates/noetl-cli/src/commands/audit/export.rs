@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::syslog::Syslog;
 use crate::arguments::ExportAuditArguments;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::remote::{self, Remote};
 
 /// Records per page: the maximum that a server returns.
 const PAGE: usize = 10_000;
 
-pub(crate) fn main(arguments: &ExportAuditArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &ExportAuditArguments) -> Result<ExitCode, CliError> {
     remote::run(&arguments.remote, async |remote| {
         let mut syslog = arguments.syslog.as_ref().map(Syslog::connect).transpose()?;
         let rows = all(&remote, arguments).await?;
@@ -41,7 +41,7 @@ pub(crate) fn main(arguments: &ExportAuditArguments) -> Result<ExitCode, Failure
 async fn all(
     remote: &Remote,
     arguments: &ExportAuditArguments,
-) -> Result<Vec<SecretAuditRow>, Failure> {
+) -> Result<Vec<SecretAuditRow>, CliError> {
     let (mut rows, mut known) = (Vec::new(), HashSet::new());
     let mut to = arguments.to;
     loop {
@@ -54,7 +54,7 @@ async fn all(
         }
         if rows.len() == before {
             let message = format!("more than {PAGE} records have the same time");
-            return Err(Failure::new(Kind::Config, message));
+            return Err(CliError::new(ErrorKind::Config, message));
         }
         to = end;
     }

@@ -8,7 +8,7 @@ use noetl_api::credentials::SecretAuditRow;
 use serde_json::Value;
 
 use crate::arguments::SyslogAddress;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// Facility "log audit", with severity "informational" and "warning".
 const DONE: u8 = 13 * 8 + 6;
@@ -31,7 +31,7 @@ pub(super) struct Syslog {
 impl Syslog {
     /// Connects to the syslog socket. For a Unix path, tries a datagram socket first and then a
     /// stream.
-    pub(super) fn connect(address: &SyslogAddress) -> Result<Self, Failure> {
+    pub(super) fn connect(address: &SyslogAddress) -> Result<Self, CliError> {
         let (socket, name) = match address {
             SyslogAddress::Unix(path) => {
                 let datagrams = UnixDatagram::unbound().and_then(|socket| {
@@ -57,7 +57,7 @@ impl Syslog {
     }
 
     /// Sends one record as one message. Over UDP, `Ok` doesn't mean that syslog received it.
-    pub(super) fn send(&mut self, row: &SecretAuditRow, record: &Value) -> Result<(), Failure> {
+    pub(super) fn send(&mut self, row: &SecretAuditRow, record: &Value) -> Result<(), CliError> {
         let message = message(row, record, &self.host);
         let sent = match &mut self.socket {
             Socket::Datagrams(socket) => socket.send(message.as_bytes()).map(|_| ()),
@@ -84,8 +84,8 @@ fn header(text: &str, longest: usize) -> String {
     if kept.is_empty() { "-".to_owned() } else { kept }
 }
 
-fn failed(address: &str, error: &io::Error) -> Failure {
-    Failure::from_error(Kind::Config, error).about(&format!("syslog at {address}"))
+fn failed(address: &str, error: &io::Error) -> CliError {
+    CliError::from_error(ErrorKind::Config, error).about(&format!("syslog at {address}"))
 }
 
 #[cfg(test)]

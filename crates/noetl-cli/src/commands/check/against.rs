@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use noetl_engine::{Difference, first_difference};
+use noetl_engine::{Divergence, first_divergence};
 use noetl_model::event::BlobRef;
 use noetl_model::{Event, ExecutionId, Fact, Seq, Tenant};
 use noetl_playbook::Playbook;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, Output};
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::{self, style};
 use crate::results;
 
@@ -23,7 +23,7 @@ const PAGE: usize = 1000;
 const BLOBS_MAX: u64 = 256 * 1024 * 1024;
 
 /// Outcome of the comparison.
-pub(super) struct Compared {
+pub(super) struct HistoryCheck {
     pub(super) differs: bool,
     pub(super) report: Value,
 }
@@ -33,9 +33,9 @@ pub(super) fn run(
     playbook: &Playbook,
     target: &str,
     arguments: &CheckArguments,
-) -> Result<Compared, Failure> {
+) -> Result<HistoryCheck, CliError> {
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         let url = arguments.database_url.as_deref();
         let database = Database::of_directory(url, &arguments.data)?;
@@ -57,12 +57,12 @@ async fn compare(
     arguments: &CheckArguments,
     store: &dyn Store,
     blobs: &dyn Blobs,
-) -> Result<Compared, Failure> {
+) -> Result<HistoryCheck, CliError> {
     let found = executions(store, target, arguments.last).await.map_err(|e| unanswered(&e))?;
     if found.is_empty() {
         let message = format!("nothing is recorded of '{target}'");
         let hint = "name an execution's id or a catalog path; --data or --database-url say where";
-        return Err(Failure::new(Kind::User, message).hint(hint));
+        return Err(CliError::new(ErrorKind::User, message).hint(hint));
     }
     let (mut differs, mut reports) = (false, Vec::new());
     for row in &found {
@@ -70,7 +70,7 @@ async fn compare(
         let kept = contents(blobs, &log).await;
         let env = Arc::new(BTreeMap::new());
         let blob = |reference: &BlobRef| kept.get(&reference.digest).cloned();
-        let difference = first_difference(playbook, &log, &env, blob);
+        let difference = first_divergence(playbook, &log, &env, blob);
         differs |= difference.is_some();
         if arguments.output == Output::Text {
             say(row, log.len(), difference.as_ref());
@@ -89,7 +89,7 @@ async fn compare(
             })),
         }));
     }
-    Ok(Compared { differs, report: json!(reports) })
+    Ok(HistoryCheck { differs, report: json!(reports) })
 }
 
 /// Returns the execution with this ID, or the newest executions of this catalog path.
@@ -150,7 +150,7 @@ async fn contents(blobs: &dyn Blobs, log: &[Event]) -> HashMap<Arc<str>, Vec<u8>
     kept
 }
 
-fn say(row: &ExecutionRow, events: usize, difference: Option<&Difference>) {
+fn say(row: &ExecutionRow, events: usize, difference: Option<&Divergence>) {
     let style = style::of_stderr();
     let head = format!("{} {} ({events} events)", row.id, row.status.as_str());
     match difference {
@@ -163,6 +163,6 @@ fn say(row: &ExecutionRow, events: usize, difference: Option<&Difference>) {
     }
 }
 
-fn unanswered(error: &StoreError) -> Failure {
-    Failure::from_error(Kind::Config, error)
+fn unanswered(error: &StoreError) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
 }

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 use crate::arguments::{CheckArguments, Output};
-use crate::commands::document::{self, Document};
-use crate::failure::{Failure, Kind};
+use crate::commands::document::{self, NamedDocument};
+use crate::error::{CliError, ErrorKind};
 use crate::output;
 
 /// Outcome of a rewrite.
-pub(super) struct Fixed {
+pub(super) struct FixSummary {
     /// Text after the rewrite, whether or not it was written.
     pub(super) text: String,
     changes: Vec<Change>,
@@ -27,9 +27,9 @@ pub(super) struct Fixed {
 /// With `--dry-run`, prints the diff instead.
 pub(super) fn apply(
     file: &Path,
-    document: &Document,
+    document: &NamedDocument,
     arguments: &CheckArguments,
-) -> Result<Fixed, Failure> {
+) -> Result<FixSummary, CliError> {
     // Only playbooks have older syntax.
     let is_other = noetl_playbook::is_subscription(&document.text)
         || noetl_playbook::is_schedule(&document.text);
@@ -61,13 +61,13 @@ pub(super) fn apply(
     } else if text != document.text {
         write(file, &text).map_err(|error| {
             let message = format!("could not write {}: {error}", document.name);
-            Failure::new(Kind::Config, message).hint("the file is as it was")
+            CliError::new(ErrorKind::Config, message).hint("the file is as it was")
         })?;
     }
-    Ok(Fixed { text, changes, diff })
+    Ok(FixSummary { text, changes, diff })
 }
 
-impl Fixed {
+impl FixSummary {
     /// Returns a summary such as `3 rewritten`, or `3 to rewrite` for a dry run.
     pub(super) fn summary(&self, dry_run: bool) -> String {
         let verb = if dry_run { "to rewrite" } else { "rewritten" };
@@ -100,7 +100,7 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     if permissions.readonly() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
     }
-    let beside = beside(&target);
+    let beside = temporary_path(&target);
     let written = fs::write(&beside, text)
         .and_then(|()| fs::set_permissions(&beside, permissions))
         .and_then(|()| fs::rename(&beside, &target));
@@ -112,7 +112,7 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Returns the path of a draft in the same directory, unique to this process.
-fn beside(target: &Path) -> PathBuf {
+fn temporary_path(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     target.with_file_name(format!(".{name}.{}", std::process::id()))
 }

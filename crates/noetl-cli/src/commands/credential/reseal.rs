@@ -2,46 +2,46 @@
 
 use std::process::ExitCode;
 
-use noetl_control::{EncryptionKey, KEY_VARIABLE, Keys, Resealed};
+use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
 use serde_json::json;
 
 use crate::arguments::{DbArguments, Output};
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::{self, style};
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 use crate::{keys, settings};
 
-pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, Failure> {
+pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, CliError> {
     let key = key(arguments)?.ok_or_else(|| {
-        Failure::new(Kind::Config, "there is no encryption key").hint(format!(
+        CliError::new(ErrorKind::Config, "there is no encryption key").hint(format!(
             "set {KEY_VARIABLE}, or name the data directory of the server with --data"
         ))
     })?;
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         let default = Database::in_directory(&arguments.data);
-        let place = Place::chosen(arguments.database_url.as_deref(), default)?;
+        let place = StoreLocation::chosen(arguments.database_url.as_deref(), default)?;
         let name = place.name();
         let stores = place.open().await?;
-        let resealed = Keys::new(stores.routed.clone(), Some(key)).reseal().await;
+        let resealed = KeyRotation::new(stores.routed.clone(), Some(key)).reseal().await;
         stores.close().await;
-        let resealed = resealed.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        let resealed = resealed.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
         report(&name, &resealed, arguments.output)?;
         Ok(if resealed.is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
 /// Returns the encryption key of the environment, else that of the data directory, or `None`.
-pub(crate) fn key(arguments: &DbArguments) -> Result<Option<EncryptionKey>, Failure> {
+pub(crate) fn key(arguments: &DbArguments) -> Result<Option<EncryptionKey>, CliError> {
     match settings::setting(KEY_VARIABLE).is_some() || keys::is_in(&arguments.data) {
         true => keys::of_directory(&arguments.data).map(Some),
         false => Ok(None),
     }
 }
 
-fn report(name: &str, resealed: &Resealed, output: Output) -> Result<(), Failure> {
+fn report(name: &str, resealed: &Resealed, output: Output) -> Result<(), CliError> {
     let Resealed { resealed: again, bound, problems, more, is_complete } = resealed;
     if output == Output::Json {
         return output::json(&json!({

@@ -8,21 +8,24 @@ use serde_json::json;
 use super::{database, size};
 use crate::arguments::{BackupArguments, Output};
 use crate::database::{Database, unopened};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::{self, progress::Bar};
 
-pub(super) fn run(arguments: &BackupArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &BackupArguments) -> Result<ExitCode, CliError> {
     let database = database(&arguments.db)?;
     let name = database.name();
     let path = match database {
         Database::Sqlite(path) => path,
         Database::Memory => {
-            return Err(Failure::new(Kind::User, "a database in memory cannot be copied"));
+            return Err(CliError::new(ErrorKind::User, "a database in memory cannot be copied"));
         }
         Database::Postgres(_) => {
             let file = arguments.file.display();
-            return Err(Failure::new(Kind::User, "a Postgres database has its own tool for this")
-                .hint(format!("pg_dump --format=custom --schema=noetl --file='{file}' '{name}'")));
+            return Err(CliError::new(
+                ErrorKind::User,
+                "a Postgres database has its own tool for this",
+            )
+            .hint(format!("pg_dump --format=custom --schema=noetl --file='{file}' '{name}'")));
         }
     };
     let bar = Bar::new("pages");

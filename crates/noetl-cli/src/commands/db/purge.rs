@@ -9,16 +9,16 @@ use serde_json::json;
 
 use super::{database, size};
 use crate::arguments::{Output, PurgeArguments};
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::{output, results};
 
-pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, CliError> {
     let policy = arguments.policy.policy()?;
     let database = database(&arguments.db)?;
     let name = database.name();
     if database.schema().await?.0 == 0 {
         let message = format!("there is no database at {name}");
-        return Err(Failure::new(Kind::Config, message));
+        return Err(CliError::new(ErrorKind::Config, message));
     }
     let open = match arguments.dry_run {
         true => database.look_at().await?,
@@ -32,7 +32,8 @@ pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, Failure>
     let purged = noetl_control::purge(&*store, &*place, &policy, arguments.dry_run).await;
     drop((store, place));
     open.close().await;
-    let purged = purged.map_err(|error: PurgeError| Failure::from_error(Kind::Config, &error))?;
+    let purged =
+        purged.map_err(|error: PurgeError| CliError::from_error(ErrorKind::Config, &error))?;
     match arguments.db.output {
         Output::Json => output::json(&document(&name, arguments.dry_run, &purged))?,
         Output::Text => tell(&name, arguments.dry_run, &purged),

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{database, size, unanswered};
 use crate::arguments::{DbArguments, Output};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
-pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, CliError> {
     let database = database(arguments)?;
     let name = database.name();
     let store = database.look_at().await?;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use noetl_control::{Problem, verify};
+use noetl_control::{Inconsistency, verify};
 use noetl_model::ExecutionId;
 use noetl_store::StoreError;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{database, unanswered};
 use crate::arguments::{DbArguments, Output};
 use crate::database::OpenStore;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::output::{self, progress::Bar, style};
 
 /// Number of executions per page.
@@ -20,12 +20,12 @@ const PAGE: usize = 100;
 #[derive(Default)]
 struct Findings {
     database: Vec<String>,
-    executions: Vec<Problem>,
+    executions: Vec<Inconsistency>,
     checked: usize,
     events: u64,
 }
 
-pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, CliError> {
     let database = database(arguments)?;
     let name = database.name();
     let mut findings = Findings::default();
@@ -37,7 +37,9 @@ pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, Failure> {
     let (found, known) = database.schema().await?;
     if found == 0 {
         let message = format!("there is no database at {name}");
-        return Err(Failure::new(Kind::Config, message).hint("make it with `noetl db migrate`"));
+        return Err(
+            CliError::new(ErrorKind::Config, message).hint("make it with `noetl db migrate`")
+        );
     }
     if found < known {
         findings.database.push(format!(
@@ -87,7 +89,7 @@ fn report(
     version: Option<i64>,
     findings: &Findings,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if output == Output::Json {
         let of_executions = findings.executions.iter().map(|problem| {
             json!({"execution_id": problem.execution.to_string(), "message": problem.message})
@@ -106,7 +108,7 @@ fn report(
     for message in &findings.database {
         output::note(&format!("{}: {}", style.bad("wrong"), style::one_line(message)));
     }
-    for Problem { execution, message } in &findings.executions {
+    for Inconsistency { execution, message } in &findings.executions {
         let message = style::one_line(message);
         output::note(&format!("{}: execution {execution}: {message}", style.bad("wrong")));
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use noetl_tools::Level;
 use tokio::process::Command;
 
-use super::{Check, State};
+use super::{Check, CheckState};
 use crate::arguments::IsolationArguments;
 use crate::settings::setting;
 use crate::{keys, runtime};
@@ -34,7 +34,7 @@ async fn isolation(data: &Path) -> Check {
     };
     match settled.await {
         Ok(level) => {
-            let state = if level == Level::None { State::Warning } else { State::Ok };
+            let state = if level == Level::None { CheckState::Warning } else { CheckState::Ok };
             let message = format!("steps are isolated at level {level}");
             Check::new("steps", state, message)
                 .hint(format!("not stopped: {}", level.does_not_stop()))
@@ -46,13 +46,13 @@ async fn isolation(data: &Path) -> Check {
 async fn python() -> Check {
     let name = setting("NOETL_PYTHON").unwrap_or_else(|| "python3".to_owned());
     let hint = "Python steps need it: install Python 3, or name one in NOETL_PYTHON";
-    let bad = |message: String| Check::new("python", State::Bad, message).hint(hint);
+    let bad = |message: String| Check::new("python", CheckState::Bad, message).hint(hint);
     let mut command = Command::new(&name);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(PATIENCE, command.output()).await {
         Ok(Ok(said)) if said.status.success() => {
             let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            Check::new("python", State::Ok, format!("{name} is {version}"))
+            Check::new("python", CheckState::Ok, format!("{name} is {version}"))
         }
         Ok(Ok(said)) => bad(format!("{name} --version ended with {}", said.status)),
         Ok(Err(error)) => bad(format!("{name} could not be started: {error}")),
@@ -70,13 +70,14 @@ fn directory(data: &Path) -> Check {
     let probed = existing.map(probe);
     match probed {
         Some(Ok(())) if data.exists() => {
-            Check::new("data", State::Ok, format!("{name} can be written"))
+            Check::new("data", CheckState::Ok, format!("{name} can be written"))
         }
-        Some(Ok(())) => Check::new("data", State::Ok, format!("{name} can be made")),
+        Some(Ok(())) => Check::new("data", CheckState::Ok, format!("{name} can be made")),
         Some(Err(error)) => {
-            Check::new("data", State::Bad, format!("{name} cannot be written: {error}")).hint(hint)
+            Check::new("data", CheckState::Bad, format!("{name} cannot be written: {error}"))
+                .hint(hint)
         }
-        None => Check::new("data", State::Bad, format!("{name} cannot be made")).hint(hint),
+        None => Check::new("data", CheckState::Bad, format!("{name} cannot be made")).hint(hint),
     }
 }
 
@@ -89,13 +90,13 @@ fn probe(directory: &Path) -> io::Result<()> {
 fn key(data: &Path) -> Check {
     match keys::from_settings() {
         Err(failure) => Check::failed("key", &failure),
-        Ok(Some(_)) => Check::new("key", State::Ok, "the environment has one"),
+        Ok(Some(_)) => Check::new("key", CheckState::Ok, "the environment has one"),
         Ok(None) if keys::is_in(data) => {
-            Check::new("key", State::Ok, format!("{} has one", data.display()))
+            Check::new("key", CheckState::Ok, format!("{} has one", data.display()))
         }
         Ok(None) => {
             let message = "there is none yet; `noetl dev` makes one, `noetl server` needs one";
-            Check::new("key", State::Ok, message)
+            Check::new("key", CheckState::Ok, message)
         }
     }
 }
@@ -107,12 +108,12 @@ mod tests {
     #[test]
     fn a_directory_that_is_there_or_can_be_made_is_well_and_stays_empty() {
         let home = tempfile::TempDir::new().expect("a directory");
-        assert_eq!(directory(home.path()).state, State::Ok);
-        assert_eq!(directory(&home.path().join("a/b")).state, State::Ok);
+        assert_eq!(directory(home.path()).state, CheckState::Ok);
+        assert_eq!(directory(&home.path().join("a/b")).state, CheckState::Ok);
         assert_eq!(fs::read_dir(home.path()).expect("a list").count(), 0);
         let file = home.path().join("file");
         fs::write(&file, "").expect("a file");
-        assert_eq!(directory(&file).state, State::Bad);
-        assert_eq!(directory(&file.join("below")).state, State::Bad);
+        assert_eq!(directory(&file).state, CheckState::Bad);
+        assert_eq!(directory(&file.join("below")).state, CheckState::Bad);
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// Maximum depth of the search, which is beyond any reasonable layout.
 const DEPTH_MAX: usize = 64;
@@ -13,19 +13,20 @@ const DEPTH_MAX: usize = 64;
 ///
 /// Skips names that start with a dot, and symbolic links to directories, which could form a cycle.
 /// Fails if there is no matching file.
-pub(in crate::commands) fn below(
+pub(in crate::commands) fn files_below(
     directory: &Path,
     extensions: &[&str],
-) -> Result<Vec<PathBuf>, Failure> {
+) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     walk(directory, extensions, 0, &mut found).map_err(|(path, error)| {
-        Failure::from_error(Kind::User, &error).about(&format!("could not read {}", path.display()))
+        CliError::from_error(ErrorKind::User, &error)
+            .about(&format!("could not read {}", path.display()))
     })?;
     found.sort();
     if found.is_empty() {
         let message = format!("{} holds no file to register", directory.display());
         let hint = format!("looked for names that end with .{}", extensions.join(", ."));
-        return Err(Failure::new(Kind::User, message).hint(hint));
+        return Err(CliError::new(ErrorKind::User, message).hint(hint));
     }
     Ok(found)
 }
@@ -68,16 +69,16 @@ mod tests {
             fs::write(at(name), "").expect("a file");
         }
         std::os::unix::fs::symlink(home.path(), at("b/circle")).expect("a link");
-        let found = below(home.path(), &["yaml", "yml"]).expect("files");
+        let found = files_below(home.path(), &["yaml", "yml"]).expect("files");
         assert_eq!(found, [at("b/a.YML"), at("b/c/d.yaml"), at("z.yaml")]);
     }
 
     #[test]
     fn a_directory_without_files_is_said() {
         let home = tempfile::TempDir::new().expect("a directory");
-        let said = below(home.path(), &["yaml"]).expect_err("nothing").text();
+        let said = files_below(home.path(), &["yaml"]).expect_err("nothing").text();
         assert!(said.ends_with("holds no file to register"), "{said}");
-        let said = below(&home.path().join("x"), &["yaml"]).expect_err("nothing").text();
+        let said = files_below(&home.path().join("x"), &["yaml"]).expect_err("nothing").text();
         assert!(said.starts_with("could not read "), "{said}");
     }
 }

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::database::Database;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings;
-use crate::stores::Place;
+use crate::stores::StoreLocation;
 
 /// Access tokens of one tenant.
 pub(super) struct Direct {
@@ -27,13 +27,13 @@ pub(super) struct Direct {
 pub(super) fn run(
     url: &str,
     tenant: Option<&str>,
-    work: impl AsyncFnOnce(&Direct) -> Result<ExitCode, Failure>,
-) -> Result<ExitCode, Failure> {
+    work: impl AsyncFnOnce(&Direct) -> Result<ExitCode, CliError>,
+) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         // The URL is always given, so the default is never used.
-        let stores = Place::chosen(Some(url), Database::Memory)?.open().await?;
+        let stores = StoreLocation::chosen(Some(url), Database::Memory)?.open().await?;
         let direct = Direct {
             tokens: DirectTokens::new(stores.routed.clone(), Arc::new(SystemClock), who()),
             tenant: tenant.map(Tenant::new).unwrap_or_default(),
@@ -46,11 +46,12 @@ pub(super) fn run(
 }
 
 impl Direct {
-    pub(super) async fn create(&self, request: NewToken) -> Result<MadeToken, Failure> {
+    pub(super) async fn create(&self, request: NewToken) -> Result<MadeToken, CliError> {
         let role = request.role.parse();
         let request = TokenRequest {
             name: request.name,
-            role: role.map_err(|wrong: UnknownRole| Failure::from_error(Kind::User, &wrong))?,
+            role: role
+                .map_err(|wrong: UnknownRole| CliError::from_error(ErrorKind::User, &wrong))?,
             lasts: request.expires_in.map(Duration::from_secs),
             pool: request.pool,
         };
@@ -59,18 +60,18 @@ impl Direct {
         Ok(MadeToken { view: token_view(kept), token })
     }
 
-    pub(super) async fn list(&self) -> Result<TokenList, Failure> {
+    pub(super) async fn list(&self) -> Result<TokenList, CliError> {
         let tokens = self.tokens.list(&self.tenant).await.map_err(|error| unanswered(&error))?;
         Ok(TokenList { tokens: tokens.into_iter().map(token_view).collect() })
     }
 
-    pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, Failure> {
+    pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, CliError> {
         let found = self.tokens.revoke(&self.tenant, id).await;
         match found.map_err(|error| refused(&error))? {
             true => Ok(TokenRevoked { id: id.to_owned(), status: "revoked".to_owned() }),
             false => {
                 let message = format!("tenant {} has no token '{id}'", self.tenant);
-                Err(Failure::new(Kind::User, message)
+                Err(CliError::new(ErrorKind::User, message)
                     .hint("`noetl token list` shows the ids there are"))
             }
         }
@@ -83,8 +84,8 @@ pub(super) fn now() -> Timestamp {
 }
 
 /// Converts a reply to the JSON that a server would return.
-pub(super) fn body(reply: &impl Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(reply).map_err(|error| Failure::from_error(Kind::Internal, &error))
+pub(super) fn body(reply: &impl Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(reply).map_err(|error| CliError::from_error(ErrorKind::Internal, &error))
 }
 
 /// Returns the actor for the audit: the user name from the environment, if known.
@@ -96,14 +97,14 @@ fn who() -> String {
     }
 }
 
-fn refused(error: &TokenError) -> Failure {
+fn refused(error: &TokenError) -> CliError {
     let kind = match error {
-        TokenError::Store(_) | TokenError::Unrecorded(_) => Kind::Config,
-        TokenError::Name | TokenError::Lasts | TokenError::Pool => Kind::User,
+        TokenError::Store(_) | TokenError::Unrecorded(_) => ErrorKind::Config,
+        TokenError::Name | TokenError::Lasts | TokenError::Pool => ErrorKind::User,
     };
-    Failure::from_error(kind, error)
+    CliError::from_error(kind, error)
 }
 
-fn unanswered(error: &StoreError) -> Failure {
-    Failure::from_error(Kind::Config, error)
+fn unanswered(error: &StoreError) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 
 /// A file that this process created. Dropping it before the token is written removes the file.
 pub(super) struct NewFile {
@@ -17,7 +17,7 @@ pub(super) struct NewFile {
 
 impl NewFile {
     /// Creates a file that only its owner can read. Returns `None` if the file exists.
-    pub(super) fn create(path: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn create(path: &Path) -> Result<Option<Self>, CliError> {
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         match created {
             Ok(file) => Ok(Some(Self { path: path.to_owned(), file, is_written: false })),
@@ -27,7 +27,7 @@ impl NewFile {
     }
 
     /// Writes the token and syncs the file.
-    pub(super) fn write(mut self, token: &str) -> Result<(), Failure> {
+    pub(super) fn write(mut self, token: &str) -> Result<(), CliError> {
         let written = writeln!(self.file, "{token}").and_then(|()| self.file.sync_all());
         written.map_err(|error| failed(&self.path, &error))?;
         self.is_written = true;
@@ -43,6 +43,7 @@ impl Drop for NewFile {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::from_error(Kind::Config, error).about(&format!("could not write {}", path.display()))
+fn failed(path: &Path, error: &io::Error) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
+        .about(&format!("could not write {}", path.display()))
 }

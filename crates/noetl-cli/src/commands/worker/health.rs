@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use noetl_sources::Tally;
-use noetl_worker::Counters;
+use noetl_sources::MessageCounters;
+use noetl_worker::WorkerMetrics;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -17,12 +17,12 @@ const PAGE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone)]
 struct Worker {
-    counters: Arc<Counters>,
+    counters: Arc<WorkerMetrics>,
     slots: usize,
 }
 
 /// Serves `/health` and `/metrics` of a worker that runs steps. Runs until the task is aborted.
-pub(super) async fn serve(listener: TcpListener, counters: Arc<Counters>, slots: usize) {
+pub(super) async fn serve(listener: TcpListener, counters: Arc<WorkerMetrics>, slots: usize) {
     let router = Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics))
@@ -32,7 +32,7 @@ pub(super) async fn serve(listener: TcpListener, counters: Arc<Counters>, slots:
 }
 
 /// Serves `/health` and `/metrics` of a worker that runs one subscription.
-pub(super) async fn serve_subscription(listener: TcpListener, tally: Arc<Tally>) {
+pub(super) async fn serve_subscription(listener: TcpListener, tally: Arc<MessageCounters>) {
     let health = || async { axum::Json(json!({ "status": "ok", "mode": "subscription" })) };
     let metrics = async move || ([(CONTENT_TYPE, PAGE)], tally.render());
     let router = Router::new().route("/health", get(health)).route("/metrics", get(metrics));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_sources::{Options, Runtime, Sources, Tally};
+use noetl_sources::{MessageCounters, Options, SourceRegistry, SubscriptionRuntime};
 
 use crate::arguments::WorkerArguments;
-use crate::failure::{Failure, Kind};
-use crate::fence::fence;
+use crate::egress::fence;
+use crate::error::{CliError, ErrorKind};
 use crate::remote::Remote;
 use crate::settings::number;
 
@@ -21,7 +21,7 @@ const LEASE: &str = "NOETL_LEASE_SECS";
 
 /// Work that a worker process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum WorkerMode {
     /// Runs the steps of a pool.
     Steps {
         /// Whether it also runs every subscription that fetches messages from a source.
@@ -31,11 +31,11 @@ pub(super) enum Mode {
     Subscription(String),
 }
 
-impl Mode {
+impl WorkerMode {
     pub(super) fn read(
         arguments: &WorkerArguments,
         setting: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         if let Some(path) = &arguments.subscription {
             return Ok(Self::Subscription(path.trim().to_owned()));
         }
@@ -46,29 +46,29 @@ impl Mode {
             "subscription" if subscriptions => {
                 let message = format!("--subscriptions and {MODE}=subscription exclude each other");
                 let hint = format!("leave the flag out, or unset {MODE}");
-                Err(Failure::new(Kind::User, message).hint(hint))
+                Err(CliError::new(ErrorKind::User, message).hint(hint))
             }
             "subscription" => {
                 let path = setting(PATH).map(|path| path.trim().to_owned());
                 let path = path.filter(|path| !path.is_empty()).ok_or_else(|| {
                     let message = format!("{MODE} is subscription, and no path is named");
                     let hint = format!("set {PATH} to the path of a subscription in the catalog");
-                    Failure::new(Kind::Config, message).hint(hint)
+                    CliError::new(ErrorKind::Config, message).hint(hint)
                 })?;
                 Ok(Self::Subscription(path))
             }
             other => {
                 let message = format!("{MODE} is worker or subscription, not '{other}'");
-                Err(Failure::new(Kind::Config, message))
+                Err(CliError::new(ErrorKind::Config, message))
             }
         }
     }
 }
 
 /// Starts a runtime for every subscription of the server.
-pub(super) fn act_on_all(remote: &Remote, holder: String) -> Result<Runtime, Failure> {
-    let plane = Arc::new(noetl_sources::Remote::new(remote.client.clone()));
-    Ok(Runtime::all(plane, Sources::standard(fence()?), options(holder)?))
+pub(super) fn act_on_all(remote: &Remote, holder: String) -> Result<SubscriptionRuntime, CliError> {
+    let plane = Arc::new(noetl_sources::HttpControlPlane::new(remote.client.clone()));
+    Ok(SubscriptionRuntime::all(plane, SourceRegistry::standard(fence()?), options(holder)?))
 }
 
 /// Starts a runtime for the subscription with this catalog path.
@@ -76,14 +76,14 @@ pub(super) fn act_on_one(
     remote: &Remote,
     holder: String,
     path: String,
-    tally: Arc<Tally>,
-) -> Result<Runtime, Failure> {
-    let plane = Arc::new(noetl_sources::Remote::new(remote.client.clone()));
+    tally: Arc<MessageCounters>,
+) -> Result<SubscriptionRuntime, CliError> {
+    let plane = Arc::new(noetl_sources::HttpControlPlane::new(remote.client.clone()));
     let options = Options { tally, ..options(holder)? };
-    Ok(Runtime::one(plane, Sources::standard(fence()?), options, path))
+    Ok(SubscriptionRuntime::one(plane, SourceRegistry::standard(fence()?), options, path))
 }
 
-fn options(holder: String) -> Result<Options, Failure> {
+fn options(holder: String) -> Result<Options, CliError> {
     let usual = Options::new(holder);
     let seconds = number(LEASE, 3..=3600)?.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(Options { lease: seconds.map_or(usual.lease, Duration::from_secs), ..usual })

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::arguments::WorkerArguments;
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, ErrorKind};
 use crate::settings::setting;
 
 /// Variables that may contain the worker's token, in order of precedence.
@@ -29,7 +29,7 @@ const TOKEN_MAX: u64 = 64 << 10;
 
 /// Replaces this process with one that has no secrets in its arguments and environment. Returns
 /// `Ok` only if there are no secrets to remove.
-pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failure> {
+pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), CliError> {
     let held = |name: &&str| std::env::var_os(name).is_some();
     let is_exposed = arguments.token.is_some() || TOKENS.iter().chain(&OTHERS).any(held);
     if !is_exposed {
@@ -55,7 +55,7 @@ pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failu
         let (reader, mut writer) = std::io::pipe().map_err(|error| restart_failed(&error))?;
         // A pipe buffers this much without a reader, and nothing reads it before `exec`.
         if token.len() as u64 > TOKEN_MAX / 2 {
-            return Err(Failure::new(Kind::User, "the token is too long"));
+            return Err(CliError::new(ErrorKind::User, "the token is too long"));
         }
         writer.write_all(token.as_bytes()).map_err(|error| restart_failed(&error))?;
         again.args(["--token-file", "-"]).env_remove(TOKEN_FILE).stdin(Stdio::from(reader));
@@ -77,7 +77,7 @@ fn without_token(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Ite
 
 /// Returns the token from the file named by the arguments or the environment, or `None` if there is
 /// no such file name.
-pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String>, Failure> {
+pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String>, CliError> {
     let Some(path) = file(arguments) else { return Ok(None) };
     let mut text = String::new();
     let read = match path.as_os_str() == OsStr::new("-") {
@@ -88,11 +88,11 @@ pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String
         }
     };
     let about = format!("could not read the token from {}", path.display());
-    read.map_err(|error| Failure::from_error(Kind::Config, &error).about(&about))?;
+    read.map_err(|error| CliError::from_error(ErrorKind::Config, &error).about(&about))?;
     match text.trim() {
         "" => {
             let message = format!("{}: there is no token in it", path.display());
-            Err(Failure::new(Kind::Config, message)
+            Err(CliError::new(ErrorKind::Config, message)
                 .hint("an admin makes one with `noetl token create --role worker --file FILE`"))
         }
         token => Ok(Some(token.to_owned())),
@@ -105,8 +105,8 @@ pub(super) fn file(arguments: &WorkerArguments) -> Option<PathBuf> {
     named.or_else(|| setting(TOKEN_FILE).map(|path| PathBuf::from(path.trim())))
 }
 
-fn restart_failed(error: &std::io::Error) -> Failure {
-    Failure::from_error(Kind::Config, error)
+fn restart_failed(error: &std::io::Error) -> CliError {
+    CliError::from_error(ErrorKind::Config, error)
         .about("could not start over without the token in the environment")
         .hint("give the token with --token-file instead")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use noetl_control::Report;
+use noetl_control::EventReport;
 use noetl_model::{CommandId, ExecutionId, Fact, Origin, Value};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ impl Hand {
 
     pub(super) async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {
         payload["command_id"] = json!(command.get());
-        let report = Report {
+        let report = EventReport {
             execution: self.id,
             step: "a".to_owned(),
             event_type: event_type.to_owned(),
@@ -48,7 +48,7 @@ impl Hand {
             event: None,
             columns: None,
         };
-        self.stage.control.reports.take(&self.stage.tenant, report).await.unwrap();
+        self.stage.control.reports.record(&self.stage.tenant, report).await.unwrap();
     }
 
     pub(super) async fn complete(&self, command: CommandId, data: Value) {

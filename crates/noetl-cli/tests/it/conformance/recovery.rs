@@ -1,9 +1,9 @@
 //! C49–C54: what dies, what comes twice, what comes late.
 
-use noetl_api::execute::{Dedup, ExecuteRequest};
+use noetl_api::execute::{ExecuteRequest, StartDedup};
 use noetl_control::ReplayRequest;
 use noetl_model::{ExecutionId, Fact, Map};
-use noetl_store::{ExecutionStatus, Until};
+use noetl_store::{ExecutionStatus, ReadBound};
 use noetl_test_app::TestApp;
 use serde_json::json;
 
@@ -125,7 +125,7 @@ async fn c53_a_log_folds_to_the_same_state_each_time() {
         execution: id,
         tenant: stage.tenant.clone(),
         organization: noetl_control::ORGANIZATION.to_owned(),
-        until: Until::default(),
+        until: ReadBound::default(),
         projection: Default::default(),
         limit: None,
         resolve_payloads: false,
@@ -145,7 +145,7 @@ async fn c54_the_same_key_starts_one_execution() {
         .await
         .unwrap();
     let with = |key: &str| ExecuteRequest {
-        dedup: Some(Dedup { key: key.to_owned(), window_secs: 60 }),
+        dedup: Some(StartDedup { key: key.to_owned(), window_secs: 60 }),
         ..ExecuteRequest::path("t", Map::new())
     };
     let first = app.client.execute(&with("order-7")).await.unwrap().execution_id;

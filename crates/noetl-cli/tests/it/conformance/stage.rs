@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options, RegisterError, StartRequest};
-use noetl_model::event::{Outcome, Parked};
+use noetl_control::{ControlPlane, Options, RegisterError, StartRequest};
+use noetl_model::event::{ParkReason, StepOutcome};
 use noetl_model::{CommandId, Event, ExecutionId, Fact, Failure, Map, Seq, Tenant, Value};
 use noetl_playbook::Diagnostic;
 use noetl_store::{ExecutionRow, ExecutionStatus, SystemClock};
 use noetl_store_sqlite::SqliteStore;
-use noetl_tools::Registry;
+use noetl_tools::ToolRegistry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A control plane with its worker.
 pub(super) struct Stage {
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ControlPlane>,
     pub(super) tenant: Tenant,
     worker: JoinHandle<()>,
 }
@@ -34,9 +34,9 @@ impl Stage {
     pub(super) async fn with_slots(slots: usize) -> Self {
         let store = SqliteStore::open(noetl_store_sqlite::Options::memory()).unwrap();
         let options = Options { slots, ..Options::default() };
-        let control = Control::open(options, Arc::new(store), Arc::new(SystemClock)).await;
+        let control = ControlPlane::open(options, Arc::new(store), Arc::new(SystemClock)).await;
         let control = Arc::new(control.unwrap());
-        let tools = Registry::standard(noetl_tools::Options::default());
+        let tools = ToolRegistry::standard(noetl_tools::Options::default());
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
         Self { control, tenant: Tenant::default(), worker }
@@ -87,7 +87,7 @@ impl Stage {
 
     /// Waits for the end of an execution.
     pub(super) async fn ended(&self, id: ExecutionId) -> Ended {
-        let finished = self.control.executions.finished(&self.tenant, id);
+        let finished = self.control.executions.wait_until_finished(&self.tenant, id);
         let row = tokio::time::timeout(PATIENCE, finished).await;
         let row = row.expect("an execution that ends").unwrap().unwrap();
         Ended { row, log: self.log(id).await }
@@ -99,7 +99,7 @@ impl Stage {
         let over: HashSet<CommandId> = log.iter().filter_map(|it| over(&it.fact)).collect();
         let mut asked = Vec::new();
         for event in &log {
-            if let Fact::CommandParked { command, step, on: Parked::Callback(callback) } =
+            if let Fact::CommandParked { command, step, on: ParkReason::Callback(callback) } =
                 &event.fact
                 && !over.contains(command)
             {
@@ -266,7 +266,7 @@ impl Ended {
         let found = self.log.iter().rev().find_map(|event| match &event.fact {
             Fact::StepExited {
                 step: name,
-                outcome: Outcome::Failed { failure, handled, .. },
+                outcome: StepOutcome::Failed { failure, handled, .. },
                 ..
             } if &**name == step => Some((failure, *handled)),
             _ => None,

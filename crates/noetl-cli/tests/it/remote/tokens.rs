@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use noetl_model::Tenant;
-use noetl_store::{AuditFilter, SecretAudit as _};
+use noetl_store::{AuditFilter, SecretAuditStore as _};
 use noetl_store_sqlite::SqliteStore;
 
 use super::Site;

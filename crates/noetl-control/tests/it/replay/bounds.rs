@@ -1,7 +1,7 @@
 //! What a replay costs, and kept states that outlive their log.
 
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{Import, Imports, NewNote};
+use noetl_store::{Import, ImportStore, NewRuntimeEvent};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn a_kept_state_of_a_longer_log_is_not_used() {
     let saved = store.save(&Tenant::default(), KEPT, "execution/9/all", snapshot).await;
     assert!(saved.unwrap());
     let found = replayed(&plant, &all_of(again.id())).await;
-    assert_eq!(found.state, folded(&store, again.id(), Until::End, usize::MAX).await);
+    assert_eq!(found.state, folded(&store, again.id(), ReadBound::End, usize::MAX).await);
     assert_eq!(found.state.event_count, 3);
     // Also when it is as long but for one row.
     grow(&store, &mut again, 10_496).await;
@@ -29,7 +29,7 @@ async fn a_kept_state_of_a_longer_log_is_not_used() {
     plant.close().await;
 }
 
-fn imported(event: i64, row: Imported) -> Import {
+fn imported(event: i64, row: ImportedEvent) -> Import {
     Import {
         tenant: Tenant::default(),
         execution: ExecutionId::new(20),
@@ -45,10 +45,10 @@ async fn large_rows_are_read_in_small_pages_to_the_end() {
     let plant = plant(&store).await;
     let text = json!("x".repeat(PAGE_BYTES / 4));
     for event in 1..=12 {
-        let large = Imported { result: Some(text.clone()), ..Imported::default() };
+        let large = ImportedEvent { result: Some(text.clone()), ..ImportedEvent::default() };
         store.import(vec![imported(event, large)]).await.unwrap();
     }
-    let small = Imported { event_type: Some("last".into()), ..Imported::default() };
+    let small = ImportedEvent { event_type: Some("last".into()), ..ImportedEvent::default() };
     store.import(vec![imported(13, small)]).await.unwrap();
     let request = all_of(ExecutionId::new(20));
     let state = replayed(&plant, &request).await.state;
@@ -64,9 +64,10 @@ async fn rows_of_others_are_passed_over_in_large_pages() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let lab = json!({"organization_id": "lab"});
-    let theirs = Imported { more: lab.as_object().cloned().unwrap(), ..Imported::default() };
+    let theirs =
+        ImportedEvent { more: lab.as_object().cloned().unwrap(), ..ImportedEvent::default() };
     let mut rows: Vec<Import> = (1..=2_000).map(|event| imported(event, theirs.clone())).collect();
-    rows.extend((2_001..=2_003).map(|event| imported(event, Imported::default())));
+    rows.extend((2_001..=2_003).map(|event| imported(event, ImportedEvent::default())));
     store.import(rows).await.unwrap();
     let request = ReplayRequest { limit: Some(1), ..all_of(ExecutionId::new(20)) };
     let found = replayed(&plant, &request).await;
@@ -82,12 +83,13 @@ async fn the_state_of_a_subscription_is_not_kept() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let (tenant, id) = (Tenant::default(), SubscriptionId::new(50));
-    let stamp = |event| Stamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
+    let stamp =
+        |event| EventStamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
     let new =
         NewSubscription { id, path: "subs/a".into(), catalog: CatalogId::new(1), stamp: stamp(51) };
     store.register_subscription(&tenant, new).await.unwrap();
     for event in 52..10_100 {
-        let said = Reported {
+        let said = ReportedEvent {
             event_type: "subscription.activity".into(),
             step: Arc::from("a"),
             status: "ALIVE".into(),
@@ -97,7 +99,7 @@ async fn the_state_of_a_subscription_is_not_kept() {
             key: None,
             columns: None,
         };
-        let note = NewNote { stamp: stamp(event), said };
+        let note = NewRuntimeEvent { stamp: stamp(event), said };
         store.note_subscription(&tenant, id, note).await.unwrap().expect("a note");
     }
     // What is there by that name is neither read, nor replaced, nor dropped.

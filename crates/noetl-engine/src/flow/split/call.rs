@@ -2,44 +2,47 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued};
+use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::scope::{CommandScope, EarlierSegment};
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
-use noetl_playbook::document::{Call, Segment, Step};
-use noetl_playbook::pipeline::{Run, Turn};
-use noetl_playbook::template::{Reach, Scope, exact_json};
+use noetl_playbook::document::{PlaybookCall, Segment, Step};
+use noetl_playbook::pipeline::{PipelineRequest, PipelineRun};
+use noetl_playbook::template::{Scope, ValueLoader, exact_json};
 
-use super::super::issue::{Made, PIPELINE, Parts};
-use super::super::limit;
-use super::{Next, SegmentValue, away, segment_of, split_of};
-use crate::decide::Draft;
+use super::super::issue::{CommandParts, Made, PIPELINE};
+use super::super::timeouts;
+use super::{NextSegment, SegmentValue, away, segment_of, split_of};
+use crate::decide::Decision;
 use crate::slice;
 
-impl Draft<'_, '_> {
+impl Decision<'_, '_> {
     /// Renders a call and starts it. A call that can't be rendered fails the pipeline, like a task
     /// on a worker.
     pub(super) fn issue_call(
         &mut self,
         step: &Step,
-        call: &Call,
+        call: &PlaybookCall,
         scope: &Scope,
-        next: Next,
+        next: NextSegment,
     ) -> Result<(), String> {
         let (generation, item) = (next.generation, next.item.clone());
         let carried = next.carried(slice::bare(scope));
         let Some(run) = self.call_run(call, scope, &carried) else { return Ok(()) };
         let mut run = run?;
         let rendered = match run.turn() {
-            Turn::Call(task) => Ok(*task),
-            Turn::Need(places) => {
+            PipelineRequest::Call(task) => Ok(*task),
+            PipelineRequest::Need(places) => {
                 self.need(places);
                 return Ok(());
             }
-            Turn::Done(end) => Err(end.outcome.err().unwrap_or_else(unreadable)),
-            Turn::Secrets(_) | Turn::Pause { .. } => Err(unreadable()),
+            PipelineRequest::Done(end) => Err(end.outcome.err().unwrap_or_else(unreadable)),
+            PipelineRequest::Secrets(_) | PipelineRequest::Pause { .. } => Err(unreadable()),
         };
-        let limit = call.limit.as_ref().map(|limit| limit::of(limit, &step.name, run.scope()));
+        let limit = call
+            .limit
+            .as_ref()
+            .map(|limit| timeouts::resolve_timeout(limit, &step.name, run.scope()));
         if self.misses(run.scope()) {
             return Ok(());
         }
@@ -48,7 +51,7 @@ impl Draft<'_, '_> {
             Some(Ok(timeout)) => (timeout, None),
             Some(Err(failure)) => (None, Some(failure)),
         };
-        let parts = Parts { kind: call.task().tool.kind.clone(), timeout, idempotent: true };
+        let parts = CommandParts { kind: call.task().tool.kind.clone(), timeout, idempotent: true };
         let scoped = Some(carried);
         let (made, unrendered) = match rendered {
             Ok(task) => (Made { config: task.config, input: task.input, scope: scoped }, None),
@@ -59,7 +62,7 @@ impl Draft<'_, '_> {
             return Ok(());
         }
         match unrendered {
-            None => self.hold_own(id, &issued, misled),
+            None => self.claim_control_tool(id, &issued, misled),
             Some(failure) => {
                 let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
                 self.record(Fact::CommandClaimed { command: id, step, worker });
@@ -73,7 +76,7 @@ impl Draft<'_, '_> {
     pub(in crate::flow) fn call_ended(
         &mut self,
         command: CommandId,
-        issued: &Arc<Issued>,
+        issued: &Arc<CommandSpec>,
         outcome: Result<Value, Failure>,
         reference: Option<Arc<BlobRef>>,
     ) {
@@ -111,17 +114,19 @@ impl Draft<'_, '_> {
         run.answered(outcome.clone(), took);
         let mut turn = run.turn();
         let mut pause = None;
-        if let Turn::Pause { seconds } = turn {
+        if let PipelineRequest::Pause { seconds } = turn {
             pause = Some(seconds);
             turn = run.turn();
         }
         match turn {
-            Turn::Need(places) => self.need(places),
-            Turn::Secrets(_) | Turn::Pause { .. } => self.failed(command, issued, unreadable()),
-            Turn::Call(task) => {
+            PipelineRequest::Need(places) => self.need(places),
+            PipelineRequest::Secrets(_) | PipelineRequest::Pause { .. } => {
+                self.failed(command, issued, unreadable())
+            }
+            PipelineRequest::Call(task) => {
                 let (ctx, locals) = run.take_written();
                 self.write_context(issued, ctx, locals);
-                let again = Issued {
+                let again = CommandSpec {
                     attempt: issued.attempt.saturating_add(1),
                     config: task.config,
                     input: task.input,
@@ -130,7 +135,7 @@ impl Draft<'_, '_> {
                 let seconds = pause.unwrap_or_default();
                 self.retry_own(command, issued, outcome.err(), again, seconds);
             }
-            Turn::Done(end) => match end.outcome {
+            PipelineRequest::Done(end) => match end.outcome {
                 Err(failure) => {
                     self.write_context(issued, end.ctx, end.step);
                     self.failed(command, issued, failure);
@@ -166,13 +171,13 @@ impl Draft<'_, '_> {
     /// value is missing.
     fn call_run(
         &mut self,
-        call: &Call,
+        call: &PlaybookCall,
         scope: &Scope,
         carried: &CommandScope,
-    ) -> Option<Result<Run, String>> {
+    ) -> Option<Result<PipelineRun, String>> {
         let tasks = self.earlier(carried)?;
         Some(tasks.map(|tasks| {
-            Run::new(call.pipeline.clone(), scope.clone())
+            PipelineRun::new(call.pipeline.clone(), scope.clone())
                 .with_loaded(self.loaded.values())
                 .with_segment(tasks, true)
         }))
@@ -180,7 +185,7 @@ impl Draft<'_, '_> {
 
     /// Returns the whole result of a call, or `None` if it is not loaded.
     fn blob(&mut self, reference: &Arc<BlobRef>) -> Option<Result<Value, Failure>> {
-        let reach = Reach::new(self.loaded.values());
+        let reach = ValueLoader::new(self.loaded.values());
         let value = exact_json(&reach.data(&away(reference)));
         let missing = reach.needed();
         if !missing.is_empty() {
@@ -195,7 +200,7 @@ impl Draft<'_, '_> {
 }
 
 /// Returns `true` if a command is a call of a split pipeline.
-pub(crate) fn is_call(issued: &Issued) -> bool {
+pub(crate) fn is_call(issued: &CommandSpec) -> bool {
     issued.split().is_some() && &*issued.tool != PIPELINE
 }
 

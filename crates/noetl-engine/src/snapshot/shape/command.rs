@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, LoopItem, Parked};
+use noetl_model::event::{CommandSpec, LoopItem, ParkReason};
 use noetl_model::scope::CommandScope;
 use noetl_model::trace::Trace;
 use noetl_model::{CommandId, CommandState, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
-use super::kind::Kind;
+use super::slot::SlotShape;
 use crate::execution::OpenCommand;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Command {
+pub(super) struct CommandShape {
     id: i64,
     step: Arc<str>,
     generation: u32,
@@ -31,21 +31,21 @@ pub(super) struct Command {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pool: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parked: Option<Parked>,
+    parked: Option<ParkReason>,
     state: String,
     worker: Option<Arc<str>>,
     /// Time in microseconds; 0 in older snapshots, which lack it.
     #[serde(default, skip_serializing_if = "is_unknown")]
     since: i64,
-    answer: Option<Kind>,
+    answer: Option<SlotShape>,
 }
 
 fn is_unknown(since: &i64) -> bool {
     *since == 0
 }
 
-impl Command {
-    pub(super) fn of(id: CommandId, open: &OpenCommand) -> Self {
+impl CommandShape {
+    pub(super) fn from_command(id: CommandId, open: &OpenCommand) -> Self {
         let issued = &open.issued;
         Self {
             id: id.get(),
@@ -64,7 +64,7 @@ impl Command {
             state: open.state.as_str().to_owned(),
             worker: open.worker.clone(),
             since: open.since.as_micros(),
-            answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
+            answer: open.answer.as_ref().map(|answer| SlotShape::from_slot(&answer.slot)),
         }
     }
 
@@ -77,7 +77,7 @@ impl Command {
         let state = state.ok_or_else(|| {
             SnapshotError::Impossible(format!("an open command that is {}", self.state))
         })?;
-        let issued = Issued {
+        let issued = CommandSpec {
             step: self.step,
             generation: self.generation,
             attempt: self.attempt,
@@ -95,7 +95,7 @@ impl Command {
         open.state = state;
         open.worker = self.worker;
         open.parked = self.parked;
-        open.answer = self.answer.map(Kind::kept).transpose()?;
+        open.answer = self.answer.map(SlotShape::kept).transpose()?;
         Ok((CommandId::new(self.id), open))
     }
 }

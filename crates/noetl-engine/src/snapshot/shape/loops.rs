@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use noetl_model::FailureKind;
-use noetl_model::repeat::FrameSizes;
+use noetl_model::loops::FrameSizes;
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
-use super::kind::Kind;
-use crate::repeat::{Chunk, Counters, End, Repeat, Short, Span};
+use super::slot::SlotShape;
+use crate::loops::{Chunk, ItemFailure, ItemOutcome, ItemRange, LoopCounters, LoopState};
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Loop {
+pub(super) struct LoopShape {
     step: Arc<str>,
     generation: u32,
     total: Option<u32>,
@@ -26,8 +26,8 @@ pub(super) struct Loop {
     drained: bool,
     first_failed: Option<u32>,
     from: Option<Arc<str>>,
-    chunks: Vec<(u32, u32, Kind)>,
-    ends: Vec<Ended>,
+    chunks: Vec<(u32, u32, SlotShape)>,
+    ends: Vec<ItemOutcomeShape>,
     spans: Vec<(u32, [u32; 5])>,
     /// Frame sizes: `max_rows`, `row_concurrency`, and `max_attempts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,22 +37,23 @@ pub(super) struct Loop {
 /// Outcome of an item in the shortest form: most items have succeeded or not ended.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Ended {
+enum ItemOutcomeShape {
     #[serde(rename = "o")]
     Open,
     #[serde(rename = "d")]
-    Done(Kind),
+    Done(SlotShape),
     #[serde(rename = "f")]
     Failed(FailureKind, String, bool),
     #[serde(rename = "s")]
     Skipped,
 }
 
-impl Loop {
-    pub(super) fn of(((step, generation), repeat): (&(Arc<str>, u32), &Repeat)) -> Self {
+impl LoopShape {
+    pub(super) fn from_loop(((step, generation), repeat): (&(Arc<str>, u32), &LoopState)) -> Self {
         let counters = &repeat.counters;
-        let chunk = |chunk: &Chunk| (chunk.from, chunk.len, Kind::of(&chunk.items.slot));
-        let span = |(frame, span): (&u32, &Span)| {
+        let chunk =
+            |chunk: &Chunk| (chunk.from, chunk.len, SlotShape::from_slot(&chunk.items.slot));
+        let span = |(frame, span): (&u32, &ItemRange)| {
             (*frame, [span.first, span.rows, span.next, span.open, span.failed])
         };
         Self {
@@ -71,17 +72,17 @@ impl Loop {
             first_failed: counters.first_failed,
             from: repeat.from.clone(),
             chunks: repeat.chunks.iter().map(chunk).collect(),
-            ends: repeat.ends.iter().map(Ended::of).collect(),
+            ends: repeat.ends.iter().map(ItemOutcomeShape::of).collect(),
             spans: repeat.spans.iter().map(span).collect(),
             frame: repeat.frame.map(|f| [f.max_rows, f.row_concurrency, f.max_attempts]),
         }
     }
 
-    pub(super) fn restored(self) -> Result<((Arc<str>, u32), Repeat), SnapshotError> {
+    pub(super) fn restored(self) -> Result<((Arc<str>, u32), LoopState), SnapshotError> {
         let mut bytes = 0;
         let mut chunks = Vec::with_capacity(self.chunks.len());
         for (from, len, items) in self.chunks {
-            let is_held = matches!(items, Kind::Held(_));
+            let is_held = matches!(items, SlotShape::Held(_));
             let mut items = items.kept()?;
             if !is_held {
                 items.bytes = 0;
@@ -92,15 +93,15 @@ impl Loop {
         let mut ends = Vec::with_capacity(self.ends.len());
         for end in self.ends {
             let end = end.restored()?;
-            if let Some(End::Done(kept)) = &end {
+            if let Some(ItemOutcome::Done(kept)) = &end {
                 bytes += kept.bytes;
             }
             ends.push(end);
         }
         let span = |(frame, [first, rows, next, open, failed]): (u32, [u32; 5])| {
-            (frame, Span { first, rows, next, open, failed })
+            (frame, ItemRange { first, rows, next, open, failed })
         };
-        let counters = Counters {
+        let counters = LoopCounters {
             total: self.total,
             max_in_flight: self.max_in_flight,
             open: self.open,
@@ -120,31 +121,31 @@ impl Loop {
             row_concurrency,
             max_attempts,
         });
-        let repeat = Repeat { counters, from: self.from, frame, chunks, ends, spans };
+        let repeat = LoopState { counters, from: self.from, frame, chunks, ends, spans };
         Ok(((self.step, self.generation), repeat))
     }
 }
 
-impl Ended {
-    fn of(end: &Option<End>) -> Self {
+impl ItemOutcomeShape {
+    fn of(end: &Option<ItemOutcome>) -> Self {
         match end {
             None => Self::Open,
-            Some(End::Done(kept)) => Self::Done(Kind::of(&kept.slot)),
-            Some(End::Failed(short)) => {
+            Some(ItemOutcome::Done(kept)) => Self::Done(SlotShape::from_slot(&kept.slot)),
+            Some(ItemOutcome::Failed(short)) => {
                 Self::Failed(short.kind.clone(), short.message.clone(), short.retryable)
             }
-            Some(End::Skipped) => Self::Skipped,
+            Some(ItemOutcome::Skipped) => Self::Skipped,
         }
     }
 
-    fn restored(self) -> Result<Option<End>, SnapshotError> {
+    fn restored(self) -> Result<Option<ItemOutcome>, SnapshotError> {
         Ok(match self {
             Self::Open => None,
-            Self::Done(kind) => Some(End::Done(kind.kept()?)),
+            Self::Done(kind) => Some(ItemOutcome::Done(kind.kept()?)),
             Self::Failed(kind, message, retryable) => {
-                Some(End::Failed(Arc::new(Short { kind, message, retryable })))
+                Some(ItemOutcome::Failed(Arc::new(ItemFailure { kind, message, retryable })))
             }
-            Self::Skipped => Some(End::Skipped),
+            Self::Skipped => Some(ItemOutcome::Skipped),
         })
     }
 }

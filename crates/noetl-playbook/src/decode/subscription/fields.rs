@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::decode::context::Context;
 use crate::decode::cursor::Cursor;
 use crate::decode::keys;
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Decodes a mapping, if present, and warns about its unknown keys.
 pub(in crate::decode) fn section<'b>(
@@ -63,7 +63,7 @@ pub(in crate::decode) fn word<'w>(
     let found = at.get(name)?;
     // Some YAML parsers read an unquoted `off` as a boolean.
     let text = match found.node.kind {
-        Kind::Bool(false) if words.contains(&"off") => Some("off"),
+        NodeKind::Bool(false) if words.contains(&"off") => Some("off"),
         _ => found.text(),
     };
     let word = words.iter().find(|word| Some(**word) == text);
@@ -91,7 +91,7 @@ pub(in crate::decode) fn needed_word<'w>(
 pub(in crate::decode) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
     let found = at.get(name)?;
     match found.node.kind {
-        Kind::Bool(answer) => Some(answer),
+        NodeKind::Bool(answer) => Some(answer),
         _ => {
             cx.expected(&found, "true or false", "write true or false");
             None
@@ -105,11 +105,11 @@ pub(in crate::decode) fn positive(
     at: &Cursor<'_>,
     name: &str,
 ) -> Option<u64> {
-    within(cx, at, name, 1..=u64::MAX)
+    integer_within(cx, at, name, 1..=u64::MAX)
 }
 
 /// Decodes an integer within `bounds`, if present.
-pub(in crate::decode) fn within(
+pub(in crate::decode) fn integer_within(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &str,
@@ -117,9 +117,9 @@ pub(in crate::decode) fn within(
 ) -> Option<u64> {
     let found = at.get(name)?;
     let number = match found.node.kind {
-        Kind::Int(number) => u64::try_from(number).ok(),
-        Kind::Large(number) => Some(number),
-        Kind::Float(_) => None,
+        NodeKind::Int(number) => u64::try_from(number).ok(),
+        NodeKind::Large(number) => Some(number),
+        NodeKind::Float(_) => None,
         _ => {
             cx.expected(&found, "a whole number", "write a number without quotes");
             return None;
@@ -140,8 +140,8 @@ pub(in crate::decode) fn within(
 pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
     let found = at.get(name)?;
     match found.node.kind {
-        Kind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
-        Kind::Float(_) => {
+        NodeKind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
+        NodeKind::Float(_) => {
             let message = format!("'{name}' is out of range");
             cx.error("E081", &found, message, "write a number above 0");
             None

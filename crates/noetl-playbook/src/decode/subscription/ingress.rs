@@ -1,6 +1,6 @@
 //! `ingress`: delivery of messages to a push subscription.
 
-use super::fields::{needed_text, positive, section, text, within};
+use super::fields::{integer_within, needed_text, positive, section, text};
 use crate::decode::context::Context;
 use crate::decode::cursor::Cursor;
 use crate::subscription::{
@@ -130,7 +130,7 @@ fn kind(cx: &mut Context<'_>, at: &Cursor<'_>, help: &str) -> Option<VerifyKind>
 /// Decodes how signatures are timestamped, if the document requests it.
 fn timestamp(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<SignedAt> {
     let header = text(cx, at, "timestamp_header");
-    let tolerance = within(cx, at, "tolerance_secs", 1..=TOLERANCE_SECS_MAX);
+    let tolerance = integer_within(cx, at, "tolerance_secs", 1..=TOLERANCE_SECS_MAX);
     let signed = text(cx, at, "signed");
     if let (Some(form), Some(found)) = (&signed, at.get("signed"))
         && !is_signed_form(form)

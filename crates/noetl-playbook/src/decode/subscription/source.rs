@@ -181,7 +181,9 @@ fn read(cx: &mut Context<'_>, spec: &Cursor<'_>, name: &str, holds: Holds) -> Op
     match holds {
         Text => fields::text(cx, spec, name).map(Value::from),
         Flag => fields::flag(cx, spec, name).map(Value::from),
-        Number(least, most) => fields::within(cx, spec, name, least..=most).map(Value::from),
+        Number(least, most) => {
+            fields::integer_within(cx, spec, name, least..=most).map(Value::from)
+        }
         Word(words) => fields::word(cx, spec, name, words).map(Value::from),
         Texts => {
             let found = spec.get(name)?;

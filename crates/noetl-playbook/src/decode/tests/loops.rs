@@ -1,21 +1,21 @@
 //! Loops: what they go through, how, and every mistake in them.
 
 use insta::assert_snapshot;
-use noetl_model::repeat::FrameSizes;
+use noetl_model::loops::FrameSizes;
 use serde_json::json;
 
 use super::{playbook, report_steps, shown};
-use crate::document::{FailureMode, Loop, LoopExec, LoopMode, Over, Work};
+use crate::document::{FailureMode, LoopExec, LoopMode, LoopSource, LoopSpec, StepWork};
 
-fn one(text: &str) -> Loop {
+fn one(text: &str) -> LoopSpec {
     let mut playbook = playbook(&format!("  - {{step: start, tool: {{kind: noop}}, {text}}}\n"));
     playbook.steps.remove(0).repeat.expect("a loop")
 }
 
-fn items(written: &Loop) -> serde_json::Value {
+fn items(written: &LoopSpec) -> serde_json::Value {
     match &written.over {
-        Over::Items(items) => shown(items),
-        Over::Cursor(_) => panic!("a cursor"),
+        LoopSource::Items(items) => shown(items),
+        LoopSource::Cursor(_) => panic!("a cursor"),
     }
 }
 
@@ -54,7 +54,7 @@ fn a_local_loop_runs_a_pipeline() {
         "  - {step: start, loop: {in: [1], iterator: i, spec: {policy: {exec: local}}}, tool: {kind: noop}}\n",
     );
     assert!(
-        matches!(&playbook.steps[0].work, Work::Pipeline(pipeline) if pipeline.tasks.len() == 1)
+        matches!(&playbook.steps[0].work, StepWork::Pipeline(pipeline) if pipeline.tasks.len() == 1)
     );
 }
 
@@ -63,7 +63,7 @@ fn a_cursor_claims_rows_with_a_tool() {
     let written = one(
         "loop: {iterator: row, cursor: {auth: pg, claim: 'select {{ __frame_max_rows }}', options: {schema: s}}, spec: {mode: cursor, max_in_flight: 2, frame: {max_rows: 10, row_concurrency: 5, process: frame, max_attempts: 3}}}",
     );
-    let Over::Cursor(cursor) = &written.over else { panic!("items") };
+    let LoopSource::Cursor(cursor) = &written.over else { panic!("items") };
     assert_eq!(&*cursor.claim.kind, "postgres");
     assert_eq!(
         shown(&cursor.claim.config),
@@ -74,7 +74,7 @@ fn a_cursor_claims_rows_with_a_tool() {
     assert_eq!(written.mode, LoopMode::Parallel);
     let written =
         one("loop: {iterator: row, cursor: {kind: sqlite, db_path: a.db, claim: select 1}}");
-    let Over::Cursor(cursor) = &written.over else { panic!("items") };
+    let LoopSource::Cursor(cursor) = &written.over else { panic!("items") };
     let expected = FrameSizes { max_rows: 1, row_concurrency: 1, max_attempts: 1 };
     assert_eq!((cursor.frame.sizes, cursor.frame.whole), (expected, false));
     assert!(cursor.frame.templates.is_empty());
@@ -82,7 +82,7 @@ fn a_cursor_claims_rows_with_a_tool() {
     let written =
         one("loop: {iterator: row, cursor: {kind: sqlite, db_path: a.db, claim: select 1, \
          timeout: '{{ t }}'}, spec: {frame: {max_rows: '{{ n }}', row_concurrency: '{{ k }}'}}}");
-    let Over::Cursor(cursor) = &written.over else { panic!("items") };
+    let LoopSource::Cursor(cursor) = &written.over else { panic!("items") };
     let templated: Vec<_> = cursor.frame.templates.iter().map(|(size, _)| size.key()).collect();
     assert_eq!(templated, ["max_rows", "row_concurrency"]);
     assert_eq!(written.mode, LoopMode::Parallel, "rows may run beside each other");

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{HEAD, arcs, check, playbook, report, shown};
-use crate::document::{Join, OnError, SetScope, Step, Work};
+use crate::document::{JoinRule, OnError, SetScope, Step, StepWork};
 
 fn assignments(step: &Step) -> String {
     let mut text = String::new();
@@ -179,7 +179,7 @@ fn settings_are_everything_but_what_the_engine_reads() {
 ",
     );
     // What picks from its result is a pipeline of one.
-    let Work::Pipeline(pipeline) = &playbook.steps[0].work else { panic!("a pipeline") };
+    let StepWork::Pipeline(pipeline) = &playbook.steps[0].work else { panic!("a pipeline") };
     let tool = &pipeline.tasks[0].tool;
     let expected = json!({
         "url": "<http://x/{{ ctx.page }}>",
@@ -236,7 +236,11 @@ fn joins_and_on_error_are_read() {
     let read: Vec<_> = playbook.steps.iter().map(|step| (step.join, step.on_error)).collect();
     assert_eq!(
         read,
-        [(Join::Each, OnError::Continue), (Join::Any, OnError::Fail), (Join::All, OnError::Fail)]
+        [
+            (JoinRule::Each, OnError::Continue),
+            (JoinRule::Any, OnError::Fail),
+            (JoinRule::All, OnError::Fail)
+        ]
     );
 }
 

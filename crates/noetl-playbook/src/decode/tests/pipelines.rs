@@ -4,12 +4,12 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{playbook, report_steps};
-use crate::document::{OwnKind, Playbook, Segment, Work};
+use crate::document::{ControlToolKind, Playbook, Segment, StepWork};
 
 /// The source of a step's pipeline.
 fn source(playbook: &Playbook, step: usize) -> Value {
     match &playbook.steps[step].work {
-        Work::Pipeline(pipeline) => (*pipeline.source).clone(),
+        StepWork::Pipeline(pipeline) => (*pipeline.source).clone(),
         other => panic!("not a pipeline: {other:?}"),
     }
 }
@@ -95,7 +95,7 @@ fn a_single_tool_with_a_policy_or_assignments_is_a_pipeline_of_one() {
     let labels: Vec<_> =
         (0..4).map(|step| source(&playbook, step)["tasks"][0]["name"].clone()).collect();
     assert_eq!(labels, ["policy", "set", "label", "secret"]);
-    assert!(matches!(playbook.steps[4].work, Work::Tool(_)));
+    assert!(matches!(playbook.steps[4].work, StepWork::Tool(_)));
 }
 
 #[test]
@@ -175,17 +175,17 @@ fn tools_of_the_control_plane_are_steps_of_their_own() {
         .steps
         .iter()
         .map(|step| match &step.work {
-            Work::Own(own) => (own.kind, own.rules.len(), step.set.len()),
+            StepWork::Own(own) => (own.kind, own.rules.len(), step.set.len()),
             other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(
         kinds,
         [
-            (OwnKind::Playbook, 1, 1),
-            (OwnKind::Wait, 0, 0),
-            (OwnKind::Approval, 0, 0),
-            (OwnKind::Playbook, 0, 0),
+            (ControlToolKind::Playbook, 1, 1),
+            (ControlToolKind::Wait, 0, 0),
+            (ControlToolKind::Approval, 0, 0),
+            (ControlToolKind::Playbook, 0, 0),
         ]
     );
     assert_snapshot!(report_steps("
@@ -229,7 +229,7 @@ fn pipelines_are_split_at_calls_of_playbooks() {
       - {name: store, kind: noop, n: '{{ pull.n }}', set: {iter.later: 1}, spec: {policy: {rules: [{when: '{{ iter.later }}', then: {do: jump, to: store}}]}}}
 ",
     );
-    let Work::Split(split) = &playbook.steps[0].work else { panic!("{:?}", playbook.steps[0]) };
+    let StepWork::Split(split) = &playbook.steps[0].work else { panic!("{:?}", playbook.steps[0]) };
     let shape: Vec<String> = split
         .segments
         .iter()

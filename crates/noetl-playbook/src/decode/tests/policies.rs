@@ -4,12 +4,12 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{playbook, report_steps};
-use crate::document::Work;
+use crate::document::StepWork;
 
 fn rules(written: &str) -> Value {
     let playbook = playbook(&format!("  - step: start\n    tool:\n      kind: noop\n{written}"));
     match &playbook.steps[0].work {
-        Work::Pipeline(pipeline) => pipeline.source["tasks"][0]["rules"].clone(),
+        StepWork::Pipeline(pipeline) => pipeline.source["tasks"][0]["rules"].clone(),
         other => panic!("not a pipeline: {other:?}"),
     }
 }

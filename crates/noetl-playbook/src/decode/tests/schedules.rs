@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::told;
-use crate::schedule::{Missed, Overlap, When};
+use crate::schedule::{MissedRunPolicy, OverlapPolicy, Trigger};
 use crate::{Schedule, check_schedule, is_schedule};
 
 /// Three lines in front of the spec of a test, so that its first key is on line 5.
@@ -30,9 +30,12 @@ fn a_small_schedule_has_defaults() {
     let found = schedule("  playbook: a/b\n  cron: '0 2 * * *'\n");
     assert_eq!((found.name.as_str(), found.path.as_str()), ("nightly", "sched/nightly"));
     assert_eq!((found.playbook.as_str(), found.version), ("a/b", None));
-    assert_eq!((found.missed, found.overlap, found.enabled), (Missed::One, Overlap::Allow, None));
+    assert_eq!(
+        (found.missed, found.overlap, found.enabled),
+        (MissedRunPolicy::One, OverlapPolicy::Allow, None)
+    );
     assert!(found.payload.is_empty() && found.execution_pool.is_none());
-    let When::Cron { cron, zone } = found.when else { panic!("{:?}", found.when) };
+    let Trigger::Cron { cron, zone } = found.when else { panic!("{:?}", found.when) };
     assert_eq!((cron.as_str(), zone.name()), ("0 2 * * *", "UTC"));
 }
 
@@ -42,14 +45,17 @@ fn every_field_is_read() {
         "  playbook: a/b\n  version: 3\n  every: 15m\n  missed: all\n  overlap: cancel_previous\n  \
          enabled: false\n  payload: {a: [1]}\n  execution_pool: fast\n",
     );
-    assert_eq!((found.version, found.when), (Some(3), When::Every { seconds: 900 }));
-    assert_eq!((found.missed, found.overlap), (Missed::All, Overlap::CancelPrevious));
+    assert_eq!((found.version, found.when), (Some(3), Trigger::Every { seconds: 900 }));
+    assert_eq!(
+        (found.missed, found.overlap),
+        (MissedRunPolicy::All, OverlapPolicy::CancelPrevious)
+    );
     assert_eq!((found.enabled, found.execution_pool.as_deref()), (Some(false), Some("fast")));
     assert_eq!(Some(&found.payload), json!({"a": [1]}).as_object());
     let once = schedule("  playbook: a/b\n  at: '2030-01-01T12:00:00+01:00'\n");
     let at = "2030-01-01T11:00:00Z".parse().expect("a time");
-    assert_eq!(once.when, When::Once { at });
-    assert_eq!(schedule("  playbook: a/b\n  every: 60\n").when, When::Every { seconds: 60 });
+    assert_eq!(once.when, Trigger::Once { at });
+    assert_eq!(schedule("  playbook: a/b\n  every: 60\n").when, Trigger::Every { seconds: 60 });
 }
 
 #[test]

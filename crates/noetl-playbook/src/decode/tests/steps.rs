@@ -266,7 +266,7 @@ fn what_needs_a_place_may_be_an_argument() {
     let tool = playbook.steps[1].tool().expect("a tool");
     assert_eq!(super::shown(&tool.input), serde_json::json!({"x": 1}));
     assert_eq!(super::shown(&tool.config), serde_json::json!({"code": "x"}));
-    assert_eq!(playbook.steps[1].join, crate::document::Join::Each);
+    assert_eq!(playbook.steps[1].join, crate::document::JoinRule::Each);
     assert_snapshot!(report_steps(steps), @r"
     warning[W114] at 6:97, workflow[0].next.arcs[0].spec: 'spec' of an arc has no effect
       help: remove it

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{HEAD, check, report, shown};
-use crate::document::{Playbook, Work};
+use crate::document::{Playbook, StepWork};
 
 fn with(workbook: &str, steps: &str) -> String {
     format!("workbook:\n{workbook}{HEAD}{steps}")
@@ -39,7 +39,7 @@ fn a_reference_runs_the_task_with_its_own_settings_over_it() {
     assert_eq!(shown(&tool.input), json!({"base": 10, "from": "step", "bonus": 5}));
     assert_eq!(shown(&tool.config), json!({"code": "result = base"}));
     assert_eq!(tool.timeout.map(|timeout| timeout.as_secs()), Some(7));
-    let Work::Pipeline(pipeline) = &playbook.steps[1].work else { panic!("not a pipeline") };
+    let StepWork::Pipeline(pipeline) = &playbook.steps[1].work else { panic!("not a pipeline") };
     let task = &pipeline.source["tasks"][0];
     assert_eq!(task["name"], "better");
     assert_eq!(task["kind"], "python");

@@ -75,8 +75,8 @@ proptest! {
         let left: Vec<_> = fixed.left.iter().map(ToString::to_string).collect();
         prop_assert!(left.is_empty(), "{left:?}\n{text}\n{}", fixed.text);
         prop_assert_eq!(
-            before.as_ref().map(meaning::of),
-            after.playbook.as_ref().map(meaning::of),
+            before.as_ref().map(meaning::meaning_of),
+            after.playbook.as_ref().map(meaning::meaning_of),
             "{}", fixed.text
         );
         prop_assert_eq!(fixed.text.matches('#').count(), text.matches('#').count());

@@ -5,19 +5,19 @@ use noetl_model::{Failure, FailureKind};
 use serde_json::{Map, Value};
 
 use super::super::outcome::merged;
-use super::super::turn::PipelineEnd;
-use super::{Run, Stage};
-use crate::template::{Slot, exact_json};
+use super::super::request::PipelineEnd;
+use super::{PipelineRun, Stage};
+use crate::template::{ValueSlot, exact_json};
 
-impl Run {
+impl PipelineRun {
     /// Ends the run successfully: after its last task, or because of a `break` rule.
     pub(super) fn succeed(&mut self, broke: bool) {
         let labels = std::mem::take(&mut self.scope.labels);
         let left = labels.iter().map(|(label, slot)| TaskResult {
             name: label.clone(),
             data: match slot {
-                Slot::Held(data) => exact_json(data),
-                Slot::Away(_) => Value::Null,
+                ValueSlot::Held(data) => exact_json(data),
+                ValueSlot::Away(_) => Value::Null,
             },
             failed: self.failed.contains(label),
         });

@@ -2,9 +2,9 @@
 
 use noetl_model::{Failure, FailureKind};
 
-use super::Run;
+use super::PipelineRun;
 
-impl Run {
+impl PipelineRun {
     pub(super) fn failure(&self) -> Option<Failure> {
         self.scope.output.as_ref()?.failure.as_deref().cloned()
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use noetl_model::Failure;
 
-use super::super::writes::Written;
-use super::{Run, Stage, Stop};
+use super::super::writes::EvaluatedAssignment;
+use super::{PipelineRun, Stage, StageStop};
 use crate::template::Data;
 
-impl Stop {
+impl StageStop {
     /// Converts a keychain rejection before the call to a failure of the task, so that its rules
     /// decide.
     pub(super) fn of_task(self) -> Self {
@@ -21,7 +21,7 @@ impl Stop {
 }
 
 /// Returns a failure if an assignment is forbidden.
-type Check = dyn Fn(&Written) -> Option<Failure> + Send + Sync;
+type Check = dyn Fn(&EvaluatedAssignment) -> Option<Failure> + Send + Sync;
 
 /// Checks assignments before they are applied. A failure forbids the assignment.
 #[derive(Clone)]
@@ -33,12 +33,12 @@ impl fmt::Debug for WriteCheck {
     }
 }
 
-impl Run {
+impl PipelineRun {
     /// Makes the run fail instead of applying an assignment that `check` forbids.
     #[must_use]
     pub fn with_write_check(
         mut self,
-        check: impl Fn(&Written) -> Option<Failure> + Send + Sync + 'static,
+        check: impl Fn(&EvaluatedAssignment) -> Option<Failure> + Send + Sync + 'static,
     ) -> Self {
         self.check = Some(WriteCheck(Arc::new(check)));
         self
@@ -74,10 +74,10 @@ impl Run {
     }
 
     /// Checks all assignments. Returns an error if any is forbidden; then none of them is applied.
-    pub(super) fn allowed(&self, written: &[Written]) -> Result<(), Stop> {
+    pub(super) fn allowed(&self, written: &[EvaluatedAssignment]) -> Result<(), StageStop> {
         let Some(WriteCheck(check)) = &self.check else { return Ok(()) };
         match written.iter().find_map(|written| check(written)) {
-            Some(failure) => Err(Stop::Fail(self.placed(failure))),
+            Some(failure) => Err(StageStop::Fail(self.placed(failure))),
             None => Ok(()),
         }
     }

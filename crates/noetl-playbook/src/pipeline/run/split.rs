@@ -6,8 +6,8 @@ use noetl_model::scope::{SegmentAnswer, TaskResult};
 use serde_json::{Map, Value, json};
 
 use super::super::call::TaskCall;
-use super::{Run, Stage};
-use crate::template::{Loaded, Scope, Slot, from_json_owned};
+use super::{PipelineRun, Stage};
+use crate::template::{LoadedValues, Scope, ValueSlot, from_json_owned};
 
 /// Segment of a split pipeline that a run executes.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Segment {
     }
 }
 
-impl Run {
+impl PipelineRun {
     /// Makes this the run of a segment after `earlier` tasks, whose results its templates see by
     /// label. If `partial`, the run returns a [`SegmentAnswer`].
     #[must_use]
@@ -37,7 +37,7 @@ impl Run {
             if failed {
                 self.failed.insert(name.clone());
             }
-            let slot = Slot::from(from_json_owned(data));
+            let slot = ValueSlot::from(from_json_owned(data));
             self.last = Some(slot.clone());
             labels.insert(name, slot);
         }
@@ -61,7 +61,7 @@ impl Run {
 
     /// Provides values that were loaded earlier.
     #[must_use]
-    pub fn with_loaded(mut self, loaded: Arc<Loaded>) -> Self {
+    pub fn with_loaded(mut self, loaded: Arc<LoadedValues>) -> Self {
         self.loaded = loaded;
         self
     }

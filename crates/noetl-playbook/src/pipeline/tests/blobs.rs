@@ -6,7 +6,7 @@ use noetl_model::{CatalogId, ExecutionId};
 
 use super::*;
 use crate::pipeline::scope_of;
-use crate::template::Place;
+use crate::template::ValueRef;
 
 fn blob(among: ScopePart, name: &str, digest: &str, fields: Value) -> ScopeBlob {
     let reference =
@@ -37,17 +37,17 @@ fn carried(blobs: Vec<ScopeBlob>) -> Scope {
     scope_of(ExecutionId::new(3), carried)
 }
 
-fn needed(turn: Turn) -> Vec<Place> {
+fn needed(turn: PipelineRequest) -> Vec<ValueRef> {
     match turn {
-        Turn::Need(places) => places,
+        PipelineRequest::Need(places) => places,
         other => panic!("{other:?}"),
     }
 }
 
-fn digest(place: &Place) -> String {
+fn digest(place: &ValueRef) -> String {
     match place {
-        Place::Blob(reference) => reference.digest.to_string(),
-        Place::Event { .. } => panic!("no event is named"),
+        ValueRef::Blob(reference) => reference.digest.to_string(),
+        ValueRef::Event { .. } => panic!("no event is named"),
     }
 }
 
@@ -66,8 +66,8 @@ fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
          "rules": [{"when": "result.x == 1", "do": "continue"}]},
         {"name": "c", "kind": "x", "input": {"p": "{{ result.x }}"}},
     ]);
-    let mut run = Run::new(pipeline(tasks), scope);
-    let Turn::Call(call) = run.turn() else { panic!("nothing is needed yet") };
+    let mut run = PipelineRun::new(pipeline(tasks), scope);
+    let PipelineRequest::Call(call) = run.turn() else { panic!("nothing is needed yet") };
     let reference = "noetl://execution/3/result/big/d1-90000";
     assert_eq!(Value::Object(call.input), json!({"n": 7, "ref": reference}));
     run.answered(Ok(json!(1)), 0);
@@ -76,13 +76,13 @@ fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
     run.supply(&places[0], Ok(from_json_owned(json!({"n": 7, "rows": ["first"]}))));
     assert_eq!(needed(run.turn()).len(), 1);
     run.supply(&places[1], Ok(from_json_owned(json!([1, 2]))));
-    let Turn::Call(call) = run.turn() else { panic!("everything is there") };
+    let PipelineRequest::Call(call) = run.turn() else { panic!("everything is there") };
     assert_eq!([&call.input["v"], &call.input["l"]], [&json!("first"), &json!(2)]);
     run.answered(Ok(json!({"x": 1})), 0);
     let places = needed(run.turn());
     assert_eq!(digest(&places[0]), "d4");
     run.supply(&places[0], Ok(from_json_owned(json!({"x": "previous"}))));
-    let Turn::Call(call) = run.turn() else { panic!("everything is there") };
+    let PipelineRequest::Call(call) = run.turn() else { panic!("everything is there") };
     assert_eq!(Value::Object(call.input), json!({"p": "previous"}));
 }
 
@@ -91,11 +91,13 @@ fn what_is_drawn_by_chance_does_not_depend_on_what_was_at_hand() {
     let tasks =
         json!([{"name": "a", "kind": "x", "input": {"id": "{{ uuid4() }}", "v": "{{ big.v }}"}}]);
     let id = |scope: Scope| {
-        let mut run = Run::new(pipeline(tasks.clone()), scope);
+        let mut run = PipelineRun::new(pipeline(tasks.clone()), scope);
         loop {
             match run.turn() {
-                Turn::Call(call) => return call.input["id"].clone(),
-                Turn::Need(places) => run.supply(&places[0], Ok(from_json_owned(json!({"v": 1})))),
+                PipelineRequest::Call(call) => return call.input["id"].clone(),
+                PipelineRequest::Need(places) => {
+                    run.supply(&places[0], Ok(from_json_owned(json!({"v": 1}))))
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -108,10 +110,10 @@ fn what_is_drawn_by_chance_does_not_depend_on_what_was_at_hand() {
 fn what_cannot_be_read_fails_the_task_that_needs_it() {
     let scope = carried(vec![blob(ScopePart::Steps, "big", "d1", json!(null))]);
     let tasks = json!([{"name": "a", "kind": "x", "input": {"v": "{{ big.v }}"}}]);
-    let mut run = Run::new(pipeline(tasks), scope);
+    let mut run = PipelineRun::new(pipeline(tasks), scope);
     let places = needed(run.turn());
     run.supply(&places[0], Err("it is gone".to_owned()));
-    let Turn::Done(end) = run.turn() else { panic!("nothing else can happen") };
+    let PipelineRequest::Done(end) = run.turn() else { panic!("nothing else can happen") };
     let failure = failure(*end);
     assert_eq!(failure.message, "task 'a': a value it names cannot be read: it is gone");
 }

@@ -87,15 +87,15 @@ fn a_failure_is_seen_by_others_as_the_engine_shows_a_failed_step() {
 
 #[test]
 fn the_end_is_said_once_and_late_answers_change_nothing() {
-    let mut run = Run::new(pipeline(plain(&["a"])), Scope::default());
+    let mut run = PipelineRun::new(pipeline(plain(&["a"])), Scope::default());
     run.answered(Ok(json!("early")), 0);
-    assert!(matches!(run.turn(), Turn::Call(_)));
-    assert!(matches!(run.turn(), Turn::Call(call) if &*call.label == "a"));
+    assert!(matches!(run.turn(), PipelineRequest::Call(_)));
+    assert!(matches!(run.turn(), PipelineRequest::Call(call) if &*call.label == "a"));
     run.answered(Ok(json!(1)), 0);
     run.answered(Ok(json!("twice")), 0);
-    assert!(matches!(run.turn(), Turn::Done(end) if end.outcome == Ok(json!(1))));
+    assert!(matches!(run.turn(), PipelineRequest::Done(end) if end.outcome == Ok(json!(1))));
     run.answered(Ok(json!("late")), 0);
-    assert!(matches!(run.turn(), Turn::Done(end) if end.outcome.is_err()));
+    assert!(matches!(run.turn(), PipelineRequest::Done(end) if end.outcome.is_err()));
 }
 
 #[test]

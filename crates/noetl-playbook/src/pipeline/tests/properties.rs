@@ -91,22 +91,22 @@ fn answer() -> impl Strategy<Value = Result<Value, Failure>> {
 /// Every turn of a run as text; the answers are used in turn.
 fn turns(tasks: &Value, answers: &[Result<Value, Failure>], limit: u64) -> Vec<String> {
     let scope = Scope { entropy: Entropy::new(7), ..scope(json!({"w": 1})) };
-    let mut run = Run::new(pipeline(tasks.clone()), scope).with_limit(limit);
+    let mut run = PipelineRun::new(pipeline(tasks.clone()), scope).with_limit(limit);
     let (mut calls, mut said) = (0, Vec::new());
     loop {
         let turn = run.turn();
         said.push(format!("{turn:?}"));
         match turn {
-            Turn::Call(call) => {
+            PipelineRequest::Call(call) => {
                 assert!(call.attempt >= 1);
                 run.answered(answers[calls % answers.len()].clone(), 1);
                 calls += 1;
                 assert!(u64::try_from(calls).unwrap() <= limit);
             }
-            Turn::Pause { seconds } => assert!(seconds > 0.0 && seconds.is_finite()),
-            Turn::Need(places) => panic!("{places:?}"),
-            Turn::Secrets(names) => panic!("{names:?}"),
-            Turn::Done(_) => return said,
+            PipelineRequest::Pause { seconds } => assert!(seconds > 0.0 && seconds.is_finite()),
+            PipelineRequest::Need(places) => panic!("{places:?}"),
+            PipelineRequest::Secrets(names) => panic!("{names:?}"),
+            PipelineRequest::Done(_) => return said,
         }
     }
 }
@@ -127,7 +127,7 @@ proptest! {
             (proptest::collection::vec("[ab]", 1..3), 0..9_i64), 1..12),
     ) {
         use crate::pipeline::{note, write};
-        use crate::template::{Names, exact_json, Slot};
+        use crate::template::{Names, exact_json, ValueSlot};
         let (mut seen, mut noted) = (Names::new(), noetl_model::Map::new());
         for (path, value) in &writes {
             write(&mut seen, path, &json!(value));
@@ -139,9 +139,9 @@ proptest! {
             write(&mut again, &path, value);
         }
         let shown = |names: &Names| {
-            let value = |slot: &Slot| match slot {
-                Slot::Held(data) => exact_json(data),
-                Slot::Away(_) => panic!("everything is held"),
+            let value = |slot: &ValueSlot| match slot {
+                ValueSlot::Held(data) => exact_json(data),
+                ValueSlot::Away(_) => panic!("everything is held"),
             };
             let map: std::collections::BTreeMap<String, Value> =
                 names.iter().map(|(key, slot)| (key.to_string(), value(slot))).collect();

@@ -84,15 +84,15 @@ fn what_the_far_side_asks_for_is_the_least() {
 #[test]
 fn no_growth_and_no_far_side_makes_a_pause_endless() {
     let tasks = task(json!({"attempts": 3000, "delay": 1, "backoff": "exponential"}));
-    let mut run = Run::new(pipeline(tasks), Scope::default());
+    let mut run = PipelineRun::new(pipeline(tasks), Scope::default());
     let huge = || {
         let failure = Failure::new(FailureKind::RateLimit, "slow down");
         Err(failure.with_details(json!({"retry_after": 1e300})))
     };
     for _ in 0..2500 {
         match run.turn() {
-            Turn::Call(_) => run.answered(huge(), 0),
-            Turn::Pause { seconds } => assert_eq!(seconds, 30.0 * 24.0 * 3600.0),
+            PipelineRequest::Call(_) => run.answered(huge(), 0),
+            PipelineRequest::Pause { seconds } => assert_eq!(seconds, 30.0 * 24.0 * 3600.0),
             other => panic!("{other:?}"),
         }
     }

@@ -3,11 +3,11 @@
 use noetl_model::FailureKind;
 
 use super::*;
-use crate::template::{Keychain, from_json_owned};
+use crate::template::{KeychainNames, from_json_owned};
 
 /// A scope whose keychain declares these.
 fn declaring(names: &[&str]) -> Scope {
-    let keychain = Keychain::new(names.iter().map(|name| Arc::from(*name)));
+    let keychain = KeychainNames::new(names.iter().map(|name| Arc::from(*name)));
     Scope { keychain: Some(Arc::new(keychain)), ..scope(json!({"which": "b"})) }
 }
 
@@ -17,21 +17,21 @@ fn run(
     scope: Scope,
     secrets: &dyn Fn(&str) -> Result<Value, Failure>,
 ) -> (Vec<String>, PipelineEnd) {
-    let mut run = Run::new(pipeline(tasks), scope);
+    let mut run = PipelineRun::new(pipeline(tasks), scope);
     let mut said = Vec::new();
     loop {
         match run.turn() {
-            Turn::Call(call) => {
+            PipelineRequest::Call(call) => {
                 said.push(format!("{}#{}", call.label, call.attempt));
                 run.answered(Ok(Value::Object(call.input)), 1);
             }
-            Turn::Secrets(names) => {
+            PipelineRequest::Secrets(names) => {
                 for name in names {
                     said.push(format!("secret {name}"));
                     run.secret(name.clone(), secrets(&name).map(from_json_owned));
                 }
             }
-            Turn::Done(end) => return (said, *end),
+            PipelineRequest::Done(end) => return (said, *end),
             other => panic!("{other:?}"),
         }
     }
@@ -104,11 +104,11 @@ fn a_search_that_failed_is_the_tasks_failure_and_may_be_tried_again() {
     let never = |_: &str| Err(Failure::new(FailureKind::Auth, "no such thing"));
     let endless = json!([{"name": "x", "kind": "noop", "input": {"v": "{{ keychain.a.token }}"},
                           "rules": [{"do": "jump", "to": "x"}]}]);
-    let mut run = Run::new(pipeline(endless), declaring(&["a"])).with_limit(10);
+    let mut run = PipelineRun::new(pipeline(endless), declaring(&["a"])).with_limit(10);
     let end = loop {
         match run.turn() {
-            Turn::Secrets(names) => run.secret(names[0].clone(), never("")),
-            Turn::Done(end) => break end,
+            PipelineRequest::Secrets(names) => run.secret(names[0].clone(), never("")),
+            PipelineRequest::Done(end) => break end,
             other => panic!("{other:?}"),
         }
     };
@@ -124,17 +124,18 @@ fn what_a_check_forbids_is_not_set_and_ends_the_pipeline() {
             "set" => json!({"name": "x", "kind": "noop", "set": set}),
             _ => json!({"name": "x", "kind": "noop", "rules": [{"do": "continue", "set": set}]}),
         };
-        let mut run = Run::new(pipeline(json!([task])), declaring(&["a"])).with_write_check(|it| {
-            let is_secret = it.value == json!(1);
-            is_secret.then(|| Failure::new(FailureKind::Config, it.path.join(".")))
-        });
+        let mut run = PipelineRun::new(pipeline(json!([task])), declaring(&["a"]))
+            .with_write_check(|it| {
+                let is_secret = it.value == json!(1);
+                is_secret.then(|| Failure::new(FailureKind::Config, it.path.join(".")))
+            });
         let end = loop {
             match run.turn() {
-                Turn::Call(_) => run.answered(Ok(json!({})), 1),
-                Turn::Secrets(names) => {
+                PipelineRequest::Call(_) => run.answered(Ok(json!({})), 1),
+                PipelineRequest::Secrets(names) => {
                     run.secret(names[0].clone(), token("a").map(from_json_owned));
                 }
-                Turn::Done(end) => break end,
+                PipelineRequest::Done(end) => break end,
                 other => panic!("{other:?}"),
             }
         };
@@ -146,7 +147,7 @@ fn what_a_check_forbids_is_not_set_and_ends_the_pipeline() {
 
 #[test]
 fn a_keychain_prints_no_secret() {
-    let mut keychain = Keychain::new([Arc::from("a")]);
+    let mut keychain = KeychainNames::new([Arc::from("a")]);
     keychain.insert("a".into(), from_json_owned(json!({"token": "hunter2-hunter2"})));
     let said = format!("{:?}", Scope { keychain: Some(Arc::new(keychain)), ..Scope::default() });
     assert!(said.contains("Keychain") && !said.contains("hunter2"), "{said}");

@@ -144,16 +144,16 @@ fn a_jump_may_lead_past_tasks_and_to_the_one_before() {
 #[test]
 fn a_jump_that_never_ends_is_ended() {
     let tasks = json!([{"name": "a", "kind": "x", "rules": [{"do": "jump", "to": "a"}]}]);
-    let mut run = Run::new(pipeline(tasks), Scope::default()).with_limit(50);
+    let mut run = PipelineRun::new(pipeline(tasks), Scope::default()).with_limit(50);
     let mut calls = 0;
     let end = loop {
         match run.turn() {
-            Turn::Call(call) => {
+            PipelineRequest::Call(call) => {
                 assert_eq!(call.attempt, 1);
                 calls += 1;
                 run.answered(Ok(json!(calls)), 0);
             }
-            Turn::Done(end) => break end,
+            PipelineRequest::Done(end) => break end,
             other => panic!("{other:?}"),
         }
     };

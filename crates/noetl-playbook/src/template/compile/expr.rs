@@ -9,9 +9,10 @@ use crate::template::Data;
 use crate::template::error::SyntaxError;
 use crate::template::function::Function;
 use crate::template::library::{self, Filter};
-use crate::template::mention::{Mention, Next};
+use crate::template::mention::{Mention, MentionSuffix};
 use crate::template::program::{
-    Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Operator, Root, Slice,
+    Application, Arguments, Arithmetic, Comparison, Expr, Method, Operator, PathKey, PathRoot,
+    Slice,
 };
 
 impl Compiler<'_> {
@@ -37,7 +38,7 @@ impl Compiler<'_> {
         match expr {
             ast::Expr::Const(node) => Ok(Expr::Const(node.value.clone())),
             ast::Expr::Var(node) => {
-                self.mention(node.id, Next::Nothing);
+                self.mention(node.id, MentionSuffix::Nothing);
                 Ok(Expr::Path(self.root(node.id), Vec::new()))
             }
             ast::Expr::GetAttr(node) => self.attribute(node),
@@ -61,20 +62,20 @@ impl Compiler<'_> {
 
     fn attribute(&mut self, node: &ast::GetAttr<'_>) -> Result<Expr, SyntaxError> {
         let key: Arc<str> = Arc::from(node.name);
-        let base = self.base(&node.expr, || Next::Key(key.clone()))?;
-        Ok(follow(base, Key::Name(key)))
+        let base = self.base(&node.expr, || MentionSuffix::Key(key.clone()))?;
+        Ok(follow(base, PathKey::Name(key)))
     }
 
     fn item(&mut self, node: &ast::GetItem<'_>) -> Result<Expr, SyntaxError> {
         let key = match self.expr(&node.subscript_expr)? {
             Expr::Const(key) if key.as_str().is_some() => {
-                Key::Name(Arc::from(key.as_str().unwrap_or_default()))
+                PathKey::Name(Arc::from(key.as_str().unwrap_or_default()))
             }
-            key => Key::Computed(key),
+            key => PathKey::Computed(key),
         };
         let base = self.base(&node.expr, || match &key {
-            Key::Name(name) => Next::Key(name.clone()),
-            Key::Computed(_) => Next::Computed,
+            PathKey::Name(name) => MentionSuffix::Key(name.clone()),
+            PathKey::Computed(_) => MentionSuffix::Computed,
         })?;
         Ok(follow(base, key))
     }
@@ -83,7 +84,7 @@ impl Compiler<'_> {
     fn base(
         &mut self,
         base: &ast::Expr<'_>,
-        next: impl FnOnce() -> Next,
+        next: impl FnOnce() -> MentionSuffix,
     ) -> Result<Expr, SyntaxError> {
         match base {
             ast::Expr::Var(node) => {
@@ -94,7 +95,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn mention(&mut self, name: &str, next: Next) {
+    fn mention(&mut self, name: &str, next: MentionSuffix) {
         if !self.is_bound(name) {
             self.mentions.insert(Mention { name: Arc::from(name), next });
         }
@@ -149,21 +150,21 @@ impl Compiler<'_> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    fn root(&mut self, name: &str) -> Root {
+    fn root(&mut self, name: &str) -> PathRoot {
         if self.is_bound(name) {
-            return Root::Name(Arc::from(name));
+            return PathRoot::Name(Arc::from(name));
         }
         self.names.insert(name.to_owned());
         match name {
-            "workload" => Root::Workload,
-            "ctx" => Root::Ctx,
-            "step" => Root::Step,
-            "steps" => Root::Steps,
-            "output" | "outcome" => Root::Output,
-            "event" => Root::Event,
-            "iter" => Root::Iter,
-            "keychain" => Root::Keychain,
-            _ => Root::Name(Arc::from(name)),
+            "workload" => PathRoot::Workload,
+            "ctx" => PathRoot::Ctx,
+            "step" => PathRoot::Step,
+            "steps" => PathRoot::Steps,
+            "output" | "outcome" => PathRoot::Output,
+            "event" => PathRoot::Event,
+            "iter" => PathRoot::Iter,
+            "keychain" => PathRoot::Keychain,
+            _ => PathRoot::Name(Arc::from(name)),
         }
     }
 
@@ -295,7 +296,7 @@ fn operation(kind: ast::BinOpKind) -> Operation {
 }
 
 /// Appends a key to its base. A chain of keys becomes a single node.
-fn follow(base: Expr, key: Key) -> Expr {
+fn follow(base: Expr, key: PathKey) -> Expr {
     match base {
         Expr::Path(root, mut keys) => {
             keys.push(key);
@@ -323,8 +324,8 @@ fn compare(mut first: Expr, mut rest: Vec<(Comparison, Expr)>) -> Expr {
 
 fn is_event_name(expr: &Expr) -> bool {
     match expr {
-        Expr::Path(Root::Event, keys) => {
-            matches!(keys.as_slice(), [Key::Name(name)] if **name == *"name")
+        Expr::Path(PathRoot::Event, keys) => {
+            matches!(keys.as_slice(), [PathKey::Name(name)] if **name == *"name")
         }
         _ => false,
     }

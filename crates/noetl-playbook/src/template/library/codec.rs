@@ -12,7 +12,7 @@ use sha2::{Sha256, Sha512};
 use super::{Cost, Library, argument, fail};
 use crate::template::Data;
 use crate::template::json::{from_json_owned, show, text};
-use crate::template::limit::{OutputRoom, check_text};
+use crate::template::limit::{OutputBudget, check_text};
 
 pub(super) fn register(library: &mut Library) {
     for name in ["tojson", "to_json"] {
@@ -39,7 +39,7 @@ fn to_json(value: &Data, indent: Option<Data>, named: Kwargs) -> Result<String, 
     const INDENT_MAX: usize = 16;
     let indent = argument(indent, &named, "indent")?;
     named.assert_all_used()?;
-    let value = OutputRoom::full().json(value)?;
+    let value = OutputBudget::full().json(value)?;
     let width = match indent {
         None => 0,
         Some(indent) if indent.is_none() => 0,
@@ -99,7 +99,7 @@ fn urlencode(value: &Data) -> Result<String, Error> {
         return filters::urlencode(&Data::from(&*text(value)?));
     }
     // A map can contain a long text many times, so the total size must be checked.
-    OutputRoom::full().json(value)?;
+    OutputBudget::full().json(value)?;
     filters::urlencode(value)
 }
 

@@ -91,12 +91,12 @@ fn json_query(value: &Data, path: &str) -> Result<Data, Error> {
     Ok(if found.is_undefined() { Data::from(()) } else { found })
 }
 
-enum Step {
+enum PathStep {
     Key(Data),
     Each,
 }
 
-fn steps(path: &str) -> Result<Vec<Step>, Error> {
+fn steps(path: &str) -> Result<Vec<PathStep>, Error> {
     let mut steps = Vec::new();
     for part in path.split('.').filter(|part| !part.is_empty() && *part != "$") {
         let (name, mut brackets) = match part.find('[') {
@@ -105,8 +105,8 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
         };
         match name {
             "" | "$" | "@" => {}
-            "*" => steps.push(Step::Each),
-            name => steps.push(Step::Key(Data::from(name))),
+            "*" => steps.push(PathStep::Each),
+            name => steps.push(PathStep::Key(Data::from(name))),
         }
         while !brackets.is_empty() {
             let inner = brackets.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -114,9 +114,9 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
                 return fail(format!("`{path}` is not a path"));
             };
             steps.push(match (inside, inside.parse::<i64>()) {
-                ("*" | "", _) => Step::Each,
-                (_, Ok(place)) => Step::Key(Data::from(place)),
-                (name, Err(_)) => Step::Key(Data::from(name.trim_matches(['\'', '"']))),
+                ("*" | "", _) => PathStep::Each,
+                (_, Ok(place)) => PathStep::Key(Data::from(place)),
+                (name, Err(_)) => PathStep::Key(Data::from(name.trim_matches(['\'', '"']))),
             });
             brackets = rest;
         }
@@ -125,11 +125,11 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
     Ok(steps)
 }
 
-fn follow(mut value: Data, steps: &[Step]) -> Result<Data, Error> {
+fn follow(mut value: Data, steps: &[PathStep]) -> Result<Data, Error> {
     for (place, step) in steps.iter().enumerate() {
         match step {
-            Step::Key(key) => value = item(&value, key),
-            Step::Each => {
+            PathStep::Key(key) => value = item(&value, key),
+            PathStep::Each => {
                 if !is_list(&value) {
                     return Ok(Data::UNDEFINED);
                 }

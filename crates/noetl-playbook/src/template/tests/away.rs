@@ -10,28 +10,31 @@ use serde_json::{Value, json};
 
 use super::{render_in, scope};
 use crate::template::{
-    Loaded, Mention, Names, Next, Output, Place, Reach, Scope, Slot, Source, Template, exact_json,
-    from_json,
+    LoadedValues, Mention, MentionSuffix, Names, Scope, StepOutput, Template, ValueLoader,
+    ValueRef, ValueSlot, ValueSource, exact_json, from_json,
 };
 
-fn event(seq: u64, key: Option<&str>) -> Slot {
-    Slot::away(Source::Event { seq: Seq(seq), key: key.map(Arc::from), bytes: 7 })
+fn event(seq: u64, key: Option<&str>) -> ValueSlot {
+    ValueSlot::away(ValueSource::Event { seq: Seq(seq), key: key.map(Arc::from), bytes: 7 })
 }
 
-fn names(slots: Vec<(&str, Slot)>) -> Arc<Names> {
+fn names(slots: Vec<(&str, ValueSlot)>) -> Arc<Names> {
     Arc::new(slots.into_iter().map(|(name, slot)| (Arc::from(name), slot)).collect())
 }
 
-fn blob(fields: Value) -> Slot {
+fn blob(fields: Value) -> ValueSlot {
     let reference =
         BlobRef { digest: Arc::from("d"), bytes: 9, media_type: Arc::from("application/json") };
-    Slot::away(Source::Blob { reference: Arc::new(reference), fields: from_json(&fields) })
+    ValueSlot::away(ValueSource::Blob {
+        reference: Arc::new(reference),
+        fields: from_json(&fields),
+    })
 }
 
 fn seqs(scope: &Scope) -> Vec<u64> {
-    let seq = |place: Place| match place {
-        Place::Event { seq, .. } => seq.0,
-        Place::Blob(_) => 0,
+    let seq = |place: ValueRef| match place {
+        ValueRef::Event { seq, .. } => seq.0,
+        ValueRef::Blob(_) => 0,
     };
     scope.reach.needed().into_iter().map(seq).collect()
 }
@@ -62,13 +65,13 @@ fn a_whole_scope_needs_only_what_is_read_of_it() {
 
 #[test]
 fn what_was_loaded_is_seen_as_if_it_were_held() {
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedValues::default();
     loaded.insert_event(Seq(3), [(None, from_json(&json!({"n": 2.0, "z": 1, "a": 2})))]);
     loaded.insert_blob(Arc::from("d"), from_json(&json!([1, 2])));
     let scope = Scope {
         results: names(vec![("r", event(3, None)), ("b", blob(json!(null)))]),
         previous: Some(event(3, None)),
-        reach: Reach::new(Arc::new(loaded)),
+        reach: ValueLoader::new(Arc::new(loaded)),
         ..Scope::default()
     };
     assert_eq!(render_in(&scope, "{{ r }}").to_string(), r#"{"n":2.0,"z":1,"a":2}"#);
@@ -79,8 +82,11 @@ fn what_was_loaded_is_seen_as_if_it_were_held() {
 
 #[test]
 fn fields_of_a_blob_are_known_without_reading_it() {
-    let output =
-        Output { data: blob(json!({"rows": 7, "data": 1})), failure: None, envelope_first: false };
+    let output = StepOutput {
+        data: blob(json!({"rows": 7, "data": 1})),
+        failure: None,
+        envelope_first: false,
+    };
     let scope = Scope {
         output: Some(output),
         results: names(vec![("b", blob(json!({"rows": 7})))]),
@@ -94,10 +100,10 @@ fn fields_of_a_blob_are_known_without_reading_it() {
 
 #[test]
 fn what_cannot_be_read_is_an_error_not_a_need() {
-    let mut loaded = Loaded::default();
-    loaded.insert_lost(Place::Event { seq: Seq(1), bytes: 0 }, "the blob is gone".into());
+    let mut loaded = LoadedValues::default();
+    loaded.insert_lost(ValueRef::Event { seq: Seq(1), bytes: 0 }, "the blob is gone".into());
     loaded.insert_event(Seq(2), []);
-    let reach = Reach::new(Arc::new(loaded));
+    let reach = ValueLoader::new(Arc::new(loaded));
     for seq in [1, 2] {
         let ctx = names(vec![("a", event(seq, Some("a")))]);
         let scope = Scope { ctx, reach: reach.clone(), ..Scope::default() };
@@ -114,10 +120,10 @@ fn the_text_tells_what_is_mentioned() {
     );
     let mention = |name: &str, next| Mention { name: Arc::from(name), next };
     let expected: BTreeSet<Mention> = [
-        mention("ctx", Next::Key(Arc::from("a"))),
-        mention("ctx", Next::Computed),
-        mention("steps", Next::Key(Arc::from("p/q"))),
-        mention("big", Next::Nothing),
+        mention("ctx", MentionSuffix::Key(Arc::from("a"))),
+        mention("ctx", MentionSuffix::Computed),
+        mention("steps", MentionSuffix::Key(Arc::from("p/q"))),
+        mention("big", MentionSuffix::Nothing),
     ]
     .into();
     assert_eq!(*template.unwrap().mentions(), expected);
@@ -140,20 +146,20 @@ proptest! {
     /// its keys in the same order.
     #[test]
     fn writes_that_are_away_come_to_the_same_value(writes in writes()) {
-        let (mut held, mut mixed) = (Slot::default(), Slot::default());
-        let mut loaded = Loaded::default();
+        let (mut held, mut mixed) = (ValueSlot::default(), ValueSlot::default());
+        let mut loaded = LoadedValues::default();
         for (index, (path, value, away)) in writes.iter().enumerate() {
             let seq = Seq(u64::try_from(index).unwrap());
             let data = from_json(value);
             loaded.insert_event(seq, [(None, data.clone())]);
-            held = held.written(path, Source::Held(data.clone()));
-            let source = Source::Event { seq, key: None, bytes: 1 };
-            mixed = mixed.written(path, if *away { source } else { Source::Held(data) });
+            held = held.written(path, ValueSource::Held(data.clone()));
+            let source = ValueSource::Event { seq, key: None, bytes: 1 };
+            mixed = mixed.written(path, if *away { source } else { ValueSource::Held(data) });
         }
-        let Slot::Held(expected) = &held else { panic!("nothing was away") };
-        let found = Reach::new(Arc::new(loaded)).data(&mixed);
+        let ValueSlot::Held(expected) = &held else { panic!("nothing was away") };
+        let found = ValueLoader::new(Arc::new(loaded)).data(&mixed);
         prop_assert_eq!(exact_json(&found).to_string(), exact_json(expected).to_string());
-        if let Slot::Away(away) = &mixed {
+        if let ValueSlot::Away(away) = &mixed {
             // One per path that can be written, and the value that was there before.
             prop_assert!(away.parts.len() <= 1 + 3 + 9 + 27);
         }

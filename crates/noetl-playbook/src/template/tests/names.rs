@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use noetl_model::{CatalogId, ExecutionId, Failure, FailureKind};
 
 use super::*;
-use crate::template::{Identity, Output};
+use crate::template::{ExecutionIdentity, StepOutput};
 
 fn response() -> Value {
     json!({
@@ -16,7 +16,7 @@ fn response() -> Value {
 
 fn completed(data: Value) -> Scope {
     Scope {
-        output: Some(Output {
+        output: Some(StepOutput {
             data: from_json(&data).into(),
             failure: None,
             envelope_first: false,
@@ -132,7 +132,7 @@ fn a_failure_shows_its_kind_message_and_details() {
     failure.retryable = true;
     let failure = failure.with_details(json!({"http": {"status": 503}, "kind": "hidden"}));
     let scope = Scope {
-        output: Some(Output {
+        output: Some(StepOutput {
             data: from_json(&json!(null)).into(),
             failure: Some(Arc::new(failure)),
             envelope_first: false,
@@ -161,7 +161,7 @@ fn result_is_the_previous_step_in_a_tool_input() {
 #[test]
 fn identity_names_are_text_and_always_there() {
     let scope = Scope {
-        identity: Identity {
+        identity: ExecutionIdentity {
             execution: ExecutionId::new(9_007_199_254_740_993),
             catalog: CatalogId::new(7),
             path: "a/b".into(),

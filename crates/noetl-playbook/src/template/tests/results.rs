@@ -5,7 +5,8 @@ use noetl_model::{ExecutionId, Failure, FailureKind};
 
 use super::*;
 use crate::template::{
-    Identity, Output, Slot, Source, TaskScope, blob_of_ref, items_of, result_ref,
+    ExecutionIdentity, StepOutput, TaskScope, ValueSlot, ValueSource, blob_of_ref, items_of,
+    result_ref,
 };
 
 #[track_caller]
@@ -120,7 +121,10 @@ fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
     let away = |bytes| {
         let reference =
             BlobRef { digest: "d1".into(), bytes, media_type: "application/json".into() };
-        Slot::away(Source::Blob { reference: Arc::new(reference), fields: from_json(&json!({})) })
+        ValueSlot::away(ValueSource::Blob {
+            reference: Arc::new(reference),
+            fields: from_json(&json!({})),
+        })
     };
     let slots = [("small", away(70_000)), ("big", away(20_000_000))];
     let mut all: Names = slots.into_iter().map(|(name, slot)| (Arc::from(name), slot)).collect();
@@ -128,9 +132,12 @@ fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
     let own = all["big"].clone();
     let scope = Scope {
         results: Arc::new(all),
-        output: Some(Output { data: own.clone(), failure: None, envelope_first: false }),
+        output: Some(StepOutput { data: own.clone(), failure: None, envelope_first: false }),
         own: Some(("big".into(), own)),
-        identity: Identity { execution: ExecutionId::new(5), ..Identity::default() },
+        identity: ExecutionIdentity {
+            execution: ExecutionId::new(5),
+            ..ExecutionIdentity::default()
+        },
         ..Scope::default()
     };
     let name = "noetl://execution/5/result/big/d1-20000000";
@@ -165,7 +172,7 @@ fn failed(envelope_first: bool, details: Value) -> Scope {
     let failure = Failure::new(FailureKind::RateLimit, "slow down").with_details(details.clone());
     let data = from_json(&details).into();
     Scope {
-        output: Some(Output { data, failure: Some(Arc::new(failure)), envelope_first }),
+        output: Some(StepOutput { data, failure: Some(Arc::new(failure)), envelope_first }),
         task: Some(TaskScope {
             label: "pull".into(),
             attempt: 2,
@@ -181,7 +188,7 @@ fn failed(envelope_first: bool, details: Value) -> Scope {
 fn rules_see_the_envelope_before_the_data() {
     let data = json!({"status": "mine", "ok": "mine", "data": {"x": 1}, "meta": "mine", "n": 5});
     let scope = |envelope_first| {
-        let output = Output { data: from_json(&data).into(), failure: None, envelope_first };
+        let output = StepOutput { data: from_json(&data).into(), failure: None, envelope_first };
         Scope { output: Some(output), ..Scope::default() }
     };
     check_in(&scope(true), "[output.status, output.ok, output.n]", json!(["ok", true, 5]));

@@ -2,15 +2,15 @@
 
 use axum::http::StatusCode;
 use noetl_api::Id;
-use noetl_api::catalog::{BatchReply, BatchRequest, BatchResult, RegisterRequest};
+use noetl_api::catalog::{BatchResult, RegisterBatchReply, RegisterBatchRequest, RegisterRequest};
 
 use super::{RegisterQuery, plain};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Maximum documents per request.
@@ -25,31 +25,31 @@ const ITEMS_MAX: usize = 1000;
     operation_id = "catalog_register_batch",
     tag = "catalog",
     params(RegisterQuery),
-    request_body = BatchRequest,
-    responses((status = 200, body = BatchReply), Failures),
+    request_body = RegisterBatchRequest,
+    responses((status = 200, body = RegisterBatchReply), ErrorResponses),
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
     caller: Caller,
     Query(query): Query<RegisterQuery>,
-    Json(request): Json<BatchRequest>,
-) -> Result<Json<BatchReply>, ApiError> {
+    Json(request): Json<RegisterBatchRequest>,
+) -> Result<Json<RegisterBatchReply>, ApiError> {
     if request.items.is_empty() || request.items.len() > ITEMS_MAX {
         let message = format!("items must hold 1 to {ITEMS_MAX} documents");
-        return Err(ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message));
+        return Err(ApiError::with_status(StatusCode::BAD_REQUEST, "empty_request", message));
     }
     let mut results = Vec::with_capacity(request.items.len());
     for (index, item) in request.items.into_iter().enumerate() {
         match one(&app, &caller, item, query.force, index).await {
             Ok(result) => results.push(result),
             // Documents registered before stay registered; the caller retries with the rest.
-            Err(failure) if failure.is_callers() => results.push(refused(index, &failure)),
+            Err(failure) if failure.is_client_error() => results.push(refused(index, &failure)),
             Err(failure) if results.is_empty() => return Err(failure),
             Err(failure) => results.push(refused(index, &failure)),
         }
     }
     let registered = results.iter().filter(|result| result.error.is_none()).count();
-    Ok(Json(BatchReply { registered, failed: results.len() - registered, results }))
+    Ok(Json(RegisterBatchReply { registered, failed: results.len() - registered, results }))
 }
 
 async fn one(

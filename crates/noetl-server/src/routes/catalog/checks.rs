@@ -7,8 +7,8 @@ use super::plain;
 use crate::app::App;
 use crate::error::{ApiError, sentence};
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Validates a document
@@ -20,7 +20,7 @@ use crate::shape;
     operation_id = "catalog_validate",
     tag = "catalog",
     request_body = CheckRequest,
-    responses((status = 200, body = CheckReply), Failures),
+    responses((status = 200, body = CheckReply), ErrorResponses),
 )]
 pub(crate) async fn validate(
     Scoped(app): Scoped,
@@ -38,7 +38,7 @@ pub(crate) async fn validate(
     operation_id = "playbooks_validate",
     tag = "catalog",
     request_body = CheckRequest,
-    responses((status = 200, body = CheckReply), Failures),
+    responses((status = 200, body = CheckReply), ErrorResponses),
 )]
 pub(crate) async fn validate_playbook(
     Scoped(app): Scoped,

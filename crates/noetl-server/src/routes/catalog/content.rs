@@ -10,9 +10,9 @@ use super::{missing, plain};
 use crate::error::ApiError;
 use crate::http::acted;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
 /// Query parameters of playbook content.
@@ -32,7 +32,7 @@ pub(crate) struct ContentQuery {
     operation_id = "playbook_content_get",
     tag = "catalog",
     params(ContentQuery),
-    responses((status = 200, body = PlaybookContent), Failures),
+    responses((status = 200, body = PlaybookContent), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
@@ -58,7 +58,7 @@ pub(crate) async fn get(
     tag = "catalog",
     params(ContentQuery),
     request_body = PutContent,
-    responses((status = 200, body = RegisterReply), Failures),
+    responses((status = 200, body = RegisterReply), ErrorResponses),
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,

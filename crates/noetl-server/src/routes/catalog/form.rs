@@ -10,8 +10,8 @@ use utoipa::IntoParams;
 use super::missing;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::fallback::unknown_path;
 
 /// Suffix of the route. A document's path may contain slashes, so the route pattern cannot include
@@ -38,7 +38,7 @@ pub(crate) struct FormQuery {
     operation_id = "catalog_ui_schema",
     tag = "catalog",
     params(("path" = String, Path, description = "The document's path; it may hold slashes"), FormQuery),
-    responses((status = 200, body = UiForm), Failures),
+    responses((status = 200, body = UiForm), ErrorResponses),
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,

@@ -8,8 +8,8 @@ use utoipa::IntoParams;
 use super::{missing, shown};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, OptionalJson, Path, Query};
+use crate::http::extract::{IdFormat, Json, OptionalJson, Path, Query};
+use crate::http::openapi::ErrorResponses;
 
 /// Query parameters of the list of versions.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -28,7 +28,7 @@ pub(crate) struct VersionsQuery {
     operation_id = "catalog_paths",
     tag = "catalog",
     params(("kind" = String, Path)),
-    responses((status = 200, body = Vec<String>), Failures),
+    responses((status = 200, body = Vec<String>), ErrorResponses),
 )]
 pub(crate) async fn paths(
     Scoped(app): Scoped,
@@ -46,7 +46,7 @@ pub(crate) async fn paths(
     operation_id = "catalog_versions",
     tag = "catalog",
     params(VersionsQuery),
-    responses((status = 200, body = VersionsReply), Failures),
+    responses((status = 200, body = VersionsReply), ErrorResponses),
 )]
 pub(crate) async fn versions(
     Scoped(app): Scoped,
@@ -76,11 +76,11 @@ pub(crate) async fn versions(
     operation_id = "catalog_agents",
     tag = "catalog",
     request_body = Option<AgentsRequest>,
-    responses((status = 200, body = ListReply), Failures),
+    responses((status = 200, body = ListReply), ErrorResponses),
 )]
 pub(crate) async fn agents(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     OptionalJson(request): OptionalJson<AgentsRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let found = app.control.catalog.agents(&app.tenant, &request.capabilities).await?;

@@ -8,9 +8,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::acted;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::http::granted;
+use crate::http::openapi::ErrorResponses;
 
 /// Deletes a document
 ///
@@ -22,7 +22,7 @@ use crate::http::granted;
     operation_id = "catalog_delete",
     tag = "catalog",
     request_body = DeleteRequest,
-    responses((status = 200, body = DeleteReply), Failures),
+    responses((status = 200, body = DeleteReply), ErrorResponses),
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
@@ -45,7 +45,7 @@ pub(crate) async fn delete(
     operation_id = "catalog_restore",
     tag = "catalog",
     request_body = DeleteRequest,
-    responses((status = 200, body = DeleteReply), Failures),
+    responses((status = 200, body = DeleteReply), ErrorResponses),
 )]
 pub(crate) async fn restore(
     Scoped(app): Scoped,

@@ -5,7 +5,7 @@
 //! contain only the data of the document.
 
 use noetl_api::IdForm;
-use noetl_api::catalog::Entry;
+use noetl_api::catalog::CatalogItem;
 use noetl_model::{Map, Value};
 use noetl_playbook::read_data;
 use noetl_store::CatalogEntry;
@@ -13,8 +13,8 @@ use noetl_store::CatalogEntry;
 use crate::shape;
 
 /// Converts entries for a page, which requests IDs as text, or for a program.
-pub(super) async fn entries(found: Vec<CatalogEntry>, ids: IdForm) -> Vec<Entry> {
-    let entries: Vec<Entry> = found.into_iter().map(shape::entry).collect();
+pub(super) async fn entries(found: Vec<CatalogEntry>, ids: IdForm) -> Vec<CatalogItem> {
+    let entries: Vec<CatalogItem> = found.into_iter().map(shape::entry).collect();
     match ids {
         IdForm::Number => entries,
         // This parses every document, which is too much work for a runtime thread.
@@ -31,7 +31,7 @@ pub(super) async fn entries(found: Vec<CatalogEntry>, ids: IdForm) -> Vec<Entry>
     }
 }
 
-fn for_page(mut entry: Entry) -> Entry {
+fn for_page(mut entry: CatalogItem) -> CatalogItem {
     let mut payload = map(entry.payload.take());
     let mut document =
         entry.content.as_deref().and_then(|text| read_data(text).ok()).unwrap_or_default();

@@ -4,15 +4,17 @@ use std::collections::HashSet;
 
 use axum::http::StatusCode;
 use futures::{StreamExt as _, stream};
-use noetl_api::execute::{BatchReply, BatchRequest, BatchResult, ExecuteReply, ExecuteRequest};
+use noetl_api::execute::{
+    BatchResult, ExecuteBatchReply, ExecuteBatchRequest, ExecuteReply, ExecuteRequest,
+};
 
 use super::{DUPLICATE, count, start};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_text};
-use crate::http::traced::Traced;
+use crate::http::openapi::ErrorResponses;
+use crate::http::trace_context::RequestTrace;
 
 /// Maximum executions per request.
 const ITEMS_MAX: usize = 1000;
@@ -29,16 +31,16 @@ const AT_ONCE: usize = 64;
     post,
     path = "/api/execute/batch",
     tag = "executions",
-    request_body = BatchRequest,
-    responses((status = 200, body = BatchReply), Failures),
+    request_body = ExecuteBatchRequest,
+    responses((status = 200, body = ExecuteBatchReply), ErrorResponses),
 )]
 pub(crate) async fn execute_batch(
     Scoped(app): Scoped,
     caller: Caller,
-    traced: Traced,
+    traced: RequestTrace,
     JsonText(text): JsonText,
-) -> Result<Json<BatchReply>, ApiError> {
-    let request: BatchRequest = decode_text(&text)?;
+) -> Result<Json<ExecuteBatchReply>, ApiError> {
+    let request: ExecuteBatchRequest = decode_text(&text)?;
     if !(1..=ITEMS_MAX).contains(&request.executions.len()) {
         let message = format!("executions holds 1 to {ITEMS_MAX} items");
         return Err(ApiError::invalid("invalid_batch", message));
@@ -57,13 +59,15 @@ pub(crate) async fn execute_batch(
     let of = |status: &str| results.iter().filter(|result| result.status == status).count();
     let (started, duplicates, failed) = (of("started"), of(DUPLICATE), of("error"));
     let count = results.len();
-    Ok(Json(BatchReply { count, started, duplicates, failed, results }))
+    Ok(Json(ExecuteBatchReply { count, started, duplicates, failed, results }))
 }
 
-type Item = (usize, Result<ExecuteRequest, ApiError>);
+type BatchStart = (usize, Result<ExecuteRequest, ApiError>);
 
 /// Splits off the items whose dedup key an earlier item has.
-fn parted(items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>) -> (Vec<Item>, Vec<Item>) {
+fn parted(
+    items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>,
+) -> (Vec<BatchStart>, Vec<BatchStart>) {
     let mut named = HashSet::new();
     items.enumerate().partition(|(_, item)| {
         let key = item.as_ref().ok().and_then(|item| {
@@ -77,7 +81,7 @@ fn parted(items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>) -> (Vec
 async fn taken(
     app: &App,
     caller: &Caller,
-    traced: &Traced,
+    traced: &RequestTrace,
     index: usize,
     item: Result<ExecuteRequest, ApiError>,
 ) -> BatchResult {

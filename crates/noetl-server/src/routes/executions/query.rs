@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::reads::{EVENTS_MAX, Only, Stretch};
+use crate::event_queries::{EVENTS_MAX, EventFilter, EventRange};
 
 /// Default and maximum page size of a list.
 const LIST: (u64, u64) = (50, 100);
@@ -109,7 +109,7 @@ impl ListQuery {
 
 impl StretchQuery {
     /// Parses the parameters into a range. Returns `None` for the whole log.
-    pub(super) fn stretch(&self) -> Result<Option<Stretch>, ApiError> {
+    pub(super) fn stretch(&self) -> Result<Option<EventRange>, ApiError> {
         let size = count("page_size", self.page_size.as_deref())?;
         let page = count("page", self.page.as_deref())?;
         let after = count("after_seq", self.after_seq.as_deref())?;
@@ -117,21 +117,21 @@ impl StretchQuery {
         Ok(match (after, page, size) {
             (Some(after), _, _) => {
                 let size = size.unwrap_or(EVENTS_MAX).clamp(1, EVENTS_MAX);
-                Some(Stretch::After { after, size })
+                Some(EventRange::After { after, size })
             }
             (None, None, None) => None,
             (None, page, _) => {
-                Some(Stretch::Page { page: page.unwrap_or(1).max(1), size: limited })
+                Some(EventRange::Page { page: page.unwrap_or(1).max(1), size: limited })
             }
         })
     }
 
     /// Parses the event filter.
-    pub(super) fn only(&self) -> Result<Only, ApiError> {
+    pub(super) fn only(&self) -> Result<EventFilter, ApiError> {
         let since = given(self.since_event_id.as_deref()).map(str::parse).transpose();
         let types = given(self.event_type.as_deref()).unwrap_or_default().split(',');
         let types = types.map(str::trim).filter(|of| !of.is_empty()).map(str::to_owned);
-        Ok(Only {
+        Ok(EventFilter {
             since: since.map_err(|error| ApiError::query(format!("since_event_id: {error}")))?,
             types: types.collect(),
         })
@@ -213,9 +213,9 @@ mod tests {
     fn the_whole_log_is_meant_unless_a_stretch_is_asked_for() {
         let read = |after, page, size| query(after, page, size).stretch().ok();
         assert_eq!(read("", "", ""), Some(None));
-        assert_eq!(read("", "2", "10"), Some(Some(Stretch::Page { page: 2, size: 10 })));
-        assert_eq!(read("", "0", "0"), Some(Some(Stretch::Page { page: 1, size: 1 })));
-        assert_eq!(read("7", "2", "99999"), Some(Some(Stretch::After { after: 7, size: 2000 })));
+        assert_eq!(read("", "2", "10"), Some(Some(EventRange::Page { page: 2, size: 10 })));
+        assert_eq!(read("", "0", "0"), Some(Some(EventRange::Page { page: 1, size: 1 })));
+        assert_eq!(read("7", "2", "99999"), Some(Some(EventRange::After { after: 7, size: 2000 })));
         assert_eq!(read("-1", "", ""), None);
         assert_eq!(read("", "99999999999999999999999", ""), None);
     }

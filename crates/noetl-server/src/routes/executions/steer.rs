@@ -9,17 +9,17 @@ use noetl_api::executions::{
 };
 use noetl_api::{Id, Version};
 use noetl_control::{CLEANED_MAX, ForkVersion, Forked, SubmitError};
-use noetl_engine::Refusal;
+use noetl_engine::Rejection;
 use noetl_model::{ExecutionId, Seq};
 
 use crate::app::App;
 use crate::error::{ApiError, not_cancelled};
+use crate::event_queries;
 use crate::http::acted;
 use crate::http::caller::{Caller, Scoped};
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, OptionalJson, Path};
-use crate::http::traced::Traced;
-use crate::reads;
+use crate::http::extract::{IdFormat, Json, OptionalJson, Path};
+use crate::http::openapi::ErrorResponses;
+use crate::http::trace_context::RequestTrace;
 
 /// Cancels an execution
 ///
@@ -32,13 +32,13 @@ use crate::reads;
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = Option<CancelRequest>,
-    responses((status = 200, body = CancelReply), Failures),
+    responses((status = 200, body = CancelReply), ErrorResponses),
 )]
 pub(crate) async fn cancel(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
     let has_cascade = request.cascade.is_some();
@@ -61,20 +61,20 @@ pub(crate) async fn cancel(
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = Option<CancelRequest>,
-    responses((status = 200, body = CancelReply), Failures),
+    responses((status = 200, body = CancelReply), ErrorResponses),
 )]
 pub(crate) async fn stop(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
     let (own, cancelled) = cancelled(&app, &caller, id, request).await?;
     let (status, message) = match own {
         Ok(()) => ("cancelled".to_owned(), "Execution stopped".to_owned()),
-        Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => {
-            let status = reads::row(&app, id).await?.status.as_str();
+        Err(SubmitError::Refused(Rejection::AlreadyFinished(_))) => {
+            let status = event_queries::row(&app, id).await?.status.as_str();
             (status.to_ascii_lowercase(), format!("Execution was {status} already"))
         }
         Err(failure) => return Err(not_cancelled(id, failure, false)),
@@ -92,13 +92,13 @@ async fn cancelled(
     id: ExecutionId,
     request: CancelRequest,
 ) -> Result<(Result<(), SubmitError>, Vec<Id>), ApiError> {
-    let executions = app.control.executions.by(caller.identity());
+    let executions = app.control.executions.with_actor(caller.identity());
     let CancelRequest { reason, cascade } = request;
     let own = executions.cancel(&app.tenant, id, reason.clone()).await;
-    let is_over = matches!(own, Err(SubmitError::Refused(Refusal::AlreadyFinished(_))));
+    let is_over = matches!(own, Err(SubmitError::Refused(Rejection::AlreadyFinished(_))));
     let mut cancelled: Vec<Id> = own.iter().map(|()| Id::text(id.get())).collect();
     if cascade == Some(true) && (own.is_ok() || is_over) {
-        let below = executions.cancel_below(&app.tenant, id, reason).await?;
+        let below = executions.cancel_descendants(&app.tenant, id, reason).await?;
         cancelled.extend(below.into_iter().map(|id| Id::text(id.get())));
     }
     Ok((own, cancelled))
@@ -113,13 +113,13 @@ async fn cancelled(
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = FinalizeRequest,
-    responses((status = 200, body = FinalizeReply), Failures),
+    responses((status = 200, body = FinalizeReply), ErrorResponses),
 )]
 pub(crate) async fn finalize(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Json(request): Json<FinalizeRequest>,
 ) -> Result<Json<FinalizeReply>, ApiError> {
     let error = match request.status.to_ascii_uppercase().as_str() {
@@ -130,7 +130,7 @@ pub(crate) async fn finalize(
             return Err(ApiError::invalid("invalid_status", message));
         }
     };
-    app.control.executions.by(caller.identity()).finalize(&app.tenant, id, error).await?;
+    app.control.executions.with_actor(caller.identity()).finalize(&app.tenant, id, error).await?;
     Ok(Json(FinalizeReply {
         execution_id: Id::new(id.get(), ids),
         status: request.status.to_ascii_uppercase(),
@@ -148,20 +148,20 @@ pub(crate) async fn finalize(
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = Option<RerunRequest>,
-    responses((status = 200, body = ExecuteReply), Failures),
+    responses((status = 200, body = ExecuteReply), ErrorResponses),
 )]
 pub(crate) async fn rerun(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    traced: Traced,
+    traced: RequestTrace,
     OptionalJson(request): OptionalJson<RerunRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
     let trace = traced.start(None);
     let started = app
         .control
         .executions
-        .by(caller.identity())
+        .with_actor(caller.identity())
         .rerun(&app.tenant, id, request.workload, trace)
         .await?;
     Ok(Json(ExecuteReply {
@@ -184,20 +184,20 @@ pub(crate) async fn rerun(
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = Option<ForkRequest>,
-    responses((status = 200, body = ForkReply), Failures),
+    responses((status = 200, body = ForkReply), ErrorResponses),
 )]
 pub(crate) async fn fork(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    traced: Traced,
+    traced: RequestTrace,
     OptionalJson(request): OptionalJson<ForkRequest>,
 ) -> Result<Json<ForkReply>, ApiError> {
     let (at, trace) = (request.at.map(Id::get), traced.start(None));
     let version = version(request.version);
     let request = noetl_control::ForkRequest { at, workload: request.workload, trace, version };
     Ok(Json(forked(
-        app.control.executions.by(caller.identity()).fork(&app.tenant, id, request).await?,
+        app.control.executions.with_actor(caller.identity()).fork(&app.tenant, id, request).await?,
     )))
 }
 
@@ -212,20 +212,24 @@ pub(crate) async fn fork(
     tag = "executions",
     params(("id" = Id, Path)),
     request_body = Option<RetryRequest>,
-    responses((status = 200, body = ForkReply), Failures),
+    responses((status = 200, body = ForkReply), ErrorResponses),
 )]
 pub(crate) async fn retry(
     Scoped(app): Scoped,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    traced: Traced,
+    traced: RequestTrace,
     OptionalJson(request): OptionalJson<RetryRequest>,
 ) -> Result<Json<ForkReply>, ApiError> {
     let RetryRequest { from, workload, version } = request;
     let (trace, version) = (traced.start(None), self::version(version));
     let request = noetl_control::RetryRequest { from, workload, trace, version };
     Ok(Json(forked(
-        app.control.executions.by(caller.identity()).retry(&app.tenant, id, request).await?,
+        app.control
+            .executions
+            .with_actor(caller.identity())
+            .retry(&app.tenant, id, request)
+            .await?,
     )))
 }
 
@@ -261,12 +265,12 @@ fn forked(Forked { started, from }: Forked) -> ForkReply {
     operation_id = "executions_cleanup",
     tag = "executions",
     request_body = Option<CleanupRequest>,
-    responses((status = 200, body = CleanupReply), Failures),
+    responses((status = 200, body = CleanupReply), ErrorResponses),
 )]
 pub(crate) async fn cleanup(
     Scoped(app): Scoped,
     caller: Caller,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     OptionalJson(request): OptionalJson<CleanupRequest>,
 ) -> Result<Json<CleanupReply>, ApiError> {
     let CleanupRequest { older_than_minutes: minutes, dry_run } = request;
@@ -278,7 +282,7 @@ pub(crate) async fn cleanup(
     let cancelled = app
         .control
         .executions
-        .by(caller.identity())
+        .with_actor(caller.identity())
         .cancel_older(&app.tenant, age, dry_run)
         .await?;
     let did = if dry_run { "would be cancelled" } else { "were cancelled" };

@@ -22,10 +22,10 @@ use super::query::ListQuery;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::credential::Credential;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Query};
-use crate::routes::following::{OpenStream, message};
+use crate::http::credential::RequestCredential;
+use crate::http::extract::{IdFormat, Query};
+use crate::http::openapi::ErrorResponses;
+use crate::routes::sse::{OpenStream, message};
 use crate::shape;
 
 /// Interval of reads for commits of other processes.
@@ -48,21 +48,29 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
     params(ListQuery),
     responses(
         (status = 200, content_type = "text/event-stream", body = ListChange),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn watch(
     Scoped(app): Scoped,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<ListQuery>,
-    credential: Credential,
+    credential: RequestCredential,
 ) -> Result<impl IntoResponse, ApiError> {
     let filter = query.filter()?;
     let open = OpenStream::new(&app, credential)?;
     let commits = app.control.watch.commits();
     let looked = Instant::now() - REST;
-    let reader =
-        Reader { app, ids, filter, sent: HashMap::new(), is_first: true, commits, looked, open };
+    let reader = ListWatcher {
+        app,
+        ids,
+        filter,
+        sent: HashMap::new(),
+        is_first: true,
+        commits,
+        looked,
+        open,
+    };
     let messages = unfold(reader, |mut reader| async move {
         let next = reader.next().await?;
         Some((Ok::<_, Infallible>(next), reader))
@@ -71,7 +79,7 @@ pub(crate) async fn watch(
 }
 
 /// State of one stream.
-struct Reader {
+struct ListWatcher {
     app: App,
     ids: IdForm,
     filter: ExecutionFilter,
@@ -84,7 +92,7 @@ struct Reader {
     open: OpenStream,
 }
 
-impl Reader {
+impl ListWatcher {
     /// Returns the next message, or `None` if the server stops, the read fails, or the credential
     /// is rejected. The client then reconnects.
     async fn next(&mut self) -> Option<Message> {

@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, StatusCode};
 use noetl_api::Id;
 use noetl_api::ingress::IngressReply;
 use noetl_control::{
-    Listener, ListenerError, Message, MessageCounts, MessageError, ReceiveError, StartError,
-    SubmitError, TakenIn, TraceOf,
+    IngressMessage, Listener, ListenerError, MessageCounts, MessageError, ReceiveError,
+    ReceiveOutcome, StartError, SubmitError, TraceParent,
 };
-use noetl_engine::Refusal;
+use noetl_engine::Rejection;
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::VerifyKind;
 use tracing::{error, warn};
@@ -18,9 +18,9 @@ use tracing::{error, warn};
 use super::verify::{self, Signature};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Raw};
-use crate::http::traced::Traced;
+use crate::http::openapi::ErrorResponses;
+use crate::http::trace_context::RequestTrace;
 use crate::oidc::OidcError;
 
 /// Receives a message for a listener
@@ -41,7 +41,7 @@ use crate::oidc::OidcError;
         (status = 200, body = IngressReply, description = "The signature was used before"),
         (status = 202, body = IngressReply),
         (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn receive(
@@ -66,7 +66,7 @@ pub(crate) async fn receive(
         (status = 200, body = IngressReply, description = "The signature was used before"),
         (status = 202, body = IngressReply),
         (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
-        Failures,
+        ErrorResponses,
     ),
 )]
 pub(crate) async fn receive_of_tenant(
@@ -74,7 +74,7 @@ pub(crate) async fn receive_of_tenant(
     Path((tenant, listener)): Path<(String, String)>,
     request: Request,
 ) -> Result<(StatusCode, Json<IngressReply>), ApiError> {
-    answer(app.of(Tenant::new(tenant)), &listener, request).await
+    answer(app.for_tenant(Tenant::new(tenant)), &listener, request).await
 }
 
 async fn answer(
@@ -103,12 +103,12 @@ async fn answer(
     Ok((status, Json(reply)))
 }
 
-async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiError> {
+async fn taken(app: &App, name: &str, request: Request) -> Result<ReceiveOutcome, ApiError> {
     let listener = app.control.listeners.open(&app.tenant, name).await;
     let listener = listener.map_err(|failure| not_served(name, failure))?;
     let headers = request.headers().clone();
-    let traced = request.extensions().get::<Traced>().cloned();
-    let trace = traced.map_or(TraceOf::Unsaid, |traced| traced.start(None));
+    let traced = request.extensions().get::<RequestTrace>().cloned();
+    let trace = traced.map_or(TraceParent::Unsaid, |traced| traced.start(None));
     let signature = known(app, &listener, &headers).await?;
     let most = listener.max_bytes.unwrap_or(u64::MAX);
     let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -126,7 +126,7 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiEr
     let headers = headers.iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
-    let message = Message { headers: headers.collect(), body: body.into(), signature };
+    let message = IngressMessage { headers: headers.collect(), body: body.into(), signature };
     let received = app.control.ingress.receive(&app.tenant, &listener, &message, trace).await;
     let one = MessageCounts { received: 1, ..MessageCounts::default() };
     let counts = match &received {
@@ -150,7 +150,7 @@ async fn known(
         VerifyKind::Bearer => verify::bearer(verify, headers).map(|()| None),
         VerifyKind::PubsubOidc => {
             let token = verify::shown_token(headers)?;
-            let provider = app.issuers.of(&verify.issuer).map_err(|failure| {
+            let provider = app.issuers.client_of(&verify.issuer).map_err(|failure| {
                 error!(%failure, "failed to create identity provider client");
                 ApiError::internal("no identity provider can be asked")
             })?;
@@ -171,7 +171,7 @@ async fn known(
 fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
     let refused = |code, message: &str| {
         let message = format!("the token is not taken: {message}");
-        Err(ApiError::refused(StatusCode::FORBIDDEN, code, message))
+        Err(ApiError::with_status(StatusCode::FORBIDDEN, code, message))
     };
     let wanted = listener.verify.audience.as_deref().unwrap_or_default();
     let is_for_us = match &claims["aud"] {
@@ -196,7 +196,7 @@ fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
 
 fn too_large(most: u64) -> ApiError {
     let message = format!("the listener takes messages of at most {most} bytes");
-    ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    ApiError::with_status(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
 /// Converts the error of an unusable listener. Errors of its document are not shown to the sender.
@@ -217,10 +217,10 @@ fn not_received(failure: ReceiveError) -> ApiError {
     match failure {
         ReceiveError::NotTaking { .. } => ApiError::unavailable("subscription_not_taking", message),
         ReceiveError::Limited(_) => {
-            ApiError::refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            ApiError::with_status(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
         }
         ReceiveError::Message(MessageError::NotJson(_)) => {
-            ApiError::refused(StatusCode::BAD_REQUEST, "malformed_json", message)
+            ApiError::with_status(StatusCode::BAD_REQUEST, "malformed_json", message)
         }
         ReceiveError::Message(MessageError::NotPushed(_)) => {
             ApiError::invalid("not_a_push_message", message)
@@ -229,7 +229,7 @@ fn not_received(failure: ReceiveError) -> ApiError {
         ReceiveError::Message(MessageError::Nul) => ApiError::invalid("nul_character", message),
         ReceiveError::Subscription(failure) => failure.into(),
         ReceiveError::Start {
-            cause: StartError::Submit(SubmitError::Refused(refusal @ Refusal::Workload(_))),
+            cause: StartError::Submit(SubmitError::Refused(refusal @ Rejection::Workload(_))),
             ..
         } => refusal.into(),
         // The message is valid, but its playbook is missing or has errors. An operator can fix
@@ -247,7 +247,7 @@ fn not_received(failure: ReceiveError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use noetl_control::{Dedup, ListenerVerify};
+    use noetl_control::{ListenerDedup, ListenerVerify};
     use serde_json::json;
 
     use super::*;
@@ -273,7 +273,7 @@ mod tests {
             playbook: String::new(),
             payload_from: String::new(),
             execution_pool: None,
-            dedup: Dedup::Unsaid,
+            dedup: ListenerDedup::Unsaid,
             max_in_flight: None,
             max_per_sec: None,
             headers: None,

@@ -187,7 +187,7 @@ fn decoded(shown: &str, prefix: Option<&str>) -> Option<[u8; LENGTH]> {
 }
 
 pub(crate) fn unknown(code: &'static str, message: impl Into<String>) -> ApiError {
-    ApiError::refused(StatusCode::UNAUTHORIZED, code, message)
+    ApiError::with_status(StatusCode::UNAUTHORIZED, code, message)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use noetl_model::{Seq, SubscriptionId};
 use noetl_store::{ExecutionRow, ExecutionStatus, SubscriptionRow};
 
 use crate::error::ApiError;
+use crate::event_queries::EVENTS_MAX;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json, Path, Query};
-use crate::reads::EVENTS_MAX;
+use crate::http::extract::{IdFormat, Json, Path, Query};
+use crate::http::openapi::ErrorResponses;
 use crate::routes::executions::query::EventsQuery;
 use crate::shape;
 
@@ -25,12 +25,12 @@ const EVENTS: u64 = 500;
     operation_id = "subscriptions_events",
     tag = "subscriptions",
     params(("id" = Id, Path), EventsQuery),
-    responses((status = 200, body = SubscriptionEvents), Failures),
+    responses((status = 200, body = SubscriptionEvents), ErrorResponses),
 )]
 pub(crate) async fn events(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
-    Ids(ids): Ids,
+    IdFormat(ids): IdFormat,
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<SubscriptionEvents>, ApiError> {
     let (after, limit) = (query.after()?.unwrap_or(0), query.limit()?.unwrap_or(EVENTS));

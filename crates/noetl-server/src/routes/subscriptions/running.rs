@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_api::subscriptions::{
-    DeadLetterReply, DeadLetterRequest, LeaseReply, LeaseRequest, ReleaseRequest,
+    DeadLetterReply, DeadLetterRequest, LeaseReply, ReleaseRequest, SubscriptionLeaseRequest,
     SubscriptionStatus,
 };
 use noetl_control::{DeadLetter, MessageCounts};
@@ -14,8 +14,8 @@ use noetl_model::SubscriptionId;
 use super::status;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
-use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::openapi::ErrorResponses;
 
 /// Maximum length of a runtime's name, in bytes.
 const HOLDER_MAX: usize = 200;
@@ -35,13 +35,13 @@ const TTL_SECS_MAX: u64 = 300;
     operation_id = "subscriptions_lease",
     tag = "subscriptions",
     params(("id" = noetl_api::Id, Path)),
-    request_body = LeaseRequest,
-    responses((status = 200, body = LeaseReply), Failures),
+    request_body = SubscriptionLeaseRequest,
+    responses((status = 200, body = LeaseReply), ErrorResponses),
 )]
 pub(crate) async fn lease(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
-    Json(request): Json<LeaseRequest>,
+    Json(request): Json<SubscriptionLeaseRequest>,
 ) -> Result<Json<LeaseReply>, ApiError> {
     check_holder(&request.holder)?;
     if !(1..=TTL_SECS_MAX).contains(&request.ttl_secs) {
@@ -72,7 +72,7 @@ pub(crate) async fn lease(
     tag = "subscriptions",
     params(("id" = noetl_api::Id, Path)),
     request_body = ReleaseRequest,
-    responses((status = 200, body = SubscriptionStatus), Failures),
+    responses((status = 200, body = SubscriptionStatus), ErrorResponses),
 )]
 pub(crate) async fn release(
     Scoped(app): Scoped,
@@ -98,7 +98,7 @@ pub(crate) async fn release(
     tag = "subscriptions",
     params(("id" = noetl_api::Id, Path)),
     request_body = DeadLetterRequest,
-    responses((status = 200, body = DeadLetterReply), Failures),
+    responses((status = 200, body = DeadLetterReply), ErrorResponses),
 )]
 pub(crate) async fn dead_letter(
     Scoped(app): Scoped,

@@ -153,7 +153,7 @@ fn what_a_record_claims_is_held_against_what_there_is() {
 
 #[test]
 fn a_record_becomes_a_message() {
-    let place = Place { topic: "orders".into(), partition: 3 };
+    let place = TopicPartition { topic: "orders".into(), partition: 3 };
     let mut of = record(12, "body");
     of.key = Some(Bytes::from_static(b"k"));
     of.headers.insert(StrBytes::from_static_str("x-a"), Some(Bytes::from_static(b"1")));

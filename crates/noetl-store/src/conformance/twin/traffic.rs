@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use noetl_model::{DueId, Tenant, Timestamp, Value};
+use noetl_model::{Tenant, TimerId, Timestamp, Value};
 use serde_json::json;
 
 use super::super::due::{FUTURE, due};
 use super::super::leases::LONG;
 use super::{Random, TENANTS};
-use crate::{Append, Lease, NewDue, OutboxRow, Snapshot, Store};
+use crate::{Append, Lease, NewTimer, OutboxRow, Snapshot, Store};
 
 const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
 const HOLDERS: [&str; 2] = ["a", "b"];
@@ -50,7 +50,7 @@ impl Traffic {
                 self.sent += 1;
                 let at = random.pick(&[Timestamp::from_micros(9), Timestamp::default(), FUTURE]);
                 let new = due(self.any_due(random).get(), 0);
-                append.due.push(NewDue { at, ..new });
+                append.due.push(NewTimer { at, ..new });
             }
             if random.below(3) == 0 {
                 append.delivered.push(self.any_due(random));
@@ -59,8 +59,8 @@ impl Traffic {
     }
 
     /// Returns the ID of a timer, sent or not.
-    fn any_due(&self, random: &mut Random) -> DueId {
-        DueId::new(i64::try_from(random.below(self.sent + 2)).expect("few rows"))
+    fn any_due(&self, random: &mut Random) -> TimerId {
+        TimerId::new(i64::try_from(random.below(self.sent + 2)).expect("few rows"))
     }
 
     async fn due(&mut self, random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
@@ -68,20 +68,20 @@ impl Traffic {
         match random.below(4) {
             0 => {
                 let ids = [id, self.any_due(random)];
-                let one = left.done(&ids).await.expect(place);
-                assert_eq!(one, right.done(&ids).await.expect(place), "{place}");
+                let one = left.delete_timers(&ids).await.expect(place);
+                assert_eq!(one, right.delete_timers(&ids).await.expect(place), "{place}");
             }
             1 => {
                 let until = random.pick(&[Timestamp::default(), FUTURE]);
-                let one = left.put_off(id, until).await.expect(place);
-                assert_eq!(one, right.put_off(id, until).await.expect(place), "{place}");
+                let one = left.reschedule(id, until).await.expect(place);
+                assert_eq!(one, right.reschedule(id, until).await.expect(place), "{place}");
             }
             _ => {
                 // Claim all ready timers, so that the exact expiration of an empty lease does not
                 // matter.
                 let lease = random.pick(&[Duration::ZERO, LONG]);
-                let mut one = left.take_due(1000, lease).await.expect(place);
-                let mut other = right.take_due(1000, lease).await.expect(place);
+                let mut one = left.claim_due(1000, lease).await.expect(place);
+                let mut other = right.claim_due(1000, lease).await.expect(place);
                 one.sort_by_key(|row| row.id);
                 other.sort_by_key(|row| row.id);
                 assert_eq!(one, other, "{place}");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::{DueId, ExecutionId, ResultId, Seq, Tenant, Timestamp, shard_for};
+use noetl_model::{ExecutionId, ResultId, Seq, Tenant, TimerId, Timestamp, shard_for};
 use serde_json::json;
 
 use super::{memory, sharded};
@@ -14,9 +14,9 @@ use crate::conformance::story::{Story, done, said, write};
 use crate::conformance::subscriptions::{new, stamp};
 use crate::conformance::transient::variable;
 use crate::{
-    Append, BlobRefs, Committed, Digest, Due, EventLog, ExecutionFilter, Executions, NewEntry,
-    Outbox, Sharded, Snapshot, Snapshots, Store, StoreClock, StoreError, SubscriptionAction,
-    SubscriptionState, Subscriptions,
+    Append, BlobRefs, Committed, Digest, EventLog, ExecutionFilter, ExecutionStore, NewEntry,
+    OutboxStore, Sharded, Snapshot, SnapshotStore, Store, StoreClock, StoreError,
+    SubscriptionAction, SubscriptionState, SubscriptionStore, TimerStore,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -52,7 +52,7 @@ async fn rows_of(store: &dyn Store, id: i64) -> usize {
         !store.read(execution, Seq::START, 9).await.expect("a read").is_empty(),
         store.execution(&tenant, execution).await.expect("a read").is_some(),
         store.command(Story::new(id).command_at(3)).await.expect("a read").is_some(),
-        !store.due_of(execution).await.expect("a list").is_empty(),
+        !store.timers_of(execution).await.expect("a list").is_empty(),
         !store.references(execution).await.expect("a list").is_empty(),
         !store.variables(&tenant, execution).await.expect("a list").is_empty(),
         !store.results(&tenant, execution, ResultId::new(0), 9).await.expect("a list").is_empty(),
@@ -69,10 +69,10 @@ async fn every_row_of_an_execution_is_in_its_shard_and_nowhere_else() {
     for id in 1..=30 {
         let execution = ExecutionId::new(id);
         let append = Story::new(id).start();
-        let (due, blobs) = (vec![due(id, 100)], vec![Digest::of(b"content")]);
+        let (due, blobs) = (vec![due(id, 100)], vec![Digest::of_bytes(b"content")]);
         write(&routed, Append { due, blobs, ..append }).await;
         let kept =
-            crate::Transient::put_variables(&routed, &tenant, execution, vec![variable("a")]);
+            crate::VariableStore::put_variables(&routed, &tenant, execution, vec![variable("a")]);
         kept.await.expect("kept");
         let kept = crate::ResultStore::put_result(&routed, &tenant, result(id, id, "rows"));
         assert!(kept.await.expect("kept"));
@@ -239,15 +239,15 @@ async fn an_answered_row_of_another_shard_is_removed_by_commits_and_by_holders()
     let rows = vec![due(1, 100), due(2, 100), due(3, 100)];
     write(&routed, Append { due: rows, ..Story::new(sender).start() }).await;
     let mut answering = Story::new(other);
-    write(&routed, Append { delivered: vec![DueId::new(1)], ..answering.start() }).await;
+    write(&routed, Append { delivered: vec![TimerId::new(1)], ..answering.start() }).await;
     let held = routed.hold(answering.id()).await.expect("held");
-    let append = Append { delivered: vec![DueId::new(2)], ..answering.then(vec![said("x")]) };
+    let append = Append { delivered: vec![TimerId::new(2)], ..answering.then(vec![said("x")]) };
     assert_eq!(held.commit(append).await.expect("an answer"), Committed::Appended);
     // One that is not kept answers nothing.
-    let repeated = Append { delivered: vec![DueId::new(3)], ..Story::new(other).start() };
+    let repeated = Append { delivered: vec![TimerId::new(3)], ..Story::new(other).start() };
     let outcomes = routed.commit(vec![repeated]).await.expect("an answer");
     assert_eq!(outcomes, [Committed::Repeated]);
-    let left = routed.due_of(ExecutionId::new(sender)).await.expect("a list");
+    let left = routed.timers_of(ExecutionId::new(sender)).await.expect("a list");
     assert_eq!(left.iter().map(|row| row.id.get()).collect::<Vec<_>>(), [3]);
 }
 
@@ -259,7 +259,7 @@ async fn work_is_taken_from_all_shards_and_never_more_than_asked_for() {
     }
     let (mut taken, mut claimed) = (Vec::new(), Vec::new());
     loop {
-        let rows = routed.take_due(5, LONG).await.expect("an answer");
+        let rows = routed.claim_due(5, LONG).await.expect("an answer");
         assert!(rows.len() == 5.min(12 - taken.len()), "as many as there are");
         if rows.is_empty() {
             break;
@@ -333,7 +333,7 @@ async fn a_shard_alone_is_the_shard() {
         assert!(rows_of(&*shards[home(id)], id).await > 0);
         assert!(rows_of(&routed, id).await > 0);
     }
-    let free = [Digest::of(b"free")];
+    let free = [Digest::of_bytes(b"free")];
     assert_eq!(routed.unreferenced(&free).await.expect("an answer"), free);
 }
 

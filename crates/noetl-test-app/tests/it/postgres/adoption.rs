@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use noetl_control::{Control, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{Commands, ExecutionStatus, Executions, SystemClock};
+use noetl_store::{CommandStore, ExecutionStatus, ExecutionStore, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 
@@ -34,7 +34,7 @@ async fn adopted_unfinished_executions_are_not_resumed() {
     let open = store.open_commands(noetl_model::CommandId::new(i64::MIN), 10).await;
     assert!(open.expect("a list").is_empty());
     let control =
-        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
+        ControlPlane::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
     let control = control.expect("a control plane");
     assert_eq!(control.resumed, 0);
     let cancelled =
@@ -49,7 +49,7 @@ async fn new_executions_run_in_an_adopted_database() {
     let database = old_database();
     let store = Arc::new(adopt(&database).await);
     let control =
-        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
+        ControlPlane::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
     let control = Arc::new(control.expect("a control plane"));
     let worker = noetl_test_app::worker(&control);
     let tenant = Tenant::default();
@@ -61,7 +61,8 @@ async fn new_executions_run_in_an_adopted_database() {
     assert_eq!(entry.version, 3, "after the versions it had");
     let request = StartRequest { catalog: Some(entry.id), ..StartRequest::default() };
     let id = control.executions.start(&tenant, request).await.expect("a start").execution;
-    let ended = control.executions.finished(&tenant, id).await.expect("a read").expect("a row");
+    let ended =
+        control.executions.wait_until_finished(&tenant, id).await.expect("a read").expect("a row");
     assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);
     verify(&database, &*store, id).await;
     control.drain();

@@ -15,7 +15,7 @@ async fn executions_run_and_notifications_arrive_past_the_proxy() {
     let Some(url) = database.pooled_url() else { return };
     let options = Options::new(&url).expect("a URL").statement_cache(0);
     let plane = Plane::with(options.direct_url(&database.url()).expect("a URL")).await;
-    while !plane.store.hears_others() {
+    while !plane.store.receives_notifications() {
         tokio::task::yield_now().await;
     }
     let load = plane.load(20).await;

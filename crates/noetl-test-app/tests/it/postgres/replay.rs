@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use noetl_control::{Control, Options as ControlOptions, ReplayRequest};
-use noetl_model::event::Imported;
+use noetl_control::{ControlPlane, Options as ControlOptions, ReplayRequest};
+use noetl_model::event::ImportedEvent;
 use noetl_model::{EventId, ExecutionId, Seq, Tenant, Timestamp, Value};
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{
-    EventLog, Import, MemoryStore, Snapshots, Store, StoreError, SystemClock, Until,
+    EventLog, Import, MemoryStore, ReadBound, SnapshotStore, Store, StoreError, SystemClock,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_app::migrated_database;
@@ -24,16 +24,16 @@ fn all_of(execution: i64) -> ReplayRequest {
         execution: ExecutionId::new(execution),
         tenant: Tenant::default(),
         organization: "default".into(),
-        until: Until::End,
+        until: ReadBound::End,
         projection: Default::default(),
         limit: None,
         resolve_payloads: false,
     }
 }
 
-async fn control(store: Arc<dyn Store>) -> Control {
+async fn control(store: Arc<dyn Store>) -> ControlPlane {
     let options = ControlOptions { slots: 0, resume: false, ..ControlOptions::default() };
-    Control::open(options, store, Arc::new(SystemClock)).await.expect("a control plane")
+    ControlPlane::open(options, store, Arc::new(SystemClock)).await.expect("a control plane")
 }
 
 /// Writes a log long enough for a snapshot, and an imported one in two organizations.
@@ -48,11 +48,11 @@ async fn fill(store: &dyn Store) {
         execution: ExecutionId::new(11),
         event: EventId::new(event),
         at: Timestamp::from_micros(event),
-        row: Imported {
+        row: ImportedEvent {
             event_type: Some(event_type.into()),
             result: Some(json!({"status": "ok", "reference": {"ref": "r", "weight": 1e16}})),
             more: more.as_object().cloned().expect("an object"),
-            ..Imported::default()
+            ..ImportedEvent::default()
         },
     };
     let rows = vec![
@@ -76,11 +76,11 @@ async fn logs_replay_as_they_do_in_memory() {
         all_of(10),
         // A second replay, from the snapshot of the first.
         all_of(10),
-        ReplayRequest { until: Until::Event(EventId::new(10_005_000)), ..all_of(10) },
+        ReplayRequest { until: ReadBound::Event(EventId::new(10_005_000)), ..all_of(10) },
         ReplayRequest { limit: Some(7), ..all_of(10) },
         all_of(11),
         ReplayRequest { organization: "lab".into(), ..all_of(11) },
-        ReplayRequest { until: Until::Time(Timestamp::from_micros(7)), ..all_of(11) },
+        ReplayRequest { until: ReadBound::Time(Timestamp::from_micros(7)), ..all_of(11) },
         ReplayRequest { tenant: Tenant::new("acme"), ..all_of(11) },
     ];
     for request in &requests {

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_control::{
-    Control, LeaseRequest, Options as ControlOptions, Renewed, Report, StartRequest,
+    ControlPlane, EventReport, LongPoll, Options as ControlOptions, RenewalResult, StartRequest,
 };
 use noetl_model::{CommandId, ExecutionId, MachineId, Seq, Tenant};
-use noetl_store::{CommandRow, EventLog, ExecutionStatus, Executions, Store, SystemClock};
+use noetl_store::{CommandRow, EventLog, ExecutionStatus, ExecutionStore, Store, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_app::migrated_database;
 use serde_json::json;
 
 use crate::postgres::verify::verify;
 
-async fn replica(url: &str, number: u16) -> (Arc<Control>, Arc<PostgresStore>) {
+async fn replica(url: &str, number: u16) -> (Arc<ControlPlane>, Arc<PostgresStore>) {
     let options = Options::new(url).expect("a URL").lane(number);
     let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
     let machine = Some(MachineId::new(number).expect("a machine number"));
     let options = ControlOptions { slots: 0, machine, ..ControlOptions::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await;
     (Arc::new(control.expect("a control plane")), store)
 }
 
@@ -50,8 +50,8 @@ pub(crate) async fn open_commands(store: &dyn Store) -> Vec<CommandRow> {
     store.open_commands(CommandId::new(i64::MIN), 100_000).await.expect("a list")
 }
 
-fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Report {
-    Report {
+fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> EventReport {
+    EventReport {
         execution,
         event: None,
         event_type: event_type.into(),
@@ -67,11 +67,11 @@ fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Rep
 }
 
 /// Runs one command through a replica, like a remote worker.
-pub(crate) async fn work(control: &Control, execution: ExecutionId, command: &CommandRow) {
+pub(crate) async fn work(control: &ControlPlane, execution: ExecutionId, command: &CommandRow) {
     control.reports.claim(&None, command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {
-        let taken = control.reports.take(&tenant, report(execution, command, event_type));
+        let taken = control.reports.record(&tenant, report(execution, command, event_type));
         taken.await.expect("a report");
     }
 }
@@ -150,7 +150,7 @@ async fn a_report_with_one_id_through_two_replicas_is_stored_once() {
         for control in [&one, &other, &one] {
             let control = control.clone();
             sent.spawn(async move {
-                let report = Report {
+                let report = EventReport {
                     execution,
                     event: Some(noetl_model::EventId::new(id)),
                     event_type: "progress".into(),
@@ -161,7 +161,7 @@ async fn a_report_with_one_id_through_two_replicas_is_stored_once() {
                     worker: None,
                     columns: None,
                 };
-                control.reports.take(&Tenant::default(), report).await.expect("kept").get()
+                control.reports.record(&Tenant::default(), report).await.expect("kept").get()
             });
         }
     }
@@ -189,7 +189,7 @@ async fn a_wait_ends_when_another_replica_finishes_the_execution() {
     let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
     let waiting = {
         let (other, tenant) = (other.clone(), tenant.clone());
-        tokio::spawn(async move { other.executions.finished(&tenant, execution).await })
+        tokio::spawn(async move { other.executions.wait_until_finished(&tenant, execution).await })
     };
     loop {
         let commands = open_commands(&*store).await;
@@ -216,7 +216,7 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
         let request = StartRequest { catalog, ..StartRequest::default() };
         fails.push(one.executions.start(&tenant, request).await.expect("a start").execution);
     }
-    let request = LeaseRequest {
+    let request = LongPoll {
         worker: "w".to_owned(),
         pool: None,
         kinds: None,
@@ -229,7 +229,7 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
     let ids: Vec<CommandId> = rows.iter().map(|row| row.id).collect();
     assert_eq!(ids.len(), 4);
     let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
-    assert_eq!(renewed, Renewed::default(), "all are wanted");
+    assert_eq!(renewed, RenewalResult::default(), "all are wanted");
     let of_failing = |row: &&CommandRow| row.execution == fails[0];
     let mut failing = rows.iter().filter(of_failing);
     let (first, second) = (failing.next().expect("a command"), failing.next().expect("another"));
@@ -237,14 +237,14 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
     failed.payload = Some(json!({
         "command_id": first.id.get(), "error": {"kind": "tool_error", "message": "no"}
     }));
-    one.reports.take(&tenant, failed).await.expect("a report");
+    one.reports.record(&tenant, failed).await.expect("a report");
     let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
-    assert_eq!(renewed, Renewed { cancel: vec![second.id], lost: vec![first.id] });
+    assert_eq!(renewed, RenewalResult { cancel: vec![second.id], lost: vec![first.id] });
     other.executions.cancel(&tenant, fails[1], None).await.expect("a cancel");
     let rest: Vec<CommandId> =
         rows.iter().filter(|row| row.execution == fails[1]).map(|row| row.id).collect();
     let renewed = one.leasing.renew(&tenant, &None, "w", &rest).await.expect("an answer");
-    assert_eq!(renewed, Renewed { cancel: rest, lost: Vec::new() });
+    assert_eq!(renewed, RenewalResult { cancel: rest, lost: Vec::new() });
     verify(&database, &*store, fails[1]).await;
     one.close().await;
     other.close().await;
@@ -252,7 +252,7 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
 
 /// Registers documents of one path through two replicas at once, and returns the sorted versions.
 async fn registered_at_once(
-    [one, other]: [&Arc<Control>; 2],
+    [one, other]: [&Arc<ControlPlane>; 2],
     text: impl Fn(usize) -> String,
     times: usize,
 ) -> Vec<u32> {
@@ -321,8 +321,8 @@ async fn a_new_worker_that_polls_two_replicas_at_once_keeps_both_leases() {
             one.executions.start(&tenant, request).await.expect("a start");
         }
         // Another process under this name: it loses the old leases and none of its own.
-        let asks = |control: Arc<Control>| {
-            let request = LeaseRequest {
+        let asks = |control: Arc<ControlPlane>| {
+            let request = LongPoll {
                 worker: "w".to_owned(),
                 pool: None,
                 kinds: None,
@@ -338,9 +338,9 @@ async fn a_new_worker_that_polls_two_replicas_at_once_keeps_both_leases() {
         let leased = first.expect("no panic").into_iter().chain(second.expect("no panic"));
         let ids: Vec<CommandId> = leased.map(|leased| leased.row.id).collect();
         assert!(!ids.is_empty());
-        one.leasing.end_overdue().await.expect("a look");
+        one.leasing.expire_overdue().await.expect("a look");
         let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
-        assert_eq!(renewed, Renewed::default(), "round {round}");
+        assert_eq!(renewed, RenewalResult::default(), "round {round}");
     }
     one.close().await;
     other.close().await;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{EventLog, ExecutionStatus, Leases, SystemClock};
+use noetl_store::{EventLog, ExecutionStatus, LeaseStore, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_app::migrated_database;
 
@@ -27,7 +27,7 @@ async fn a_connection_pool_that_is_exhausted() {
     let beside = beside.expect("a store");
     let settings =
         ControlOptions { slots: 2, lease: Duration::from_secs(6), ..ControlOptions::default() };
-    let control = Control::open(settings, store.clone(), Arc::new(SystemClock)).await;
+    let control = ControlPlane::open(settings, store.clone(), Arc::new(SystemClock)).await;
     let control = Arc::new(control.expect("a control plane"));
     let worker = noetl_test_app::worker(&control);
     let tenant = Tenant::default();
@@ -53,7 +53,7 @@ async fn a_connection_pool_that_is_exhausted() {
     }
     drop(taken);
 
-    let ended = control.executions.finished(&tenant, started.execution).await;
+    let ended = control.executions.wait_until_finished(&tenant, started.execution).await;
     let row = ended.expect("an answer").expect("an execution");
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
     control.drain();

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options as ControlOptions, StartError, StartRequest, SubmitError};
+use noetl_control::{
+    ControlPlane, Options as ControlOptions, StartError, StartRequest, SubmitError,
+};
 use noetl_model::{CatalogId, ExecutionId, Tenant, shard_for};
 use noetl_store::conformance::outbox_on;
 use noetl_store::{
-    ExecutionFilter, ExecutionStatus, Outbox, Sharded, Store, StoreError, SystemClock,
+    ExecutionFilter, ExecutionStatus, OutboxStore, Sharded, Store, StoreError, SystemClock,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
@@ -22,7 +24,7 @@ struct House {
     databases: [TestDatabase; 2],
     stores: [Arc<PostgresStore>; 2],
     routed: Arc<Sharded>,
-    control: Control,
+    control: ControlPlane,
     catalog: Option<CatalogId>,
     tenant: Tenant,
 }
@@ -45,7 +47,7 @@ impl House {
         let routed = Arc::new(Sharded::new(stores[0].clone(), named.collect()));
         let options = ControlOptions { slots: 0, ..ControlOptions::default() };
         let (shards, clock) = (routed.shards(), Arc::new(SystemClock));
-        let control = Control::open_sharded(options, routed.clone(), shards, clock).await;
+        let control = ControlPlane::open_sharded(options, routed.clone(), shards, clock).await;
         let control = control.expect("a control plane");
         let tenant = Tenant::default();
         let registered = control.catalog.register(&tenant, fan(1), "playbook", false).await;

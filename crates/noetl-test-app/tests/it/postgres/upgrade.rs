@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use noetl_control::{Control, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
@@ -45,15 +45,15 @@ fn migrations() -> Vec<String> {
     files.map(|file| std::fs::read_to_string(file).expect("a text")).collect()
 }
 
-async fn open(database: &TestDatabase, slots: usize) -> (Arc<Control>, Arc<PostgresStore>) {
+async fn open(database: &TestDatabase, slots: usize) -> (Arc<ControlPlane>, Arc<PostgresStore>) {
     let options = Options::new(&database.url()).expect("a URL");
     let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
     let options = ControlOptions { slots, ..ControlOptions::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+    let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await;
     (Arc::new(control.expect("a control plane")), store)
 }
 
-async fn start(control: &Control, steps: &str) -> ExecutionId {
+async fn start(control: &ControlPlane, steps: &str) -> ExecutionId {
     let (tenant, text) = (Tenant::default(), format!("{HEAD}{steps}"));
     let entry = control.catalog.register(&tenant, text, "playbook", false).await;
     let catalog = Some(entry.expect("a playbook").0.id);
@@ -108,14 +108,14 @@ async fn every_earlier_schema_is_upgraded_with_executions_in_flight() {
         let worker = noetl_test_app::worker(&control);
         // Executions with a timer cannot be older than timers.
         for id in [Some(unclaimed), has_timers.then_some(waits)].into_iter().flatten() {
-            let row = control.executions.finished(&Tenant::default(), id).await;
+            let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
             let row = row.expect("an answer").expect("an execution");
             assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
             verify_log(&*store, id).await;
         }
         // New executions finish too.
         let id = start(&control, CHAIN).await;
-        let row = control.executions.finished(&Tenant::default(), id).await;
+        let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
         let row = row.expect("an answer").expect("an execution");
         assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
         control.drain();

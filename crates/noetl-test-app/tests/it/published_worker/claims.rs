@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use noetl_bus::{EventStream, Message, Stored};
+use noetl_bus::{EventStream, PublishAck, StreamMessage};
 use noetl_model::{CommandId, Value};
-use noetl_store::Commands;
+use noetl_store::CommandStore;
 use noetl_test_app::published_worker::{PublishedWorker, PublishedWorkerOptions};
 use noetl_test_services::nats::TestNats;
 use serde_json::json;
@@ -89,13 +89,13 @@ async fn commands_that_cannot_run_are_dropped_after_one_claim() {
             "command_id": format!("1:s:{event}"), "event_id": event,
             "execution_id": foreign.get(), "step": "s", "server_url": app.base,
         });
-        messages.push(Message {
+        messages.push(StreamMessage {
             subject: "noetl.commands.shared.1".to_owned(),
             id: format!("by hand {event}"),
             payload: said.to_string().into_bytes(),
         });
     }
-    assert_eq!(bus.publish(messages).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(bus.publish(messages).await, vec![Ok(PublishAck::New); 2]);
     let worker = PublishedWorker::start(options(&app, &nats, "w1"));
     let last = start(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
     assert_eq!(ended(&app, last).await.0, "COMPLETED");

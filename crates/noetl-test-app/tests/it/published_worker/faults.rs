@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_bus::{CommandBus as _, EventStream, Message};
+use noetl_bus::{CommandBus as _, EventStream, StreamMessage};
 use noetl_model::{ExecutionId, Map};
 use noetl_test_app::TestApp;
 use noetl_test_app::published_worker::PublishedWorker;
@@ -46,7 +46,7 @@ async fn all_end(app: &TestApp, ids: &[ExecutionId]) {
     for &id in ids {
         // A restart of a worker reissues its commands.
         let is_over = async || {
-            app.control.leasing.end_overdue().await.unwrap();
+            app.control.leasing.expire_overdue().await.unwrap();
             app.client.status(id).await.unwrap().status != "RUNNING"
         };
         until("the end of an execution", is_over).await;
@@ -123,12 +123,12 @@ async fn announcements_that_come_twice_and_late_change_nothing() {
     let again = async |mark: &str| {
         let bus = bus(&nats);
         bus.connected().await;
-        let copies = announced.iter().map(|kept| Message {
+        let copies = announced.iter().map(|kept| StreamMessage {
             subject: kept.subject.clone(),
             id: format!("{} {mark}", kept.id),
             payload: kept.payload.clone(),
         });
-        let copies: Vec<Message> = copies.collect();
+        let copies: Vec<StreamMessage> = copies.collect();
         assert!(bus.publish(copies).await.iter().all(Result::is_ok));
     };
     // The server removes announcements of commands that are claimed already, so some copies may never

@@ -2,7 +2,7 @@
 
 use noetl_control::verify_audit;
 use noetl_model::{AuditId, Tenant, Timestamp};
-use noetl_store::{SecretAudit, SecretUse};
+use noetl_store::{SecretAuditStore, SecretUse};
 use noetl_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_control::{Control, Options as ControlOptions, StartRequest, verify};
+use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest, verify};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_sqlite::{OpenError, Options, SqliteStore};
@@ -32,14 +32,14 @@ fn migrations() -> Vec<String> {
     files.iter().map(|file| std::fs::read_to_string(file).expect("a text")).collect()
 }
 
-async fn open(path: &Path, slots: usize) -> Arc<Control> {
+async fn open(path: &Path, slots: usize) -> Arc<ControlPlane> {
     let store = SqliteStore::open(Options::file(path)).expect("a store");
     let options = ControlOptions { slots, ..ControlOptions::default() };
-    let control = Control::open(options, Arc::new(store), Arc::new(SystemClock)).await;
+    let control = ControlPlane::open(options, Arc::new(store), Arc::new(SystemClock)).await;
     Arc::new(control.expect("a control plane"))
 }
 
-async fn start(control: &Control, steps: &str) -> ExecutionId {
+async fn start(control: &ControlPlane, steps: &str) -> ExecutionId {
     let (tenant, text) = (Tenant::default(), format!("{HEAD}{steps}"));
     let entry = control.catalog.register(&tenant, text, "playbook", false).await;
     let catalog = Some(entry.expect("a playbook").0.id);
@@ -97,13 +97,13 @@ async fn every_earlier_schema_is_upgraded_with_executions_in_flight() {
         let worker = noetl_test_app::worker(&control);
         // Executions with a timer cannot be older than timers.
         for id in [Some(unclaimed), has_timers.then_some(waits)].into_iter().flatten() {
-            let row = control.executions.finished(&Tenant::default(), id).await;
+            let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
             let row = row.expect("an answer").expect("an execution");
             assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
         }
         // New executions finish too.
         let id = start(&control, CHAIN).await;
-        let row = control.executions.finished(&Tenant::default(), id).await;
+        let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
         let row = row.expect("an answer").expect("an execution");
         assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
         control.drain();

@@ -48,11 +48,11 @@ fn verbs_and_control_are_seen() {
     assert_eq!(read("with a as (delete from b returning c) insert into d").0, "insert");
     assert_eq!(read("WITH RECURSIVE a AS (values (1)) Select 1").0, "select");
     assert_eq!(read("(select 1)").0, "");
-    assert_eq!(read("Begin work").1, Control::Begin);
-    assert_eq!(read("start transaction").1, Control::Begin);
-    assert_eq!(read("rollback to savepoint a").1, Control::Inner);
-    assert_eq!(read("rollback").1, Control::Finish);
-    assert_eq!(read("prepare a as b").1, Control::None);
+    assert_eq!(read("Begin work").1, TransactionControl::Begin);
+    assert_eq!(read("start transaction").1, TransactionControl::Begin);
+    assert_eq!(read("rollback to savepoint a").1, TransactionControl::Inner);
+    assert_eq!(read("rollback").1, TransactionControl::Finish);
+    assert_eq!(read("prepare a as b").1, TransactionControl::None);
     assert!(split("copy a from stdin", Dialect::Postgres)[0].streams);
     assert!(!split("copy a from 'stdin'", Dialect::Postgres)[0].streams);
 }

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noetl_control::{Control, Options as ControlOptions, Report, StartRequest};
+use noetl_control::{ControlPlane, EventReport, Options as ControlOptions, StartRequest};
 use noetl_model::{CatalogId, EventId, ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{EventLog, ExecutionRow, ExecutionStatus, Executions, StoreError, SystemClock};
+use noetl_store::{
+    EventLog, ExecutionRow, ExecutionStatus, ExecutionStore, StoreError, SystemClock,
+};
 use noetl_store_postgres::{Options, PostgresStore};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -25,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A control plane with a worker.
 pub(crate) struct Plane {
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ControlPlane>,
     pub(crate) store: Arc<PostgresStore>,
     worker: JoinHandle<()>,
 }
@@ -40,7 +42,7 @@ impl Plane {
         let options = options.acquire_timeout(Duration::from_secs(2));
         let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
         let options = ControlOptions { slots: 8, ..ControlOptions::default() };
-        let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+        let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await;
         let control = Arc::new(control.expect("a control plane"));
         let worker = noetl_test_app::worker(&control);
         Self { control, store, worker }
@@ -139,7 +141,7 @@ impl Load {
 
 /// Repeats requests until they succeed.
 struct Caller {
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     refused: Arc<Mutex<Vec<String>>>,
 }
 
@@ -158,7 +160,7 @@ impl Caller {
     /// Sends a report with its own event ID.
     async fn report(&self, execution: ExecutionId, id: EventId) {
         for _ in 0..ATTEMPTS_MAX {
-            let said = Report {
+            let said = EventReport {
                 execution,
                 event: Some(id),
                 event_type: "progress".into(),
@@ -169,7 +171,7 @@ impl Caller {
                 worker: None,
                 columns: None,
             };
-            match self.control.reports.take(&Tenant::default(), said).await {
+            match self.control.reports.record(&Tenant::default(), said).await {
                 Ok(_) => return,
                 Err(error) => self.retry_later(format!("{error:?}")).await,
             }

@@ -1,0 +1,139 @@
+//! One in-memory stream and its consumers.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::subject::is_of;
+use crate::{
+    Consumer, ConsumerState, PublishAck, StoredMessage, StreamMessage, StreamSettings, StreamState,
+};
+
+/// A stream and its messages.
+#[derive(Debug)]
+pub(super) struct StreamBuffer {
+    pub(super) settings: StreamSettings,
+    kept: Vec<StoredMessage>,
+    /// Indexes of deleted messages.
+    removed: BTreeSet<usize>,
+    ids: HashSet<String>,
+    made: i128,
+    readers: BTreeMap<String, MemoryConsumer>,
+}
+
+/// Position of a consumer.
+#[derive(Debug)]
+struct MemoryConsumer {
+    filter: String,
+    /// Index of the next message to deliver.
+    next: usize,
+    /// Indexes of messages delivered and not acked.
+    given: BTreeSet<usize>,
+    /// Indexes of nacked messages, to be redelivered before new ones.
+    again: BTreeSet<usize>,
+}
+
+impl StreamBuffer {
+    pub(super) fn new(settings: &StreamSettings, made: i128) -> Self {
+        Self {
+            settings: settings.clone(),
+            kept: Vec::new(),
+            removed: BTreeSet::new(),
+            ids: HashSet::new(),
+            made,
+            readers: BTreeMap::new(),
+        }
+    }
+
+    /// Returns every stored message, oldest first.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &StoredMessage> {
+        let placed = self.kept.iter().enumerate();
+        placed.filter(|(place, _)| !self.removed.contains(place)).map(|(_, kept)| kept)
+    }
+
+    /// Deletes matching messages up to and including sequence number `until`, which counts from 1.
+    pub(super) fn discard(&mut self, filter: &str, until: u64) {
+        let count = usize::try_from(until).unwrap_or(usize::MAX);
+        for (place, kept) in self.kept.iter().enumerate().take(count) {
+            if is_of(&kept.subject, filter) {
+                self.removed.insert(place);
+                for reader in self.readers.values_mut() {
+                    reader.given.remove(&place);
+                    reader.again.remove(&place);
+                }
+            }
+        }
+    }
+
+    pub(super) fn takes(&self, subject: &str) -> bool {
+        self.settings.subjects.iter().any(|pattern| is_of(subject, pattern))
+    }
+
+    pub(super) fn ensure(&mut self, consumer: &Consumer) {
+        self.readers.entry(consumer.name.clone()).or_insert_with(|| MemoryConsumer {
+            filter: consumer.filter.clone(),
+            next: 0,
+            given: BTreeSet::new(),
+            again: BTreeSet::new(),
+        });
+    }
+
+    /// Changes a consumer's filter. Returns `false` if there is no consumer of this name.
+    pub(super) fn redirect(&mut self, consumer: &Consumer) -> bool {
+        let found = self.readers.get_mut(&consumer.name);
+        found.map(|reader| consumer.filter.clone_into(&mut reader.filter)).is_some()
+    }
+
+    pub(super) fn keep(&mut self, message: StreamMessage) -> PublishAck {
+        if !self.ids.insert(message.id.clone()) {
+            return PublishAck::Known;
+        }
+        let StreamMessage { subject, id, payload } = message;
+        self.kept.push(StoredMessage { subject, id, payload });
+        PublishAck::New
+    }
+
+    pub(super) fn has_reader(&self, consumer: &str) -> bool {
+        self.readers.contains_key(consumer)
+    }
+
+    /// Delivers a consumer's next message: nacked ones first.
+    pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, StoredMessage)> {
+        let reader = self.readers.get_mut(consumer)?;
+        if let Some(place) = reader.again.pop_first() {
+            reader.given.insert(place);
+            return Some((place, self.kept[place].clone()));
+        }
+        while let Some(message) = self.kept.get(reader.next) {
+            let place = reader.next;
+            reader.next += 1;
+            if is_of(&message.subject, &reader.filter) && !self.removed.contains(&place) {
+                reader.given.insert(place);
+                return Some((place, message.clone()));
+            }
+        }
+        None
+    }
+
+    /// Acks a delivered message if `is_done`, else queues it for redelivery.
+    pub(super) fn answer(&mut self, consumer: &str, place: usize, is_done: bool) {
+        let Some(reader) = self.readers.get_mut(consumer) else { return };
+        if reader.given.remove(&place) && !is_done {
+            reader.again.insert(place);
+        }
+    }
+
+    pub(super) fn state(&self) -> StreamState {
+        let state = |(name, reader): (&String, &MemoryConsumer)| {
+            let later = self.kept.iter().enumerate().skip(reader.next);
+            let later = later.filter(|(place, _)| !self.removed.contains(place));
+            let pending = later.filter(|(_, kept)| is_of(&kept.subject, &reader.filter)).count();
+            ConsumerState {
+                name: name.clone(),
+                filters: vec![reader.filter.clone()],
+                pending: pending as u64,
+                unacknowledged: (reader.given.len() + reader.again.len()) as u64,
+            }
+        };
+        let consumers = self.readers.iter().map(state).collect();
+        StreamState { made: self.made, last: self.kept.len() as u64, consumers }
+    }
+}

@@ -1,0 +1,272 @@
+//! Predicts the values a decision will need, from the playbook's text.
+//!
+//! A step's templates name most of the values they read. The decision itself finds names that are
+//! computed during rendering, and the arcs that are taken.
+
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{JoinRule, OnError, RoutingMode, Step, StepWork, Tool};
+use noetl_playbook::template::{
+    Guard, Mention, MentionSuffix, Names, Template, ValueRef, ValueSlot, ValueSource,
+    ValueTemplate, is_reference,
+};
+
+use crate::decide::{Complete, Input};
+use crate::execution::{Execution, OpenCommand};
+use crate::flow::is_considered;
+
+/// Returns references to the values that deciding `input` is known to read, so that the caller can
+/// load them first.
+///
+/// The result can lack values, which [`crate::decide`] then requests, and can contain unneeded
+/// ones.
+pub fn required_values(playbook: &Playbook, state: &Execution, input: &Input) -> Vec<ValueRef> {
+    let found = match input {
+        Input::Complete(input) if input.is_final => completed(playbook, state, input),
+        Input::Fail(input) => ended(playbook, state, state.open_command(input.command), None, true),
+        Input::Expire(input) => {
+            let open = state.open_command(input.command);
+            match open.and_then(|open| open.answer.as_ref()) {
+                Some(answer) => ended(playbook, state, open, Some(&answer.slot), false),
+                None if open.is_some_and(|open| open.issued.attempt >= input.attempts_max) => {
+                    ended(playbook, state, open, None, true)
+                }
+                None => failing(state),
+            }
+        }
+        Input::Abandon(_) => failing(state),
+        Input::Complete(_)
+        | Input::Start(_)
+        | Input::Fork(_)
+        | Input::Claim(_)
+        | Input::Begin(_)
+        | Input::Cancel(_)
+        | Input::Keep(_)
+        | Input::Wake(_)
+        | Input::Answer(_)
+        | Input::Timeout(_)
+        | Input::Finalize(_) => Vec::new(),
+    };
+    let mut places: Vec<ValueRef> = Vec::new();
+    for place in found {
+        if !places.iter().any(|known| known.is_same(&place)) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+fn completed(playbook: &Playbook, state: &Execution, input: &Complete) -> Vec<ValueRef> {
+    let Some(open) = state.open_command(input.command) else { return Vec::new() };
+    let own = match (&open.answer, &input.reference) {
+        (Some(answer), _) => Some(answer.slot.clone()),
+        (None, Some(reference)) => {
+            let fields = input.data.as_ref().map(noetl_playbook::template::from_json);
+            let fields = fields.unwrap_or_default();
+            Some(ValueSlot::away(ValueSource::Blob { reference: reference.clone(), fields }))
+        }
+        // The data comes with the input.
+        (None, None) => None,
+    };
+    ended(playbook, state, Some(open), own.as_ref(), false)
+}
+
+/// Returns the values that the end of a command reads. `own` refers to the command's data, unless
+/// the data is in memory.
+fn ended(
+    playbook: &Playbook,
+    state: &Execution,
+    open: Option<&OpenCommand>,
+    own: Option<&ValueSlot>,
+    failed: bool,
+) -> Vec<ValueRef> {
+    if state.is_failing() {
+        return failing(state);
+    }
+    if let Some(open) = open.filter(|open| open.issued.item.is_some()) {
+        return next_items(state, open);
+    }
+    let ix = open.and_then(|open| playbook.find(&open.issued.step));
+    let Some(step) = ix.map(|ix| playbook.step(ix)) else { return Vec::new() };
+    let mut places = of_exit(step, state, own, failed);
+    for place in certain(step, failed) {
+        let to = step.router.arcs[place].to;
+        let target = playbook.step(to);
+        // A join may continue to wait.
+        let starts = target.join != JoinRule::All || !playbook.graph.is_join(to);
+        if let (true, StepWork::Tool(tool)) = (starts, &target.work) {
+            let hidden = Some((&*step.name, own));
+            let names = Seen { state, own: hidden, output: None, previous: own };
+            names.tool(tool, &mut places);
+        }
+    }
+    if step.router.arcs.is_empty() && state.commands.len() == 1 {
+        // This may be the last command, and its data the execution's result.
+        places.extend(own.into_iter().flat_map(ValueSlot::places).filter(is_event));
+    }
+    places
+}
+
+/// Returns the references of the items that a loop issues next.
+fn next_items(state: &Execution, open: &OpenCommand) -> Vec<ValueRef> {
+    let visit = (open.issued.step.clone(), open.issued.generation);
+    let Some(repeat) = state.loops.get(&visit) else { return Vec::new() };
+    let next = repeat.spans.values().filter(|span| span.next < span.rows);
+    let chunks = next.filter_map(|span| repeat.place_of(span.first + span.next));
+    chunks.flat_map(|(chunk, _)| chunk.places()).collect()
+}
+
+fn is_event(place: &ValueRef) -> bool {
+    matches!(place, ValueRef::Event { .. })
+}
+
+/// Returns the reference of the failure with which an execution ends when its last command ends.
+fn failing(state: &Execution) -> Vec<ValueRef> {
+    let failing = state.failing.as_ref().filter(|_| state.is_failing());
+    failing.and_then(|failing| failing.failure.place()).into_iter().collect()
+}
+
+/// Returns the indexes of the arcs that are taken whatever the values are.
+fn certain(step: &Step, failed: bool) -> Vec<usize> {
+    let mut taken = Vec::new();
+    for (place, arrow) in step.router.arcs.iter().enumerate() {
+        let goes_on = !failed || step.on_error == OnError::Continue;
+        if !is_considered(arrow, failed, goes_on) {
+            continue;
+        }
+        match (&arrow.when, step.router.mode) {
+            (Guard::Constant(false), _) | (Guard::Template(_), RoutingMode::Inclusive) => {}
+            (Guard::Constant(true), RoutingMode::Inclusive) => taken.push(place),
+            (Guard::Constant(true), RoutingMode::Exclusive) => {
+                taken.push(place);
+                break;
+            }
+            // The remaining arcs depend on this condition.
+            (Guard::Template(_), RoutingMode::Exclusive) => break,
+        }
+    }
+    taken
+}
+
+/// Returns the values that leaving a step reads: those of its `set` and of the conditions to
+/// evaluate. `own` refers to the step's data, unless the data is in memory.
+pub(crate) fn of_exit(
+    step: &Step,
+    state: &Execution,
+    own: Option<&ValueSlot>,
+    failed: bool,
+) -> Vec<ValueRef> {
+    // Templates read a failed step as its failure, which is in memory.
+    let visible = if failed { None } else { own };
+    let own_name = Some((&*step.name, visible));
+    let names = Seen { state, own: own_name, output: visible, previous: None };
+    let mut places = Vec::new();
+    let goes_on = !failed || step.on_error == OnError::Continue;
+    if goes_on {
+        for assignment in &step.set {
+            names.value(&assignment.value, &mut places);
+        }
+    }
+    for arrow in step.router.arcs.iter().filter(|arrow| is_considered(arrow, failed, goes_on)) {
+        if let Some(template) = arrow.when.template() {
+            names.template(template, &mut places);
+        }
+    }
+    places
+}
+
+/// Returns the values that a tool's settings and input read.
+pub(crate) fn of_tool(
+    tool: &Tool,
+    state: &Execution,
+    previous: Option<&ValueSlot>,
+) -> Vec<ValueRef> {
+    let mut places = Vec::new();
+    Seen { state, own: None, output: None, previous }.tool(tool, &mut places);
+    places
+}
+
+/// Resolves the names of a template to value references.
+struct Seen<'a> {
+    state: &'a Execution,
+    /// Step that ends, which hides its earlier result. Without a slot, its data is in memory.
+    own: Option<(&'a str, Option<&'a ValueSlot>)>,
+    output: Option<&'a ValueSlot>,
+    previous: Option<&'a ValueSlot>,
+}
+
+impl Seen<'_> {
+    fn tool(&self, tool: &Tool, places: &mut Vec<ValueRef>) {
+        self.value(&tool.config, places);
+        self.value(&tool.input, places);
+    }
+
+    fn value(&self, value: &ValueTemplate, places: &mut Vec<ValueRef>) {
+        for template in value.templates() {
+            self.template(template, places);
+        }
+    }
+
+    fn template(&self, template: &Template, places: &mut Vec<ValueRef>) {
+        for mention in template.mentions() {
+            self.mention(mention, places);
+        }
+    }
+
+    fn mention(&self, mention: &Mention, places: &mut Vec<ValueRef>) {
+        let (workload, ctx) = (&self.state.workload, &self.state.ctx);
+        match (&*mention.name, &mention.next) {
+            ("workload", MentionSuffix::Key(key)) => add(workload.get(key), None, places),
+            ("workload", MentionSuffix::Nothing) => all(&workload.names, places),
+            ("ctx", MentionSuffix::Key(key)) => {
+                add(ctx.get(key).or(workload.get(key)), None, places)
+            }
+            ("ctx", MentionSuffix::Nothing) => all(&ctx.names, places),
+            // The template may read only part of the value. A blob is large, and the template may
+            // need only its name: the decision requests the blob if it needs more.
+            ("steps", MentionSuffix::Key(step)) => {
+                let result = self.result(step).into_iter();
+                places.extend(result.flat_map(ValueSlot::places).filter(is_event));
+            }
+            ("output" | "outcome", next) => add(self.output, Some(next), places),
+            // The key is computed, or there may be very many values.
+            ("workload" | "ctx" | "steps" | "step" | "event", _) => {}
+            (name, next) => {
+                if let Some(slot) = ctx.get(name) {
+                    add(Some(slot), None, places);
+                } else if self.has_result(name) {
+                    add(self.result(name), Some(next), places);
+                } else if let Some(slot) = workload.get(name) {
+                    add(Some(slot), None, places);
+                } else if name == "result" {
+                    add(self.output.or(self.previous), Some(next), places);
+                }
+            }
+        }
+    }
+
+    fn has_result(&self, step: &str) -> bool {
+        self.own.is_some_and(|(own, _)| own == step) || self.state.results.get(step).is_some()
+    }
+
+    fn result(&self, step: &str) -> Option<&ValueSlot> {
+        match self.own {
+            Some((own, slot)) if own == step => slot,
+            _ => self.state.results.get(step),
+        }
+    }
+}
+
+/// Adds the references of a slot, unless the following key is known without loading it.
+fn add(slot: Option<&ValueSlot>, next: Option<&MentionSuffix>, places: &mut Vec<ValueRef>) {
+    let Some(slot) = slot else { return };
+    if let Some(MentionSuffix::Key(key)) = next
+        && (slot.known_field(key).is_some() || is_reference(slot, key))
+    {
+        return;
+    }
+    places.extend(slot.places());
+}
+
+fn all(names: &Names, places: &mut Vec<ValueRef>) {
+    places.extend(names.values().flat_map(ValueSlot::places));
+}

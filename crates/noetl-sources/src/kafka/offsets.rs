@@ -1,0 +1,271 @@
+//! Offsets of a group: acked messages and the committed offset of each partition.
+//!
+//! The group has no members. Only one runtime at a time runs a subscription, so no partition
+//! assignment is needed. The coordinator rejects commits without a member as soon as another
+//! consumer joins the group, because then both would read the same messages.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex as Shared, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kafka_protocol::ResponseError::{
+    self, CoordinatorNotAvailable, FencedInstanceId, IllegalGeneration, NotCoordinator,
+    RebalanceInProgress, UnknownMemberId,
+};
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use kafka_protocol::messages::{GroupId, OffsetCommitRequest, OffsetFetchRequest};
+use kafka_protocol::protocol::StrBytes;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::cluster::{Cluster, TopicPartition, by_topic, topic_name};
+use super::connection::check;
+use super::{refused, wrong};
+use crate::ack_tracker::AckTracker;
+use crate::source::{Message, SourceError};
+
+/// Interval of repeated commits of unchanged offsets. By default a cluster deletes the offsets of
+/// inactive groups after a week, and it may be configured to delete them sooner.
+const REMIND_EVERY: Duration = Duration::from_secs(3600);
+
+/// Maximum number of attempts to commit when the connection to the coordinator is lost.
+const TRIES: usize = 2;
+
+pub(super) struct GroupOffsets {
+    cluster: Cluster,
+    told: Shared<BTreeMap<TopicPartition, Told>>,
+    /// Serializes commits and stores the time of the last one. A waiting caller often finds that an
+    /// earlier commit included its offset.
+    saying: Mutex<Instant>,
+}
+
+struct Told {
+    ledger: AckTracker<(), Message>,
+    /// Offset before which every message is acked.
+    passed: i64,
+    /// Committed offset, as far as known.
+    said: i64,
+    /// Whether the offset was reset, so that later acks no longer advance it.
+    is_set: bool,
+}
+
+impl GroupOffsets {
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self { cluster, told: Shared::default(), saying: Mutex::new(Instant::now()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicPartition, Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn group(&self) -> GroupId {
+        GroupId(StrBytes::from_string(self.cluster.settings.group.clone()))
+    }
+
+    /// Returns the committed offset of each partition, or `None` for those without one.
+    pub(super) async fn read(
+        &self,
+        places: Vec<TopicPartition>,
+    ) -> Result<BTreeMap<TopicPartition, Option<i64>>, SourceError> {
+        let topics = by_topic(places.into_iter().map(|place| (place, ())).collect());
+        let topics = topics.into_iter().map(|(topic, partitions)| {
+            let partitions = partitions.into_iter().map(|(partition, ())| partition);
+            OffsetFetchRequestTopic::default()
+                .with_name(topic_name(&topic))
+                .with_partition_indexes(partitions.collect())
+        });
+        let request = OffsetFetchRequest::default()
+            .with_group_id(self.group())
+            .with_topics(Some(topics.collect()));
+        let coordinator = self.cluster.coordinator().await?;
+        let answer = coordinator.ask(&request, 7, Duration::ZERO).await?;
+        check("how far the group has read", answer.error_code)?;
+        let mut found = BTreeMap::new();
+        for topic in answer.topics {
+            for partition in topic.partitions {
+                let place = TopicPartition {
+                    topic: topic.name.as_str().into(),
+                    partition: partition.partition_index,
+                };
+                check(&format!("how far {place} was read"), partition.error_code)?;
+                let offset = partition.committed_offset;
+                found.insert(place, (offset >= 0).then_some(offset));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Starts tracking these offsets and commits them. The commit stores them before anything is
+    /// read and detects a group that has members.
+    pub(super) async fn begin(
+        &self,
+        places: &BTreeMap<TopicPartition, i64>,
+    ) -> Result<(), SourceError> {
+        self.commit(places.iter().map(|(place, at)| (place.clone(), *at)).collect()).await?;
+        let mut told = self.lock();
+        for (place, at) in places {
+            let new = Told { ledger: AckTracker::default(), passed: *at, said: *at, is_set: false };
+            told.entry(place.clone()).or_insert(new);
+        }
+        Ok(())
+    }
+
+    /// Records a delivered message.
+    pub(super) fn hand_out(&self, place: &TopicPartition, offset: u64, message: Message) {
+        if let Some(told) = self.lock().get(place) {
+            told.ledger.begin(offset, (), message);
+        }
+    }
+
+    /// Records that everything before `next` was read, so that the offset also advances past
+    /// skipped records.
+    pub(super) fn advance_scanned(&self, place: &TopicPartition, next: i64) {
+        if let Some(told) = self.lock().get_mut(place)
+            && told.ledger.len() == 0
+        {
+            told.passed = told.passed.max(next);
+        }
+    }
+
+    /// Returns the number of a partition's messages that the offset has not advanced past.
+    pub(super) fn open(&self, place: &TopicPartition) -> usize {
+        self.lock().get(place).map_or(0, |told| told.ledger.len())
+    }
+
+    /// Returns the offsets before which every message is acked.
+    pub(super) fn passed(&self) -> BTreeMap<TopicPartition, i64> {
+        self.lock().iter().map(|(place, told)| (place.clone(), told.passed)).collect()
+    }
+
+    pub(super) fn due(&self, now: Instant, most: usize) -> Vec<(TopicPartition, u64, Message)> {
+        let mut due = Vec::new();
+        for (place, told) in &*self.lock() {
+            let found = told.ledger.due(now, most - due.len());
+            due.extend(found.into_iter().map(|(offset, found)| (place.clone(), offset, found)));
+        }
+        due
+    }
+
+    pub(super) fn schedule_redelivery(&self, place: &TopicPartition, offset: u64, after: Duration) {
+        if let Some(told) = self.lock().get(place) {
+            told.ledger.schedule_redelivery(offset, after);
+        }
+    }
+
+    /// Records that a message is acked, and commits the offset if that advances it.
+    pub(super) async fn done(
+        &self,
+        place: &TopicPartition,
+        offset: u64,
+    ) -> Result<(), SourceError> {
+        let passed = {
+            let mut told = self.lock();
+            let Some(told) = told.get_mut(place) else { return Ok(()) };
+            let Some((last, ())) = told.ledger.done(offset) else { return Ok(()) };
+            told.passed = told.passed.max(i64::try_from(last).unwrap_or(i64::MAX - 1) + 1);
+            told.passed
+        };
+        let mut last = self.saying.lock().await;
+        let is_said = {
+            let told = self.lock();
+            told.get(place).is_none_or(|told| told.is_set || told.said >= passed)
+        };
+        if is_said { Ok(()) } else { self.say(&mut last).await }
+    }
+
+    /// Commits offsets that are not committed, and repeats all commits every [`REMIND_EVERY`].
+    pub(super) async fn commit_pending(&self) -> Result<(), SourceError> {
+        let mut last = self.saying.lock().await;
+        if last.elapsed() >= REMIND_EVERY {
+            for told in self.lock().values_mut() {
+                told.said = -1;
+            }
+        }
+        self.say(&mut last).await
+    }
+
+    async fn say(&self, last: &mut Instant) -> Result<(), SourceError> {
+        let news: Vec<(TopicPartition, i64)> = {
+            let told = self.lock();
+            let unsaid = told.iter().filter(|(_, told)| !told.is_set && told.said < told.passed);
+            unsaid.map(|(place, told)| (place.clone(), told.passed)).collect()
+        };
+        if news.is_empty() {
+            return Ok(());
+        }
+        self.commit(news.clone()).await?;
+        *last = Instant::now();
+        let mut told = self.lock();
+        for (place, passed) in news {
+            if let Some(told) = told.get_mut(&place) {
+                told.said = told.said.max(passed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Resets the offset of a partition. Later acks no longer change it.
+    pub(super) async fn set(&self, place: &TopicPartition, at: i64) -> Result<(), SourceError> {
+        let _last = self.saying.lock().await;
+        self.commit(vec![(place.clone(), at)]).await?;
+        if let Some(told) = self.lock().get_mut(place) {
+            told.is_set = true;
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, places: Vec<(TopicPartition, i64)>) -> Result<(), SourceError> {
+        let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+            let partitions = partitions.into_iter().map(|(partition, at)| {
+                OffsetCommitRequestPartition::default()
+                    .with_partition_index(partition)
+                    .with_committed_offset(at)
+                    .with_committed_leader_epoch(-1)
+                    .with_committed_metadata(Some(StrBytes::from_static_str("")))
+            });
+            OffsetCommitRequestTopic::default()
+                .with_name(topic_name(&topic))
+                .with_partitions(partitions.collect())
+        });
+        let request = OffsetCommitRequest::default()
+            .with_group_id(self.group())
+            .with_generation_id_or_member_epoch(-1)
+            .with_topics(topics.collect());
+        let mut tries = 0;
+        let answer = loop {
+            tries += 1;
+            let coordinator = self.cluster.coordinator().await?;
+            match coordinator.ask(&request, 8, Duration::ZERO).await {
+                Err(SourceError::Away(_)) if tries < TRIES && coordinator.is_over() => {}
+                answer => break answer?,
+            }
+        };
+        for topic in answer.topics {
+            for partition in topic.partitions {
+                if let Some(error) = ResponseError::try_from_code(partition.error_code) {
+                    if matches!(error, NotCoordinator | CoordinatorNotAvailable) {
+                        self.cluster.forget_coordinator().await;
+                    }
+                    return Err(self.unheard(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unheard(&self, error: ResponseError) -> SourceError {
+        let group = &self.cluster.settings.group;
+        match error {
+            UnknownMemberId | IllegalGeneration | RebalanceInProgress | FencedInstanceId => {
+                wrong(format!(
+                    "the group '{group}' has members that are not ours ({error}); name another \
+                     `group`, or end them"
+                ))
+            }
+            _ => refused(&format!("how far '{group}' has read is not kept"), error),
+        }
+    }
+}

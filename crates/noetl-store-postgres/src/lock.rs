@@ -1,0 +1,88 @@
+//! Locks one execution for one caller: a row lock that lasts until the transaction ends.
+
+use async_trait::async_trait;
+use noetl_model::{Event, ExecutionId, Seq};
+use noetl_store::{Append, Committed, LockedLog, Malformed, StoreError};
+use sqlx::{Postgres, Transaction};
+
+use crate::arrays::{self, AppenderConfig, EncodedAppend, RejectedChain, place, rows};
+use crate::error::{StatementOutcome, fate, store_error, write_error};
+use crate::event_log::event;
+use crate::outbox_rows::OutboxWriter;
+
+const ACTION: &str = "append to the event log";
+
+pub(crate) struct LockedExecution {
+    transaction: Transaction<'static, Postgres>,
+    execution: ExecutionId,
+    how: AppendMode,
+}
+
+/// Settings of this database that determine how appends are written.
+#[derive(Debug, Clone)]
+pub(crate) struct AppendMode {
+    pub(crate) speaker: AppenderConfig,
+    pub(crate) has_outbox: bool,
+    /// Whether JSON columns are `jsonb`, as in an adopted database.
+    pub(crate) is_binary: bool,
+}
+
+impl AppendMode {
+    /// Checks and encodes an append for this database.
+    pub(crate) fn encode(&self, append: Append) -> Result<EncodedAppend, Malformed> {
+        let item = EncodedAppend::encode(append)?;
+        Ok(if self.is_binary { item.without_nul() } else { item })
+    }
+}
+
+impl LockedExecution {
+    /// Locks the row of the execution, after waiting for the transaction that has locked it. Locks
+    /// nothing if the execution does not exist.
+    pub(crate) async fn take(
+        mut transaction: Transaction<'static, Postgres>,
+        execution: ExecutionId,
+        how: AppendMode,
+    ) -> Result<Self, StoreError> {
+        let sql = "select 1 from noetl.execution where execution_id = $1 for no key update";
+        let query = sqlx::query(sql).persistent(!how.speaker.is_pooled);
+        let locked = query.bind(execution.get()).execute(&mut *transaction).await;
+        locked.map_err(|error| store_error("hold an execution", error))?;
+        Ok(Self { transaction, execution, how })
+    }
+
+    async fn append(&mut self, item: &EncodedAppend) -> Result<Vec<RejectedChain>, sqlx::Error> {
+        let chains = [vec![item]];
+        let outgoing = match self.how.has_outbox {
+            true => {
+                OutboxWriter::default().outgoing(&mut self.transaction, &chains, &[vec![0]]).await?
+            }
+            false => Vec::new(),
+        };
+        arrays::append(&mut self.transaction, &self.how.speaker, &chains, &outgoing).await
+    }
+}
+
+#[async_trait]
+impl LockedLog for LockedExecution {
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let sql = include_str!("../queries/event_read.sql");
+        // Plan the query each time: a plan cached here must not be used for reads with other
+        // planner settings.
+        let query = sqlx::query(sql).persistent(false);
+        let query = query.bind(self.execution.get()).bind(place(after)).bind(rows(limit));
+        let failed = |error| store_error("read the event log", error);
+        let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;
+        found.iter().map(event).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    async fn commit(mut self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
+        let item = self.how.encode(append)?;
+        let not_kept = self.append(&item).await.map_err(|error| write_error(ACTION, error))?;
+        let outcome = not_kept.first().map_or(Committed::Appended, RejectedChain::outcome);
+        match self.transaction.commit().await {
+            Ok(()) => Ok(outcome),
+            Err(error) if fate(&error) == StatementOutcome::Full => Err(store_error(ACTION, error)),
+            Err(error) => Err(StoreError::Unknown(error.into())),
+        }
+    }
+}

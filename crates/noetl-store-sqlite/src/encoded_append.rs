@@ -1,0 +1,84 @@
+//! Encodes appends for the writer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::row::EventRow;
+use noetl_model::{CommandId, Event, TimerId};
+use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewTimer, StartAppend};
+
+/// An append, checked and encoded by the caller. The writer thread is the bottleneck of the store
+/// and does no work that can be done without the database.
+#[derive(Debug)]
+pub(crate) struct EncodedAppend {
+    pub(crate) expected: i64,
+    /// ID of the event at `expected`.
+    pub(crate) after: Option<i64>,
+    /// ID of the last appended event.
+    pub(crate) last: Option<i64>,
+    pub(crate) start: Option<StartAppend>,
+    pub(crate) row: ExecutionRow,
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) changes: Vec<CommandChange>,
+    pub(crate) leases: Vec<(CommandId, Duration)>,
+    pub(crate) newest: i64,
+    /// ID of the first event if the event IDs are ascending, else `None`.
+    pub(crate) rising_from: Option<i64>,
+    pub(crate) due: Vec<EncodedTimer>,
+    pub(crate) delivered: Vec<TimerId>,
+    pub(crate) blobs: Vec<String>,
+}
+
+/// A timer with its payload as text.
+#[derive(Debug)]
+pub(crate) struct EncodedTimer {
+    pub(crate) row: NewTimer,
+    pub(crate) payload: String,
+}
+
+impl From<NewTimer> for EncodedTimer {
+    fn from(row: NewTimer) -> Self {
+        let payload = row.payload.to_string();
+        Self { row, payload }
+    }
+}
+
+impl EncodedAppend {
+    pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
+        append.check()?;
+        let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
+        let last = events.last().map(|event| event.id.get());
+        let newest = events.iter().map(|event| event.id.get()).max();
+        Ok(Self {
+            expected: place(expected),
+            after: after.map(|id| id.get()),
+            last,
+            start,
+            row,
+            due: due.into_iter().map(EncodedTimer::from).collect(),
+            delivered,
+            blobs: blobs.iter().map(ToString::to_string).collect(),
+            changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            leases,
+            newest: newest.unwrap_or(i64::MIN),
+            rising_from: rising_from(&events),
+            events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+        })
+    }
+}
+
+fn rising_from(events: &[Arc<Event>]) -> Option<i64> {
+    let is_rising = events.windows(2).all(|pair| pair[0].id < pair[1].id);
+    events.first().filter(|_| is_rising).map(|event| event.id.get())
+}
+
+/// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;
+/// as the start of a read they are past every event.
+pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// Converts a row count to an SQLite integer.
+pub(crate) fn rows(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
