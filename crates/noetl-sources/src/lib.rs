@@ -1,7 +1,7 @@
 //! Message sources and the runtime that starts executions from their messages.
 //!
 //! A [`Source`] delivers messages. A [`ControlPlaneClient`] is a client of the control plane, in the same
-//! process or a remote one. Between them, [`Runtime`] runs subscriptions, with at most one runtime
+//! process or a remote one. Between them, [`SubscriptionRuntime`] runs subscriptions, with at most one runtime
 //! per subscription at a time, enforced by a lease. A message is acked only after its execution is
 //! durable. A message that cannot start an execution is dead-lettered with the reason.
 

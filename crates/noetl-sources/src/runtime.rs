@@ -22,7 +22,7 @@ pub(crate) fn pause(failures: u32) -> Duration {
     Duration::from_millis((125_u64 << failures.min(7)).min(10_000))
 }
 
-/// Configuration of a [`Runtime`].
+/// Configuration of a [`SubscriptionRuntime`].
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Lease holder name, unique among all running runtimes.
@@ -138,7 +138,7 @@ impl All {
                 Ok(listed) => {
                     failures = 0;
                     known.retain(|id, known| {
-                        known.is_running || listed.iter().any(|standing| standing.id == *id)
+                        known.runner.is_some() || listed.iter().any(|standing| standing.id == *id)
                     });
                     for standing in listed.into_iter().filter(is_alive) {
                         self.begin(standing, &mut known, &mut running);
@@ -174,23 +174,25 @@ impl All {
         known: &mut HashMap<SubscriptionId, KnownSubscription>,
         running: &mut JoinSet<(SubscriptionView, RunnerExit)>,
     ) {
-        let is_known = |known: &KnownSubscription| known.is_running || known.standing == standing;
+        let is_known =
+            |known: &KnownSubscription| known.runner.is_some() || known.standing == standing;
         if known.get(&standing.id).is_some_and(is_known) {
             return;
         }
-        let begun = KnownSubscription { standing: standing.clone(), is_running: true };
-        known.insert(standing.id, begun);
         let runner = Runner::new(self.parts.clone(), self.stop.clone());
-        running.spawn(async move {
-            let ended = runner.run(standing.clone()).await;
-            (standing, ended)
+        let view = standing.clone();
+        let task = running.spawn(async move {
+            let ended = runner.run(view.clone()).await;
+            (view, ended)
         });
+        known.insert(standing.id, KnownSubscription { standing, runner: Some(task.id()) });
     }
 }
 
 struct KnownSubscription {
     standing: SubscriptionView,
-    is_running: bool,
+    /// Task of its runner, while that runs.
+    runner: Option<tokio::task::Id>,
 }
 
 fn is_alive(standing: &SubscriptionView) -> bool {
@@ -204,16 +206,15 @@ fn forget(
     match ended {
         // The next change of its status starts a new runner.
         Ok((standing, RunnerExit::NotOurs(at))) => {
-            known.insert(standing.id, KnownSubscription { standing: at, is_running: false });
+            known.insert(standing.id, KnownSubscription { standing: at, runner: None });
         }
         Ok((standing, RunnerExit::Over)) => {
             known.remove(&standing.id);
         }
         Err(error) => {
             error!(%error, "subscription runner failed, restarting");
-            // The error doesn't name the subscription. This forgets every running one, so the next
-            // listing starts a runner for each, including those whose runner is still alive.
-            known.retain(|_, known| !known.is_running);
+            // The next listing starts a runner for this subscription; the others keep theirs.
+            known.retain(|_, known| known.runner != Some(error.id()));
         }
     }
 }
@@ -268,5 +269,36 @@ impl One {
             }
             SubscriptionState::Active | SubscriptionState::Paused => Ok(standing),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(id: i64) -> SubscriptionView {
+        SubscriptionView {
+            id: SubscriptionId::new(id),
+            path: format!("subscriptions/{id}"),
+            state: SubscriptionState::Active,
+            moved_at: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_runner_that_panics_does_not_start_second_runners_of_others() {
+        let mut running: JoinSet<(SubscriptionView, RunnerExit)> = JoinSet::new();
+        let healthy = running.spawn(std::future::pending()).id();
+        let failing = running.spawn(async { panic!("a bug in a source") }).id();
+        let mut known = HashMap::from([
+            (view(1).id, KnownSubscription { standing: view(1), runner: Some(healthy) }),
+            (view(2).id, KnownSubscription { standing: view(2), runner: Some(failing) }),
+            (view(3).id, KnownSubscription { standing: view(3), runner: None }),
+        ]);
+        let ended = running.join_next().await.expect("the failed task");
+        forget(&mut known, ended);
+        let mut left: Vec<SubscriptionId> = known.into_keys().collect();
+        left.sort();
+        assert_eq!(left, [view(1).id, view(3).id]);
     }
 }
