@@ -82,16 +82,20 @@ def help_rows(program, verbs=()):
     text = subprocess.run([program, *verbs, "--help"], capture_output=True, text=True, check=True).stdout
     name = "noetl " + " ".join(verbs)
     rows = {}
-    # Help wraps within brackets.
-    for kind, value in re.findall(r"\[(env|default|alias|aliases|possible values): ([^\]]*)\]", " ".join(text.split())):
-        rows[f"{name}: {kind} {value}"] = "present"
+    # Help wraps within brackets. A default in words is prose.
+    flat = " ".join(text.split())
+    for kind, value in re.findall(r"\[(default|alias|aliases|possible values): ([^\]]*)\]", flat):
+        if kind != "default" or value[:1].isdigit():
+            rows[f"{name}: {kind} {value}"] = "present"
+    for variable in re.findall(r"\b(?:NOETL|POSTGRES|OTEL)_[A-Z_]+", flat):
+        rows[f"{name}: variable {variable}"] = "present"
     section = ""
     for line in text.splitlines():
         heading = re.match(r"^([A-Z][A-Za-z ]+):$", line)
         if heading:
             section = heading.group(1)
         option = re.match(r"^\s{2,6}((-\w, )?--[\w-]+.*?|-\w)(\s{2,}.*)?$", line)
-        argument = re.match(r"^\s{2}([<\[][A-Z|=_.\-\]>\[ ]+)", line) if section == "Arguments" else None
+        argument = re.match(r"^\s{2}([<\[][A-Z|=_. -]+[>\]](?:\.\.\.)?)", line) if section == "Arguments" else None
         verb = re.match(r"^  ([a-z][\w-]*)(\s|$)", line) if section == "Commands" else None
         value = re.match(r"^\s+- ([\w-]+)(:|$)", line)
         for kind, match in (("option", option), ("argument", argument), ("value", value)):

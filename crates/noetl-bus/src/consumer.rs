@@ -13,7 +13,7 @@ pub struct Delivery {
     pub subject: String,
     pub payload: Vec<u8>,
     /// Handle that identifies this delivery to the bus in [`CommandConsumer::done`] and
-    /// [`CommandConsumer::again`].
+    /// [`CommandConsumer::nack`].
     pub receipt: String,
 }
 
@@ -21,10 +21,10 @@ pub struct Delivery {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The bus is not connected or did not respond in time.
-    #[error("the bus did not answer: {0}")]
+    #[error("message bus is unavailable: {0}")]
     Away(String),
     /// The stream or one of the consumers was never created or was deleted.
-    #[error("there is no such reader")]
+    #[error("consumer not found")]
     NoReader,
 }
 

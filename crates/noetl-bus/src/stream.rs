@@ -27,7 +27,7 @@ pub enum PublishAck {
 pub enum PublishError {
     /// The bus is unavailable, and it is unknown whether the message was stored. Publish this
     /// message and all later ones again.
-    #[error("the bus did not answer: {0}")]
+    #[error("message bus is unavailable: {0}")]
     Away(String),
     /// No stream covers this subject: it was never created or was deleted. Nothing was stored.
     #[error("no stream takes this subject")]
@@ -58,7 +58,7 @@ impl PublishError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// The bus is not connected or did not respond in time.
-    #[error("the bus did not answer: {0}")]
+    #[error("message bus is unavailable: {0}")]
     Away(String),
     /// The bus rejected the request.
     #[error("the bus refuses: {0}")]

@@ -30,14 +30,14 @@ pub struct CallbackOutcome {
     pub outcome: Result<Value, Failure>,
 }
 
-/// Errors returned by [`Callbacks::take`].
+/// Errors returned by [`Callbacks::deliver`].
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
     /// The journal did not accept the answer.
-    #[error("the answer was not taken")]
+    #[error("failed to record the answer")]
     Submit(#[source] SubmitError),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -40,7 +40,7 @@ pub enum RegisterError {
     #[error(transparent)]
     Quota(QuotaExceeded),
     /// The store is unavailable or rejected the document.
-    #[error("the store did not take the document")]
+    #[error("failed to store the document")]
     Store(#[source] StoreError),
 }
 
@@ -48,13 +48,13 @@ pub enum RegisterError {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaybookError {
     /// No catalog entry has this ID.
-    #[error("there is no such catalog entry")]
+    #[error("catalog entry not found")]
     NotFound,
     /// The document is not a playbook, or has errors.
     #[error("the playbook has errors")]
     Invalid(Vec<Diagnostic>),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -28,24 +28,22 @@ const JSON: &str = "application/json";
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// The name is not a digest.
-    #[error("content is named by its SHA-256 in lower-case hexadecimal digits, not by '{0}'")]
+    #[error("'{0}' is not a SHA-256 digest in lower-case hexadecimal digits")]
     Name(String),
     /// The content does not match its digest.
     #[error("the SHA-256 of what came is {found}, not {wanted}")]
     Other { wanted: Digest, found: Digest },
     /// The content exceeds [`CONTENT_MAX`].
-    #[error(
-        "a result of more than {CONTENT_MAX} bytes is not kept; write it to a file or a bucket"
-    )]
+    #[error("results are limited to {CONTENT_MAX} bytes; write larger ones to a file or a bucket")]
     TooLarge,
     /// No blob has this digest.
-    #[error("there is no content {0}")]
+    #[error("blob {0} not found")]
     Missing(Digest),
     /// Writing the temporary file failed.
     #[error("content could not be put aside")]
     Spool(#[source] std::io::Error),
     /// The blob store is unavailable, or stores different content under the name.
-    #[error("the place of content did not answer")]
+    #[error("blob store is unavailable")]
     Place(#[source] BlobError),
 }
 

@@ -71,7 +71,7 @@ pub enum CredentialError {
         source: SealError,
     },
     /// The control plane cannot resolve the playbook's keychain entry of that name.
-    #[error("the keychain's '{name}' cannot be had: {reason}")]
+    #[error("keychain entry '{name}' is unavailable: {reason}")]
     Unresolved { name: String, reason: String },
     /// The requesting playbook has no grant for the credential.
     #[error(
@@ -87,13 +87,13 @@ pub enum CredentialError {
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker { worker: String, reason: String },
     /// The audit is required, and the use could not be recorded.
-    #[error("the use of a secret could not be recorded, so it is not given")]
+    #[error("failed to record the use of a secret in the audit, so access was denied")]
     Unrecorded(#[source] StoreError),
     /// The audit is required, and the change could not be recorded.
-    #[error("the change could not be recorded, so it is not made")]
+    #[error("failed to record the change in the audit, so nothing was changed")]
     ChangeUnrecorded(#[source] StoreError),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

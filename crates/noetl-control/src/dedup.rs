@@ -65,7 +65,7 @@ impl DedupStarter {
         Self { store, executions, subscriptions, ids }
     }
 
-    /// Returns the service for one caller; see [`Executions::by`].
+    /// Returns the service for one caller; see [`Executions::with_actor`].
     #[must_use]
     pub fn with_actor(&self, actor: Option<Arc<str>>) -> Self {
         Self { executions: self.executions.with_actor(actor), ..self.clone() }

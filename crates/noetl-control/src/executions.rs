@@ -58,7 +58,7 @@ pub enum StartError {
     #[error("{0}")]
     NotFound(String),
     /// The playbook is missing or does not compile.
-    #[error("the playbook is not usable")]
+    #[error("failed to load the playbook")]
     Playbook(#[source] PlaybookError),
     /// The journal did not accept the start.
     #[error("the execution was not started")]
@@ -67,7 +67,7 @@ pub enum StartError {
     #[error(transparent)]
     Quota(QuotaExceeded),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -56,10 +56,10 @@ pub enum GrantError {
     #[error("{0} of a grant has at most {TEXT_MAX} characters and no NUL, and names are not empty")]
     Text(&'static str),
     /// The audit is required, and the change could not be recorded.
-    #[error("the change could not be recorded, so it is not made")]
+    #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -32,7 +32,7 @@ pub enum IdentityError {
     #[error("all {} machine numbers are in use", u32::from(MachineId::MAX) + 1)]
     None,
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

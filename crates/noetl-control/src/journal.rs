@@ -70,10 +70,10 @@ pub enum SubmitError {
     #[error("the execution id is taken")]
     Taken,
     /// The playbook version is missing or does not compile.
-    #[error("the execution's playbook is not usable")]
+    #[error("failed to load the execution's playbook")]
     Playbook(#[source] Arc<PlaybookError>),
     /// The read or commit failed. Safe to retry: inputs are idempotent.
-    #[error("the store did not take it")]
+    #[error("failed to commit to the event log")]
     Store(#[source] Arc<StoreError>),
     /// The machine-ID lease lapsed, so new IDs could collide. Retry once it is renewed.
     #[error("this process has no machine number for now")]

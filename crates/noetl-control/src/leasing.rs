@@ -78,7 +78,7 @@ pub enum LeaseError {
     #[error("no command was claimed")]
     Submit(#[source] SubmitError),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

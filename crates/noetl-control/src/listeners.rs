@@ -61,7 +61,7 @@ pub enum ListenerError {
     #[error(transparent)]
     Subscription(SubscriptionError),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -19,7 +19,7 @@ const KEY_MAX: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// No object, module, or suite has this key.
-    #[error("there is no {what} '{key}'")]
+    #[error("{what} '{key}' not found")]
     NotFound {
         what: &'static str,
         /// Key or path of the requested item.
@@ -44,7 +44,7 @@ pub enum ObjectError {
     #[error("the {what} '{key}' cannot be read")]
     Damaged { what: &'static str, key: String },
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

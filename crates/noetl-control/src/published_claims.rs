@@ -49,7 +49,7 @@ pub enum ClaimError {
     #[error(transparent)]
     Report(ReportError),
     /// A dependency is unavailable. The command stays claimable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -71,7 +71,7 @@ impl EventReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The execution does not exist.
-    #[error("there is no execution {0}")]
+    #[error("execution {0} not found")]
     UnknownExecution(ExecutionId),
     /// Only the engine may write this event type.
     #[error("'{0}' is decided by the control plane and cannot be reported")]
@@ -89,13 +89,13 @@ pub enum ReportError {
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
     /// The blob that a result refers to has not been uploaded.
-    #[error("there is no content {0}: put it with 'PUT /api/worker/content/{0}' first")]
+    #[error("blob {0} not found; upload it with 'PUT /api/worker/content/{0}' first")]
     NoContent(String),
     /// The journal did not commit the report.
-    #[error("the report was not taken")]
+    #[error("failed to record the report")]
     Submit(#[source] SubmitError),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -46,7 +46,7 @@ pub struct Purged {
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[from] StoreError),
     /// Blobs could not be listed.
     #[error("content could not be listed")]

@@ -55,7 +55,7 @@ pub enum ScheduleError {
     #[error("the playbook was not started")]
     Start(#[source] StartError),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 
@@ -134,7 +134,7 @@ impl Schedules {
     }
 
     /// Starts a run now. The next scheduled run is unchanged. `actor` is the caller; see
-    /// [`Executions::by`].
+    /// [`Executions::with_actor`].
     pub async fn run_now(
         &self,
         tenant: &Tenant,

@@ -55,7 +55,7 @@ pub enum LogError {
     #[error("execution {execution} has no command {command}")]
     NoCommand { execution: ExecutionId, command: CommandId },
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[from] StoreError),
 }
 

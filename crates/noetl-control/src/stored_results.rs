@@ -40,7 +40,7 @@ pub enum ResolveError {
     #[error("result not found")]
     NotFound,
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -49,10 +49,10 @@ pub enum SubscriptionError {
     #[error("Subscription {id} was replaced: '{path}' has another one that is not deactivated")]
     Replaced { id: SubscriptionId, path: String },
     /// Concurrent transitions prevented every attempt.
-    #[error("subscription {0} is being moved by others; come again")]
+    #[error("subscription {0} is being changed by another request; retry")]
     Contended(SubscriptionId),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -107,10 +107,10 @@ pub enum TokenError {
     #[error("a token has to last for at least a second and for at most 100 years")]
     Lasts,
     /// The change could not be recorded in the audit log, which is required.
-    #[error("the change could not be recorded, so it is not made")]
+    #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -21,7 +21,7 @@ pub enum SaveError {
     #[error("'{0}' nests more than {DEPTH_MAX} levels deep")]
     TooDeep(String),
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

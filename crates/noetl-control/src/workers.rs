@@ -64,7 +64,7 @@ pub enum WorkerError {
     #[error("Runtime not found: {kind} {name}")]
     Unknown { kind: &'static str, name: String },
     /// A store operation failed.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -42,7 +42,7 @@ use crate::undo_log::{CopiedState, UndoLog};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The execution has no events.
-    #[error("there is no such execution")]
+    #[error("execution not found")]
     NotFound,
     #[error("the execution began before")]
     AlreadyStarted,
@@ -55,7 +55,7 @@ pub enum Rejection {
     #[error("the command was claimed by {0}")]
     ClaimedBy(Arc<str>),
     /// The command waits for no answer, or for an answer with a different token.
-    #[error("the command waits for no such answer")]
+    #[error("command does not wait for this answer")]
     NotAwaited,
     /// A template of the workload failed to render.
     #[error("{0}")]

@@ -148,7 +148,7 @@ impl From<StoreError> for ApiError {
 
 impl From<&StoreError> for ApiError {
     fn from(failure: &StoreError) -> Self {
-        error!(cause = chain(failure), "the store did not answer");
+        error!(cause = chain(failure), "store is unavailable");
         let which = match failure.shard() {
             None => "the database".to_owned(),
             Some(name) => format!("the database {name}"),
@@ -228,12 +228,14 @@ impl From<SubmitError> for ApiError {
             }
             SubmitError::Playbook(failure) => {
                 error!(cause = chain(&*failure), "failed to load playbook of execution");
-                Self::internal("the execution's playbook is not usable")
+                Self::internal("failed to load the execution's playbook")
             }
             SubmitError::Store(failure) => Self::from(&*failure),
-            SubmitError::Busy => Self::unavailable("busy", "too much is under way; come again"),
+            SubmitError::Busy => {
+                Self::unavailable("busy", "journal queue is full; retry after 1 second")
+            }
             SubmitError::Unleased => {
-                Self::unavailable("unleased", "this server waits for a machine number; come again")
+                Self::unavailable("unleased", "machine ID lease lapsed; retry after 1 second")
             }
             SubmitError::Stopped => Self::unavailable("stopping", "the control plane is stopping"),
         }
@@ -257,7 +259,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::ClaimedBy(holder) => claimed_by(&holder),
             Rejection::NotAwaited => {
-                Self::conflict("not_awaited", "the command waits for no such answer")
+                Self::conflict("not_awaited", "command does not wait for this answer")
             }
             Rejection::Workload(message) => Self::invalid("invalid_workload", message),
             Rejection::Need(_) => Self::internal("values the decision depends on were not read"),

@@ -3,7 +3,7 @@
 //! A writer stores a value that is too large for an event here first; the event carries a
 //! [`BlobRef`], and the execution's append names the digest, so that the reference is as durable as
 //! the event. The deployment selects the blob store (database, directory, or bucket); the
-//! references are always in the database. [`crate::collect`] removes unreferenced blobs some time
+//! references are always in the database. [`crate::collect_garbage`] removes unreferenced blobs some time
 //! after they were last put.
 
 use std::sync::Arc;
@@ -81,14 +81,14 @@ pub enum BlobError {
         reason: String,
     },
     /// The blob store failed.
-    #[error("the place of content could not answer")]
+    #[error("blob store is unavailable")]
     Place(#[from] StoreError),
 }
 
 /// Storage of blobs. Each call is atomic, and its effect is durable when it returns.
 ///
 /// A writer must put or touch a blob before it refers to it, and must commit the reference within
-/// the grace period of [`crate::collect`].
+/// the grace period of [`crate::collect_garbage`].
 #[async_trait]
 pub trait Blobs: Send + Sync {
     /// Stores a blob and returns its reference. Storing the same bytes twice keeps one copy,

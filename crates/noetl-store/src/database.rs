@@ -34,7 +34,7 @@ pub enum SqlError {
     #[error("the answer has more than {ROWS_MAX} rows; ask for fewer with 'limit'")]
     TooLarge,
     /// The database is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -19,7 +19,7 @@ pub enum StoreError {
     #[error("an event of the batch is in its log already")]
     EventTaken(#[source] BackendError),
     /// The database rejects the input permanently. The call had no effect.
-    #[error("the database refuses what it was given")]
+    #[error("database rejected the value")]
     Refused(#[source] BackendError),
     /// The call failed without effect.
     #[error("the database could not {action}")]
@@ -33,7 +33,7 @@ pub enum StoreError {
     #[error("the database holds a row that is not readable")]
     Row(#[source] BackendError),
     /// A database of several failed, as `source` describes. The others may be available.
-    #[error("the database {name} could not answer")]
+    #[error("database {name} is unavailable")]
     Shard {
         name: Arc<str>,
         /// Failure of the call in that database.

@@ -237,7 +237,7 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
-    /// Returns `true` if [`EventLog::others_left_work`] currently receives notifications. If not,
+    /// Returns `true` if [`EventLog::wait_for_released_work`] currently receives notifications. If not,
     /// callers that wait for work must poll.
     fn receives_notifications(&self) -> bool {
         false

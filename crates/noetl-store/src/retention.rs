@@ -79,7 +79,7 @@ pub struct PurgeCounts {
     pub commands: u64,
     /// Number of snapshots removed.
     pub snapshots: u64,
-    /// Number of blob references removed. [`crate::collect`] removes the blobs themselves.
+    /// Number of blob references removed. [`crate::collect_garbage`] removes the blobs themselves.
     pub references: u64,
     /// Number of variables removed.
     pub variables: u64,

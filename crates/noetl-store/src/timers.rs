@@ -62,7 +62,7 @@ pub trait TimerStore: Send + Sync {
         lease_for: Duration,
     ) -> Result<Vec<TimerRow>, StoreError>;
 
-    /// Returns the earliest time at which [`TimerStore::take_due`] could return a timer, which may be in
+    /// Returns the earliest time at which [`TimerStore::claim_due`] could return a timer, which may be in
     /// the past.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 

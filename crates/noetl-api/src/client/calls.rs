@@ -1,4 +1,4 @@
-//! API calls that people and workers make. Each function builds a [`Call`] with the type of its
+//! API calls that people and workers make. Each function builds a [`ApiCall`] with the type of its
 //! response.
 
 mod access;

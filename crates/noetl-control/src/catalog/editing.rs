@@ -10,7 +10,7 @@ use super::{Catalog, RegisterError};
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// No document has this ID or path.
-    #[error("there is no such document")]
+    #[error("document not found")]
     NotFound,
     /// The new text has the path of another document.
     #[error("the document's path is '{own}', and '{path}' is to be replaced")]

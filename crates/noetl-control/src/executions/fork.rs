@@ -69,7 +69,7 @@ pub enum ForkError {
     #[error("Execution not found: {0}")]
     NotFound(ExecutionId),
     /// The execution was imported, so it has no start to continue from.
-    #[error("execution {0} was imported, and nothing here can go on with it")]
+    #[error("execution {0} was imported and cannot be forked")]
     Imported(ExecutionId),
     /// The log has no event with this ID or sequence number.
     #[error("the log of execution {execution} has no event {at}; its places are 1 to {last}")]
@@ -84,7 +84,7 @@ pub enum ForkError {
     #[error("step '{step}' was never entered; these were: {}", .entered.join(", "))]
     NoStep { step: String, entered: Vec<String> },
     /// The execution has not ended.
-    #[error("execution {0} still runs; cancel it first, or fork it")]
+    #[error("execution {0} is running; cancel it first, or fork it")]
     Running(ExecutionId),
     /// The execution completed, so there is no failure to retry.
     #[error("execution {0} completed; say which step to go back to with `from`")]
@@ -108,7 +108,7 @@ pub enum ForkError {
     #[error("the execution was not started")]
     Start(#[source] StartError),
     /// The store is unavailable.
-    #[error("the store did not answer")]
+    #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 

@@ -150,7 +150,7 @@ async fn a_list_that_lacks_a_shard_is_an_error_that_names_it() {
     ];
     for error in errors {
         assert_eq!(home_of_failed(&error), "shard-1");
-        assert_eq!(error.to_string(), "the database shard-1 could not answer");
+        assert_eq!(error.to_string(), "database shard-1 is unavailable");
     }
     for number in 1..20 {
         let id = ExecutionId::new(number);

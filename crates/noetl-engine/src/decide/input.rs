@@ -140,7 +140,7 @@ pub struct Fork {
     /// Parent span of the fork's span; the fork does not inherit the origin's.
     pub trace: Option<TraceContext>,
     /// Playbook version to continue with, as catalog entry and version number, if it differs from
-    /// the origin's. [`crate::fork::misfit`] checks whether the version is compatible.
+    /// the origin's. [`crate::fork::first_incompatibility`] checks whether the version is compatible.
     pub version: Option<(CatalogId, u32)>,
     /// Caller that requested it; see [`Event::actor`].
     pub actor: Option<Arc<str>>,

@@ -11,16 +11,16 @@ use crate::template::ValueRef;
 /// Next request of a run.
 #[derive(Debug)]
 pub enum PipelineRequest {
-    /// Call a tool and pass its outcome to [`super::Run::answered`].
+    /// Call a tool and pass its outcome to [`super::PipelineRun::answered`].
     Call(Box<TaskCall>),
     /// Wait before the next request.
     Pause {
         /// Delay in seconds. Always positive.
         seconds: f64,
     },
-    /// Load values and pass them to [`super::Run::supply`].
+    /// Load values and pass them to [`super::PipelineRun::supply`].
     Need(Vec<ValueRef>),
-    /// Resolve keychain entries and pass them to [`super::Run::secret`].
+    /// Resolve keychain entries and pass them to [`super::PipelineRun::secret`].
     Secrets(Vec<Arc<str>>),
     /// The run has ended. Returned once.
     Done(Box<PipelineEnd>),

@@ -168,11 +168,11 @@ async fn a_secret_whose_use_cannot_be_recorded_is_given_only_where_that_is_allow
             assert_snapshot!(shown(status, body), @r#"
             503
             {
-              "error": "the use of a secret could not be recorded, so it is not given",
+              "error": "failed to record the use of a secret in the audit, so access was denied",
               "status": 503,
               "code": "secret_audit_unavailable",
-              "detail": "the use of a secret could not be recorded, so it is not given",
-              "message": "the use of a secret could not be recorded, so it is not given"
+              "detail": "failed to record the use of a secret in the audit, so access was denied",
+              "message": "failed to record the use of a secret in the audit, so access was denied"
             }
             "#);
         } else {
@@ -224,11 +224,11 @@ async fn the_keychain_of_an_execution_answers_for_its_names() {
     assert_snapshot!(shown(ask("gone", &of).await.0, ask("gone", &of).await.1), @r#"
     422
     {
-      "error": "the keychain's 'gone' cannot be had: there is no credential 'nowhere'",
+      "error": "keychain entry 'gone' is unavailable: there is no credential 'nowhere'",
       "status": 422,
       "code": "keychain_unresolved",
-      "detail": "the keychain's 'gone' cannot be had: there is no credential 'nowhere'",
-      "message": "the keychain's 'gone' cannot be had: there is no credential 'nowhere'"
+      "detail": "keychain entry 'gone' is unavailable: there is no credential 'nowhere'",
+      "message": "keychain entry 'gone' is unavailable: there is no credential 'nowhere'"
     }
     "#);
     for (name, query) in [

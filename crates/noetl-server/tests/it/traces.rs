@@ -342,6 +342,6 @@ async fn what_is_logged_of_a_request_names_its_trace() {
     app.store.set_down(false);
     app.close().await;
     let log = String::from_utf8(written.0.lock().unwrap().clone()).expect("text");
-    let line = log.lines().find(|line| line.contains("the store did not answer"));
+    let line = log.lines().find(|line| line.contains("store is unavailable"));
     assert!(line.is_some_and(|line| line.contains(&format!("trace_id={TRACE}"))), "{log}");
 }

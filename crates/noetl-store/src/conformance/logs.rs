@@ -83,7 +83,7 @@ pub async fn lost_lines_are_counted_as_what_went(store: Arc<dyn Store>) {
         |command, lines, bytes| SkippedLines { command: CommandId::new(command), lines, bytes };
     let id = ExecutionId::new(10);
     let count = async |lost| store.pass_over_lines(id, lost).await.expect("a write");
-    assert!(!count(vec![lost(1, 3, 300)]).await, "there is no such execution");
+    assert!(!count(vec![lost(1, 3, 300)]).await, "execution not found");
     write(&*store, Story::new(10).start()).await;
     append(&*store, 10, vec![line(1, "one"), line(2, "two")]).await;
     assert!(count(vec![lost(1, 3, 300), lost(3, 1, 70)]).await);
