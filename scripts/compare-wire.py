@@ -12,23 +12,18 @@ difference and exits with 1 if there is any.
 import json
 import os
 import re
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "published"))
+from stage import free_port, wait_for  # noqa: E402
 
 EXAMPLES = ["hello", "branch", "loop", "loop-parallel", "errors", "retry", "sub-playbook", "pipeline", "join", "set", "cursor"]
 CALLED = ["child"]
 PROSE = {"description", "summary", "title", "example", "examples"}
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def resolved(document, node, seen=()):
@@ -45,10 +40,9 @@ def resolved(document, node, seen=()):
         for part in reference.removeprefix("#/").split("/"):
             target = target[part]
         return resolved(document, target, seen + (reference,))
-    is_properties = False
     found = {}
     for key, value in node.items():
-        if key in PROSE and isinstance(value, str) and not is_properties:
+        if key in PROSE and isinstance(value, str):
             continue
         if key == "properties":
             found[key] = {name: resolved(document, schema, seen) for name, schema in value.items()}
@@ -144,6 +138,14 @@ def stored(path):
     return rows
 
 
+def is_healthy(url):
+    try:
+        urllib.request.urlopen(url + "/health", timeout=5).close()
+        return True
+    except OSError:
+        return False
+
+
 def facts(program):
     """Returns everything that is compared, by a name that a person can find."""
     rows = {f"help: {name}": value for name, value in help_rows(program).items()}
@@ -156,12 +158,7 @@ def facts(program):
         )
         url = f"http://127.0.0.1:{port}"
         try:
-            for _ in range(300):
-                try:
-                    urllib.request.urlopen(url + "/health", timeout=5).close()
-                    break
-                except OSError:
-                    time.sleep(0.1)
+            wait_for("the server", lambda: is_healthy(url))
             here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
             for example in EXAMPLES + CALLED:
                 file = os.path.join(here, f"{example}.yaml")

@@ -7,7 +7,7 @@ A branch that was started before the renames runs this once instead of resolving
 its new name are skipped. The table (default: table.tsv beside this script) has the columns crate, file, kind, old, new,
 new_file; paths start at the crate's src. A row with `mod` as its kind only moves a file. rust-analyzer finds every use, so equal names of other items
 stay. Names in comments follow where they are in backticks. Compile afterwards: a name that clashes, or a use inside a
-macro, is for a person to mend. Names that are serialized must be pinned before their field or variant is renamed.
+macro, is for a person to mend. Fields and variants are not in the table: serde, clap, and `Debug` print their names.
 """
 
 import argparse
@@ -191,8 +191,6 @@ DEFINITION = {
     "macro": r"\b({})\b",
     "mod": r"\bmod\s+({})\s*;",
     "const": r"\b(?:const|static)\s+({})\b",
-    "field": r"^\s*(?:pub(?:\([a-z ]+\))?\s+)?({})\s*:",
-    "variant": r"^\s*({})\s*(?:[,({{]|$)",
     "": r"\b(?:fn|struct|enum|trait|type|const|static)\s+({})\b",
 }
 
@@ -213,7 +211,7 @@ def in_comments(text, old, new):
     """Renames an item in the comments of a file where it stands in backticks."""
 
     def comment(match):
-        return re.sub(rf"`[^`\n]*`", lambda code: re.sub(rf"\b{old}\b", new, code.group(0)), match.group(0))
+        return re.sub(r"`[^`\n]*`", lambda code: re.sub(rf"\b{old}\b", new, code.group(0)), match.group(0))
 
     return re.sub(r"//[^\n]*", comment, text)
 
