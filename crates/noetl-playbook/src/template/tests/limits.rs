@@ -1,17 +1,12 @@
-use std::time::{Duration, Instant};
-
 use super::*;
 
-/// Far above what a refusal takes, far below what the work itself would.
-const QUICKLY: Duration = Duration::from_secs(5);
-
+/// Renders a template and checks that a limit stops it. A limit that does not count the work leaves the test
+/// running until the runner's timeout.
 #[track_caller]
 fn refused(template: &str, part: &str) {
-    let started = Instant::now();
     let rendered = render(json!({"xs": [1, 2, 3]}), template);
     let message = rendered.as_str().unwrap_or_default();
     assert!(message.contains(part), "{template}: {message:.300}");
-    assert!(started.elapsed() < QUICKLY, "{template}");
 }
 
 #[test]
