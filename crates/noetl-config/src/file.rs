@@ -1,0 +1,202 @@
+//! Parses a configuration file and finds all its problems.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::kind::{Given, found};
+use crate::problem::{Origin, Position, Problem};
+use crate::setting::Setting;
+use crate::suggest;
+use crate::tree::Options;
+
+/// Settings of one file.
+#[derive(Debug, Clone, Default)]
+pub struct FileLayer {
+    pub path: PathBuf,
+    pub(crate) values: BTreeMap<&'static str, (Given, Position)>,
+}
+
+impl FileLayer {
+    /// Parses the content of a file. `is_trusted` is `false` for a file in the working directory,
+    /// which must not contain guarded settings.
+    ///
+    /// Returns the settings without problems, and all problems in the order of the file. No message
+    /// contains a secret.
+    pub fn read(path: &Path, content: &[u8], is_trusted: bool) -> (Self, Vec<Problem>) {
+        let text = match std::str::from_utf8(content) {
+            Ok(text) => text,
+            Err(error) => {
+                let before = String::from_utf8_lossy(&content[..error.valid_up_to()]);
+                let position = position(path, &before, before.len());
+                let problem = Problem::at(position, "the file is not valid UTF-8");
+                let layer = Self { path: path.to_owned(), values: BTreeMap::new() };
+                return (layer, vec![problem]);
+            }
+        };
+        let mut reader = Reader {
+            path,
+            text,
+            is_trusted,
+            problems: Vec::new(),
+            layer: Self { path: path.to_owned(), values: BTreeMap::new() },
+        };
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            let message = format!("the file is not valid TOML: {}", error.message().trim_end());
+            reader.problem(error.span().unwrap_or(0..0), message.replace('\n', ", "), None);
+        }
+        // After a syntax error, a key may belong to another table than the author meant.
+        if reader.problems.is_empty() {
+            reader.root(root.get_ref());
+        }
+        reader.problems.sort_by_key(|problem| {
+            problem.position.as_ref().map(|position| (position.line, position.column))
+        });
+        (reader.layer, reader.problems)
+    }
+
+    /// Parses the content of a file that must have no problems.
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems, in the order of the file.
+    pub fn parse(path: &Path, content: &[u8], is_trusted: bool) -> Result<Self, Vec<Problem>> {
+        let (layer, problems) = Self::read(path, content, is_trusted);
+        if problems.is_empty() { Ok(layer) } else { Err(problems) }
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    is_trusted: bool,
+    problems: Vec<Problem>,
+    layer: FileLayer,
+}
+
+impl Reader<'_> {
+    fn root(&mut self, root: &DeTable<'_>) {
+        for (name, value) in root {
+            let section = Options::sections().find(|section| section.name == &**name.get_ref());
+            match (section, value.get_ref()) {
+                (Some(section), DeValue::Table(table)) => self.section(section.settings, table),
+                (Some(section), other) => {
+                    let message =
+                        format!("{} is a table, not {}", section.name, found(other, true));
+                    let hint = format!("write [{}] and its settings below", section.name);
+                    self.problem(value.span(), message, Some(hint));
+                }
+                (None, _) => self.unknown_section(name, value.get_ref()),
+            }
+        }
+    }
+
+    fn section(&mut self, settings: &'static [Setting], table: &DeTable<'_>) {
+        for (name, value) in table {
+            match settings.iter().find(|setting| setting.name() == &**name.get_ref()) {
+                Some(setting) => self.value(setting, name, value),
+                None => self.unknown_key(settings, name),
+            }
+        }
+    }
+
+    fn value(
+        &mut self,
+        setting: &'static Setting,
+        name: &Spanned<impl AsRef<str>>,
+        value: &Spanned<DeValue<'_>>,
+    ) {
+        let key = setting.key;
+        if setting.is_guarded && !self.is_trusted {
+            let hint = "name the file with --config or NOETL_CONFIG if you trust it, or set the \
+                        key in the file of your user or of this machine";
+            let message = format!("{key} has no effect in a file of the working directory");
+            self.problem(name.span(), message, Some(hint.to_owned()));
+            return;
+        }
+        let expected = setting.kind.expected();
+        let shown = found(value.get_ref(), setting.is_secret());
+        let given = setting.kind.from_toml(value.get_ref());
+        let Some(given) =
+            given.filter(|given| given.is_empty() || setting.kind.parse(given).is_ok())
+        else {
+            let message = format!("{key} is {expected}, not {shown}");
+            self.problem(value.span(), message, None);
+            return;
+        };
+        let position = position(self.path, self.text, value.span().start);
+        self.layer.values.insert(key, (given, position));
+    }
+
+    fn unknown_section(&mut self, name: &Spanned<impl AsRef<str>>, value: &DeValue<'_>) {
+        let wrong = name.get_ref().as_ref();
+        let (what, nearest) = match value {
+            DeValue::Table(_) => {
+                let sections = Options::sections().map(|section| section.name);
+                ("section", suggest::nearest(wrong, sections))
+            }
+            _ => ("key", suggest::nearest(wrong, Options::settings().map(|it| it.key))),
+        };
+        let nearest = nearest.or_else(|| key_of_any_section(wrong));
+        let message = format!("unknown {what} {}", quoted(wrong));
+        self.problem(name.span(), message, nearest.map(did_you_mean));
+    }
+
+    fn unknown_key(&mut self, settings: &'static [Setting], name: &Spanned<impl AsRef<str>>) {
+        let wrong = name.get_ref().as_ref();
+        let nearest = suggest::nearest(wrong, settings.iter().map(Setting::name))
+            .or_else(|| key_of_any_section(wrong));
+        let section = settings.first().and_then(|setting| setting.key.split_once('.'));
+        let section = section.map_or("", |(section, _)| section);
+        let message = format!("unknown key {} in [{section}]", quoted(wrong));
+        self.problem(name.span(), message, nearest.map(did_you_mean));
+    }
+
+    fn problem(&mut self, span: Range<usize>, message: String, hint: Option<String>) {
+        let position = position(self.path, self.text, span.start);
+        self.problems.push(Problem::at(position, message).hint(hint));
+    }
+}
+
+/// Returns the key of a setting that has this name in some section, or this variable.
+fn key_of_any_section(wrong: &str) -> Option<&'static str> {
+    let mut settings = Options::settings();
+    let is_meant =
+        |setting: &&Setting| setting.name() == wrong || setting.variables.contains(&wrong);
+    settings.find(is_meant).map(|setting| setting.key)
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean {name}?")
+}
+
+/// Returns a key of a file on one line and of bounded length, for messages.
+fn quoted(name: &str) -> String {
+    let short: String = name.chars().take(60).collect();
+    let dots = if short.len() < name.len() { "…" } else { "" };
+    format!("'{}{dots}'", short.replace(char::is_control, "\u{fffd}"))
+}
+
+/// Returns the position of a byte offset.
+fn position(path: &Path, text: &str, offset: usize) -> Position {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    Position {
+        file: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[start..].chars().count() + 1,
+    }
+}
+
+/// Returns the origin of a value in a file.
+pub(crate) fn origin(position: &Position) -> Origin {
+    Origin::File(position.clone())
+}

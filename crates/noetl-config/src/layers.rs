@@ -1,0 +1,252 @@
+//! Resolves the value of each setting from the layers.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use crate::file::{FileLayer, origin};
+use crate::kind::{FromValue, Given, Value};
+use crate::mask;
+use crate::problem::{Origin, Problem};
+use crate::setting::{Section, Setting};
+use crate::tree::{ALTERNATIVES, Options};
+
+/// Layers of a process: files, environment, and flags. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Files, lowest precedence first.
+    files: Arc<[FileLayer]>,
+    /// Variables that belong to settings and are not empty.
+    variables: Arc<BTreeMap<&'static str, OsString>>,
+    /// Flags by the key of their setting, with the long name.
+    flags: BTreeMap<&'static str, (Given, &'static str)>,
+}
+
+/// Value with its origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub value: Value,
+    pub origin: Origin,
+}
+
+/// Effective value of a setting, for display.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    pub setting: &'static Setting,
+    /// Value without secrets, or `None` if the setting has neither a value nor a default.
+    pub shown: Option<String>,
+    pub origin: Origin,
+}
+
+impl Settings {
+    /// Creates the layers from files, lowest precedence first, and an environment.
+    pub fn new(
+        files: Vec<FileLayer>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let mut variables = BTreeMap::new();
+        for (name, value) in environment {
+            let known = name.to_str().and_then(variable);
+            // An empty variable counts as unset, as in `NOETL_NATS_URL= noetl dev`.
+            if let Some(known) = known.filter(|_| !value.is_empty()) {
+                variables.insert(known, value);
+            }
+        }
+        Self { files: files.into(), variables: Arc::new(variables), flags: BTreeMap::new() }
+    }
+
+    /// Returns these layers with flags on top: key of the setting, long name, and value.
+    #[must_use]
+    pub fn with_flags(
+        &self,
+        flags: impl IntoIterator<Item = (&'static str, &'static str, Given)>,
+    ) -> Self {
+        let mut settings = self.clone();
+        for (key, long, given) in flags {
+            settings.flags.insert(key, (given, long));
+        }
+        settings
+    }
+
+    /// Decodes a section.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the section.
+    pub fn section<S: Section>(&self) -> Result<S, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let section = S::decode(self, &mut problems);
+        section.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+
+    /// Returns the value of a setting with its origin, or `None` if it has neither a value nor a
+    /// default.
+    ///
+    /// # Errors
+    ///
+    /// Returns a problem if the value is not of the setting's type.
+    pub fn find(&self, setting: &'static Setting) -> Result<Option<Found>, Problem> {
+        let layers = self.given(setting);
+        if setting.is_joined {
+            return self.joined(&layers);
+        }
+        for (given, origin) in layers {
+            let Ok(parsed) = setting.kind.parse(&given) else {
+                return Err(mismatch(setting, &given, &origin));
+            };
+            if let Some(value) = parsed {
+                return Ok(Some(Found { value, origin }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the name under which the setting of this variable was set, for messages: the
+    /// variable, a flag, or a position in a file with a key.
+    pub fn name_of(&self, variable: &str) -> String {
+        let owner = Options::settings().find(|setting| setting.variables.contains(&variable));
+        let origin =
+            owner.and_then(|setting| Some((setting, self.given(setting).into_iter().next()?)));
+        match origin {
+            Some((_, (_, Origin::Default))) | None => variable.to_owned(),
+            Some((setting, (_, origin))) => origin.name(setting.key),
+        }
+    }
+
+    /// Returns the origin of the value of the setting with this key.
+    pub fn origin_of(&self, key: &str) -> Origin {
+        let first =
+            Options::setting(key).and_then(|setting| self.given(setting).into_iter().next());
+        first.map_or(Origin::Default, |(_, origin)| origin)
+    }
+
+    /// Returns the elements of a joined list with their origins, lowest precedence first.
+    pub fn items_of(&self, key: &str) -> Vec<(String, Origin)> {
+        let layers = Options::setting(key).map(|setting| self.given(setting)).unwrap_or_default();
+        let items = layers.into_iter().rev().flat_map(|(given, origin)| {
+            given.items().into_iter().map(move |item| (item, origin.clone()))
+        });
+        items.collect()
+    }
+
+    /// Returns every setting with its effective value, or all problems.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problems of all settings.
+    pub fn effective(&self) -> Result<Vec<Effective>, Vec<Problem>> {
+        let (mut effective, mut problems) = (Vec::new(), Vec::new());
+        for setting in Options::settings() {
+            match self.find(setting) {
+                Err(problem) => problems.push(problem),
+                Ok(found) => effective.push(Effective {
+                    setting,
+                    shown: found.as_ref().map(|found| mask::shown(setting, &found.value)),
+                    origin: found.map_or(Origin::Default, |found| found.origin),
+                }),
+            }
+        }
+        if problems.is_empty() { Ok(effective) } else { Err(problems) }
+    }
+
+    /// Returns the configuration files, lowest precedence first.
+    pub fn files(&self) -> impl Iterator<Item = &std::path::Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Returns the files with secrets that settings of any layer name.
+    pub fn secret_files(&self) -> Vec<std::path::PathBuf> {
+        let named = Options::settings().filter(|setting| setting.is_secret_file);
+        let given = named.flat_map(|setting| self.given(setting));
+        let paths = given.filter_map(|(given, _)| match given {
+            Given::Text(path) => Some(path.into()),
+            Given::List(_) => None,
+        });
+        paths.collect()
+    }
+
+    /// Decodes one field of a section.
+    pub(crate) fn field<T: FromValue>(
+        &self,
+        setting: &'static Setting,
+        problems: &mut Vec<Problem>,
+    ) -> Option<T> {
+        match self.find(setting) {
+            Ok(found) => T::from_value(found.map(|found| found.value)),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        }
+    }
+
+    /// Returns what the layers give for a setting, highest precedence first, with the default last.
+    fn given(&self, setting: &'static Setting) -> Vec<(Given, Origin)> {
+        let mut given = Vec::new();
+        if setting.only_with.is_some_and(|key| self.origin_of(key) == Origin::Default) {
+            given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
+            return given;
+        }
+        if let Some((flag, long)) = self.flags.get(setting.key) {
+            given.push((flag.clone(), Origin::Flag(long)));
+        }
+        for name in setting.variables {
+            if let Some(value) = self.variables.get(name) {
+                given.push((Given::Text(value.clone()), Origin::Variable(name)));
+            }
+        }
+        for (index, file) in self.files.iter().enumerate().rev() {
+            if let Some((value, position)) = file.values.get(setting.key)
+                && !value.is_empty()
+                && !self.is_replaced(setting.key, index)
+            {
+                given.push((value.clone(), origin(position)));
+            }
+        }
+        given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
+        given
+    }
+
+    /// Returns `true` if a layer above the file sets an alternative to this key: a database in the
+    /// environment replaces another kind of database in a file.
+    fn is_replaced(&self, key: &str, file: usize) -> bool {
+        let groups = ALTERNATIVES.iter().filter(|group| group.iter().any(|set| set.contains(&key)));
+        let others = groups.flat_map(|group| group.iter()).filter(|set| !set.contains(&key));
+        others.filter_map(|set| set.first()).any(|trigger| self.is_set_above(trigger, file))
+    }
+
+    /// Returns `true` if flags, environment, or a later file set this key.
+    fn is_set_above(&self, key: &str, file: usize) -> bool {
+        let names = Options::setting(key).map_or(&[][..], |setting| setting.variables);
+        self.flags.contains_key(key)
+            || names.iter().any(|name| self.variables.contains_key(name))
+            || self.files[file + 1..].iter().any(|later| later.values.contains_key(key))
+    }
+
+    /// Joins the lists of all layers, lowest precedence first.
+    fn joined(&self, layers: &[(Given, Origin)]) -> Result<Option<Found>, Problem> {
+        let Some((_, origin)) = layers.first() else { return Ok(None) };
+        let items = layers.iter().rev().flat_map(|(given, _)| given.items()).collect();
+        Ok(Some(Found { value: Value::List(items), origin: origin.clone() }))
+    }
+}
+
+/// Describes a value of the wrong type.
+fn mismatch(setting: &Setting, given: &Given, origin: &Origin) -> Problem {
+    let expected = setting.kind.expected();
+    let text = match given {
+        Given::Text(text) => text.to_str(),
+        Given::List(_) => Some("a list"),
+    };
+    let rest = match text {
+        None => "is not valid UTF-8".to_owned(),
+        Some(_) if setting.is_secret() => format!("is {expected}"),
+        Some(text) => format!("is {expected}, not '{text}'"),
+    };
+    Problem::of(origin, setting.key, &rest)
+}
+
+/// Returns the name of a variable of the tree.
+fn variable(name: &str) -> Option<&'static str> {
+    Options::settings().flat_map(|setting| setting.variables).copied().find(|known| *known == name)
+}

@@ -1,0 +1,107 @@
+//! Secrets, and the form in which values are shown.
+
+use std::fmt;
+
+use crate::kind::Value;
+use crate::setting::{Secrecy, Setting};
+
+/// Text that replaces a secret.
+pub const MASK: &str = "********";
+
+/// Text that is never shown by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Returns the text, for use.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(MASK)
+    }
+}
+
+/// Returns a value as text that may be shown.
+pub(crate) fn shown(setting: &Setting, value: &Value) -> String {
+    let text = text(setting, value);
+    match setting.secrecy {
+        Secrecy::Open => text,
+        Secrecy::Secret => MASK.to_owned(),
+        Secrecy::Url => url(&text),
+    }
+}
+
+fn text(setting: &Setting, value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Duration(duration) => match setting.kind {
+            crate::Kind::Millis { .. } => duration.as_millis().to_string(),
+            _ => duration.as_secs().to_string(),
+        },
+        Value::Switch(on) => on.to_string(),
+        Value::List(items) => items.join(","),
+        Value::Path(path) => path.to_string_lossy().into_owned(),
+        Value::Ip(ip) => ip.to_string(),
+        Value::Socket(address) => address.to_string(),
+    }
+}
+
+/// Masks user, password, and query of a URL, or of several separated by commas. A text of another
+/// form is masked as a whole, because any part of it may be a password.
+fn url(text: &str) -> String {
+    if text.starts_with("sqlite:") {
+        return text.to_owned();
+    }
+    let Some((scheme, rest)) = text.split_once("://") else { return MASK.to_owned() };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if !scheme.chars().all(is_scheme) {
+        return MASK.to_owned();
+    }
+    // A password may contain every separator, so all up to the last `@` is masked.
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((_, place)) => (format!("{MASK}@"), place),
+        None => (String::new(), rest),
+    };
+    match place.split_once(['?', '#']) {
+        Some((place, _)) => format!("{scheme}://{user}{place}?{MASK}"),
+        None => format!("{scheme}://{user}{place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_shown_without_user_password_and_query() {
+        for (given, shown) in [
+            ("sqlite://a.db", "sqlite://a.db"),
+            ("postgres://db/noetl", "postgres://db/noetl"),
+            ("postgres://ada:hunter2@db/noetl", "postgres://********@db/noetl"),
+            ("postgres://ada:hun@ter2@db/noetl", "postgres://********@db/noetl"),
+            ("postgres://ada:hun/?ter2@db/noetl", "postgres://********@db/noetl"),
+            ("postgres://db/noetl?password=hunter2", "postgres://db/noetl?********"),
+            ("nats://hunter2@a:1,nats://hunter2@b:2", "nats://********@b:2"),
+            ("hunter2", MASK),
+            ("ada:hunter2://x", MASK),
+        ] {
+            assert_eq!(url(given), shown, "{given}");
+        }
+    }
+
+    #[test]
+    fn the_debug_form_of_a_secret_is_masked() {
+        assert_eq!(format!("{:?}", Secret::from("hunter2".to_owned())), MASK);
+    }
+}
