@@ -2,10 +2,12 @@
 
 mod audit;
 mod catalog;
+mod config;
 mod contexts;
 mod executions;
+mod flags;
 mod grants;
-mod isolation;
+mod groups;
 mod query;
 mod remote;
 mod resources;
@@ -13,7 +15,6 @@ mod run;
 mod schedules;
 mod worker;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -25,16 +26,21 @@ pub(crate) use catalog::{
     CatalogCommand, DocumentsArguments, ListArguments, LoadArguments, RegisterCommand,
     ShowArguments, SourceArguments, ValidateArguments,
 };
+pub(crate) use config::{CheckConfigArguments, ConfigCommand, ShowConfigArguments};
 pub(crate) use contexts::{ContextCommand, ContextFields, SetContextArguments};
 pub(crate) use executions::{
     CancelArguments, CleanupArguments, EventsArguments, ExecuteArguments, ExecuteCommand,
     ExecutionArguments, ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments,
     RerunArguments, RetryArguments, StartArguments, StatusArguments, WorkloadArguments,
 };
+pub(crate) use flags::Flags;
 pub(crate) use grants::{
     CreateGrantArguments, GrantCommand, GrantsArguments, RemoveGrantArguments,
 };
-pub(crate) use isolation::IsolationArguments;
+pub(crate) use groups::{
+    AuditRetentionFlags, ClientFlags, DataFlags, DatabaseFlags, DevFlags, RetentionFlags,
+    ServerFlags, StepFlags, WorkerFlags,
+};
 pub(crate) use query::{EhdbCommand, EhdbQuery, QueryArguments};
 pub(crate) use remote::{DoctorArguments, OutputFormat, RemoteArguments};
 pub(crate) use resources::{
@@ -56,6 +62,10 @@ Exit codes: 0 well, 1 the execution ended badly, 2 the playbook or the call is w
 #[derive(Debug, Parser)]
 #[command(name = "noetl", version = VERSION, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
+    /// Configuration file, instead of noetl.toml in the working directory and the files of the user
+    /// and of this machine [env: NOETL_CONFIG]
+    #[arg(long, global = true, value_name = "FILE", display_order = 900)]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -138,12 +148,26 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Check the server, the access token, and this machine.
     Doctor(DoctorArguments),
+    /// Show and check the settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Manage contexts, which are named servers.
     #[command(subcommand)]
     Context(ContextCommand),
     /// Print a completion script for a shell.
     #[command(visible_alias = "completion")]
     Completions(CompletionsArguments),
+}
+
+impl Command {
+    /// Returns `true` if the verb uses settings, so that a wrong file stops it.
+    pub(crate) fn uses_settings(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Context(_) | Self::Completions(_) => false,
+            Self::Check(arguments) => arguments.against.is_some(),
+            _ => true,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -165,13 +189,8 @@ pub(crate) struct CheckArguments {
     /// Number of executions to replay, with --against and a path.
     #[arg(long, default_value_t = 20, value_name = "N", requires = "against")]
     pub(crate) last: usize,
-    /// Data directory of `noetl dev`, with --against.
-    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
-    pub(crate) data: PathBuf,
-    /// Database to read with --against: `sqlite://path`, or
-    /// `postgres://user:password@host:port/database`.
-    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) database: Flags<DatabaseFlags>,
     /// Output format of the diagnostics.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
@@ -179,77 +198,18 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArguments {
-    /// Address to listen on. --auth open requires a loopback address.
-    #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
-    pub(crate) host: IpAddr,
-    /// Port to listen on; 0 picks a free port.
-    #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
-    pub(crate) port: u16,
-    /// Authentication of callers: `token`, which is created and stored for you on this machine;
-    /// `oidc`, an identity provider; or `open`, which lets every user and program of this machine
-    /// do everything.
-    #[arg(
-        long,
-        env = "NOETL_AUTH",
-        value_name = "MODE",
-        default_value = "token",
-        ignore_case = true,
-        hide_possible_values = true,
-        hide_env_values = true
-    )]
-    pub(crate) auth: AuthMode,
-    /// Directory for the database.
-    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
-    pub(crate) data: PathBuf,
-    /// Database to use instead of --data: `sqlite://path`, or
-    /// `postgres://user:password@host:port/database`.
-    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    pub(crate) database_url: Option<String>,
-    /// Maximum number of steps this process runs at a time; 0 if only separate workers run steps.
-    #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
-    pub(crate) slots: usize,
     #[command(flatten)]
-    pub(crate) bus: BusArguments,
+    pub(crate) flags: Flags<DevFlags>,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
-    pub(crate) policy: PolicyArguments,
-}
-
-/// Authentication of callers of the HTTP API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum AuthMode {
-    /// Callers present an access token of this control plane.
-    Token,
-    /// Callers present a token of an identity provider, or an access token of this control plane.
-    Oidc,
-    /// Callers present no token. All routes except the internal ones are open.
-    Open,
-}
-
-/// Options of the message bus.
-#[derive(Debug, Default, Args)]
-pub(crate) struct BusArguments {
-    /// NATS server to announce commands and publish events on, such as
-    /// `nats://user:password@host:port`; separate the servers of a cluster with commas. Publishing
-    /// events requires NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY.
-    #[arg(long, env = "NOETL_NATS_URL", value_name = "URL", hide_env_values = true)]
-    pub(crate) nats_url: Option<String>,
+    pub(crate) retention: Flags<RetentionFlags>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
-    /// Address to listen on. An address other than loopback requires NOETL_AUTH=token or oidc.
-    #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
-    pub(crate) host: IpAddr,
-    /// Port to listen on; 0 picks a free port.
-    #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
-    pub(crate) port: u16,
-    /// Database URL: `postgres://user:password@host:port/database`, or `sqlite://path`.
-    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    pub(crate) database_url: Option<String>,
     #[command(flatten)]
-    pub(crate) bus: BusArguments,
+    pub(crate) flags: Flags<ServerFlags>,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
-    pub(crate) policy: PolicyArguments,
+    pub(crate) retention: Flags<RetentionFlags>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -269,13 +229,8 @@ pub(crate) enum DbCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct DbArguments {
-    /// Directory of the database.
-    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
-    pub(crate) data: PathBuf,
-    /// Database to use instead of --data: `sqlite://path`, or
-    /// `postgres://user:password@host:port/database`.
-    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
-    pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) flags: Flags<DatabaseFlags>,
     /// Output format of the outcome.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
@@ -294,35 +249,10 @@ pub(crate) struct PurgeArguments {
     #[command(flatten)]
     pub(crate) db: DbArguments,
     #[command(flatten)]
-    pub(crate) policy: PolicyArguments,
+    pub(crate) retention: Flags<RetentionFlags>,
     /// Report the data that would be deleted, without deleting it.
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-/// Retention periods. 0 retains the data forever.
-#[derive(Debug, Args)]
-pub(crate) struct PolicyArguments {
-    /// Days to retain finished executions with all their data, since their last event; 0 is forever
-    /// [default: 0].
-    #[arg(long, env = "NOETL_EVENT_RETENTION_DAYS", value_name = "N")]
-    pub(crate) event_retention_days: Option<i64>,
-    /// Days to retain commands of finished executions, since the commands ended; 0 is forever
-    /// [default: 7].
-    #[arg(long, env = "NOETL_COMMAND_RETENTION_DAYS", value_name = "N")]
-    pub(crate) command_retention_days: Option<i64>,
-    /// Minutes to retain worker pools, since their last heartbeat; 0 is forever [default: 60].
-    #[arg(long, env = "NOETL_RUNTIME_STALE_MINUTES", value_name = "N")]
-    pub(crate) runtime_stale_minutes: Option<i64>,
-    /// Days to retain published outbox rows; 0 is forever [default: 7].
-    #[arg(long, env = "NOETL_OUTBOX_RETENTION_DAYS", value_name = "N")]
-    pub(crate) outbox_retention_days: Option<i64>,
-    /// Days to remember messages of subscriptions for deduplication; 0 is forever [default: 7].
-    #[arg(long, env = "NOETL_DEDUP_RETENTION_DAYS", value_name = "N")]
-    pub(crate) dedup_retention_days: Option<i64>,
-    /// Days to retain audit records of secrets; 0 is forever [default: 90].
-    #[arg(long, env = "NOETL_AUDIT_RETENTION_DAYS", value_name = "N")]
-    pub(crate) audit_retention_days: Option<i64>,
 }
 
 #[derive(Debug, Args)]
@@ -340,7 +270,7 @@ pub(crate) enum Output {
 }
 
 /// Upper limit of slots. More would only cost memory: tools that wait do so without a thread.
-pub(crate) const SLOTS_MAX: i64 = 10_000;
+const SLOTS_MAX: i64 = 10_000;
 
 fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {
     clap::builder::RangedI64ValueParser::new().range(least..=SLOTS_MAX)

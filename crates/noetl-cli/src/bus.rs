@@ -1,11 +1,11 @@
-//! Configures the message bus, which announces commands and publishes events, from flags and the
-//! environment.
+//! Configures the message bus, which announces commands and publishes events.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use noetl_bus::{CommandBus, CommandConsumer, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
+use noetl_config::Settings;
+use noetl_config::tree::{Bus, Server};
 use noetl_control::{
     AnnouncerHandle, AnnouncerOptions, ControlPlane, PublisherHandle, PublisherOptions,
     SystemConsumers, SystemConsumersHandle,
@@ -13,30 +13,16 @@ use noetl_control::{
 use noetl_model::Clock;
 use noetl_store::{OutboxOptions, SystemClock};
 
-use crate::arguments::BusArguments;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::{number, setting, switch};
+use crate::settings;
 use crate::stores::OpenStores;
 
-/// Variable with the address of the NATS server.
-pub(crate) const NATS_URL: &str = "NOETL_NATS_URL";
-
-/// Switch: publish committed events directly from the event log.
+const NATS_URL: &str = "NOETL_NATS_URL";
 const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
-
-/// Switch: write events to the outbox.
 const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
-
-/// Switch: publish the rows of the outbox from this process.
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
-
-/// Switch: write events of the stream to the database in this process, as a system pool does.
 const MATERIALIZER: &str = "NOETL_MATERIALIZER_ENABLED";
-
-/// Switch: update snapshots from the stream in this process, as a system pool does.
 const PROJECTOR: &str = "NOETL_PROJECTOR_ENABLED";
-
-/// Variable with the URL at which workers reach this server, if it differs from the listen address.
 const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
 
 /// Hint for settings that require a bus when none is configured.
@@ -64,20 +50,21 @@ enum Way {
     Relay,
 }
 
-impl BusArguments {
-    /// Reads the settings of the bus from the flags and the environment. Opens no connection.
+impl BusSetup {
+    /// Returns the configured bus. Opens no connection.
     ///
     /// # Errors
     ///
     /// Returns a failure if the settings contradict each other, or require a bus and none is
     /// configured.
-    pub(crate) fn setup(&self) -> Result<BusSetup, CliError> {
-        let address = address(self.nats_url.as_deref())?;
-        let options = options()?;
-        let is_relayed = switch(RELAY)?;
-        let way = match (switch(STREAM)?, is_relayed) {
+    pub(crate) fn configured(settings: &Settings) -> Result<Self, CliError> {
+        let bus: Bus = settings::decode(settings)?;
+        let address = address(settings, &bus)?;
+        let options = options(settings, &bus)?;
+        let name = |variable: &str| settings.name_of(variable);
+        let way = match (bus.event_stream_enabled, bus.outbox_relay) {
             (true, true) => {
-                let message = format!("{STREAM} and {RELAY} are both on");
+                let message = format!("{} and {} are both on", name(STREAM), name(RELAY));
                 return Err(CliError::new(ErrorKind::Config, message)
                     .hint("each publishes every event: leave one of them out"));
             }
@@ -85,30 +72,31 @@ impl BusArguments {
             (false, true) => Some(Way::Relay),
             (false, false) => None,
         };
-        if is_relayed && !outbox()?.is_on {
-            let message = format!("{RELAY} has nothing to publish without {OUTBOX}");
+        if bus.outbox_relay && !bus.outbox_enabled {
+            let message = format!("{} has nothing to publish without {OUTBOX}", name(RELAY));
             return Err(
                 CliError::new(ErrorKind::Config, message).hint(format!("set {OUTBOX}=true too"))
             );
         }
         if way.is_some() && address.is_none() {
-            let name = if is_relayed { RELAY } else { STREAM };
+            let name = name(if bus.outbox_relay { RELAY } else { STREAM });
             let message = format!("{name} is on, and there is no bus to publish to");
             return Err(CliError::new(ErrorKind::Config, message).hint(NAME_A_BUS));
         }
-        let readers =
-            SystemConsumers { materialize: switch(MATERIALIZER)?, project: switch(PROJECTOR)? };
+        let readers = SystemConsumers {
+            materialize: bus.materializer_enabled,
+            project: bus.projector_enabled,
+        };
         if readers.any() && address.is_none() {
-            let name = if readers.materialize { MATERIALIZER } else { PROJECTOR };
+            let name = name(if readers.materialize { MATERIALIZER } else { PROJECTOR });
             let message = format!("{name} is on, and there is no bus to read from");
             return Err(CliError::new(ErrorKind::Config, message).hint(NAME_A_BUS));
         }
-        let (server_url, system_shards) = (server_url()?, system_shards()?);
-        Ok(BusSetup { address, way, options, readers, server_url, system_shards })
+        let server_url = server_url(settings)?;
+        let system_shards = if bus.shard_subject_route { bus.command_shard_count } else { 1 };
+        Ok(Self { address, way, options, readers, server_url, system_shards })
     }
-}
 
-impl BusSetup {
     /// Starts to connect to the bus in the background, or returns `None` if none is configured.
     pub(crate) fn open(&self) -> Option<Arc<dyn CommandConsumer>> {
         let address = self.address.clone()?;
@@ -166,21 +154,21 @@ impl BusSetup {
     }
 }
 
-/// Parses the address of the bus. `None` or an empty text means that there is no bus.
-pub(crate) fn address(url: Option<&str>) -> Result<Option<Address>, CliError> {
-    let url = url.map(str::trim).filter(|url| !url.is_empty());
+/// Parses the address of the bus. A blank text means that there is no bus.
+pub(crate) fn address(settings: &Settings, bus: &Bus) -> Result<Option<Address>, CliError> {
+    let url = bus.nats_url.as_ref().map(|url| url.expose().trim()).filter(|url| !url.is_empty());
     url.map(Address::parse).transpose().map_err(|error| {
         // The value may contain a password, so the message omits it.
-        CliError::new(ErrorKind::Config, format!("{NATS_URL}: {error}"))
+        CliError::new(ErrorKind::Config, format!("{}: {error}", settings.name_of(NATS_URL)))
             .hint("use nats://user:password@host:port, several parted by commas")
     })
 }
 
-fn server_url() -> Result<Option<String>, CliError> {
-    let url = setting(PUBLIC_URL).filter(|url| !url.trim().is_empty());
-    match url {
+fn server_url(settings: &Settings) -> Result<Option<String>, CliError> {
+    let server: Server = settings::decode(settings)?;
+    match server.public_url.filter(|url| !url.trim().is_empty()) {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            let message = format!("{PUBLIC_URL}: '{url}' is no address");
+            let message = format!("{}: '{url}' is no address", settings.name_of(PUBLIC_URL));
             Err(CliError::new(ErrorKind::Config, message)
                 .hint("use http://host:port, as workers reach this server"))
         }
@@ -188,48 +176,32 @@ fn server_url() -> Result<Option<String>, CliError> {
     }
 }
 
-fn system_shards() -> Result<u32, CliError> {
-    let count = number("NOETL_COMMAND_SHARD_COUNT", 1..=1024)?;
-    let count = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
-    Ok(if switch("NOETL_SHARD_SUBJECT_ROUTE")? { count } else { 1 })
-}
-
-/// Reads the outbox settings of the stores.
+/// Returns the outbox settings of the stores.
 pub(crate) fn outbox() -> Result<OutboxOptions, CliError> {
-    let defaults = OutboxOptions::default();
-    let lease = seconds("NOETL_OUTBOX_LEASE_SECS", 1, 86_400)?;
-    Ok(OutboxOptions { is_on: switch(OUTBOX)?, lease: lease.unwrap_or(defaults.lease) })
+    let bus: Bus = settings::section()?;
+    Ok(OutboxOptions { is_on: bus.outbox_enabled, lease: bus.outbox_lease_secs })
 }
 
-fn options() -> Result<PublisherOptions, CliError> {
-    let defaults = PublisherOptions::default();
-    let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
-    let poll = number("NOETL_EVENT_STREAM_POLL_MS", 1..=3_600_000)?;
-    let poll = poll.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+fn options(settings: &Settings, bus: &Bus) -> Result<PublisherOptions, CliError> {
+    let age_max = bus.event_stream_retention_secs;
     // NATS rejects a dedup window that is longer than the retention of the stream.
-    let year = 366 * 86_400;
-    let age_max = seconds("NOETL_EVENT_STREAM_RETENTION_SECS", 1, year)?;
-    let age_max = age_max.unwrap_or(defaults.age_max);
-    let window = seconds("NOETL_EVENT_STREAM_DEDUP_SECS", 1, year)?;
-    let window = window.unwrap_or(defaults.duplicate_window.min(age_max));
-    if window > age_max {
-        let message =
-            "NOETL_EVENT_STREAM_DEDUP_SECS is more than NOETL_EVENT_STREAM_RETENTION_SECS";
+    let usual = PublisherOptions::default().duplicate_window.min(age_max);
+    let duplicate_window = bus.event_stream_dedup_secs.unwrap_or(usual);
+    if duplicate_window > age_max {
+        let message = format!(
+            "{} is more than {}",
+            settings.name_of("NOETL_EVENT_STREAM_DEDUP_SECS"),
+            settings.name_of("NOETL_EVENT_STREAM_RETENTION_SECS")
+        );
         return Err(CliError::new(ErrorKind::Config, message)
             .hint("a message that is gone cannot be known any more"));
     }
-    let lease = seconds("NOETL_EVENT_STREAM_LEASE_SECS", 1, 3600)?;
     Ok(PublisherOptions {
-        batch: batch.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(defaults.batch),
-        poll: poll.unwrap_or(defaults.poll),
-        backfill: switch("NOETL_EVENT_STREAM_BACKFILL")?,
-        duplicate_window: window,
+        batch: bus.event_stream_batch,
+        poll: bus.event_stream_poll_ms,
+        backfill: bus.event_stream_backfill,
+        duplicate_window,
         age_max,
-        lease: lease.unwrap_or(defaults.lease),
+        lease: bus.event_stream_lease_secs,
     })
-}
-
-fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, CliError> {
-    let seconds = number(name, least..=most)?;
-    Ok(seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
 }

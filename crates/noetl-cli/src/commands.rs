@@ -6,6 +6,7 @@ pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod credential;
 mod credentials;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{CliError, ErrorKind};
 use crate::output::yaml;
-use crate::settings::setting;
+use crate::settings;
 
 /// Key of the server URL in a context.
 const SERVER: &str = "server_url";
@@ -43,7 +43,7 @@ pub(crate) struct ContextsLock {
 
 /// Returns the path of the context file.
 pub(crate) fn file() -> Result<PathBuf, CliError> {
-    let home = setting("HOME").ok_or_else(|| {
+    let home = settings::variable("HOME").ok_or_else(|| {
         CliError::new(ErrorKind::Config, "HOME is not set, so there is no file of contexts")
             .hint("set HOME, or name the server with --server-url")
     })?;

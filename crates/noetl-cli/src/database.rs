@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use noetl_config::tree;
+use noetl_config::{Secret, Settings};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
 use crate::bus;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::{number, setting};
+use crate::settings;
 
 /// File name of the database in a data directory.
 const FILE: &str = "noetl.db";
@@ -40,40 +42,29 @@ impl Database {
         }
     }
 
-    /// Returns the database of the URL, else that of the `POSTGRES_*` variables, else `None`.
-    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, CliError> {
-        match url {
-            Some(url) => Self::from_url(url).map(Some),
-            None => Self::from_postgres_variables(),
+    /// Returns the database of the configured URL, else that of the Postgres host, else `None`.
+    pub(crate) fn named(settings: &tree::Database) -> Result<Option<Self>, CliError> {
+        match (&settings.url, &settings.host) {
+            (Some(url), _) => Self::from_url(url.expose()).map(Some),
+            (None, Some(host)) => {
+                let password = settings.password.as_ref().map(Secret::expose);
+                let (user, name) = (&settings.user, &settings.name);
+                let url = postgres_url(host, settings.port, user, password, name);
+                Ok(Some(Self::Postgres(url)))
+            }
+            (None, None) => Ok(None),
         }
     }
 
-    /// Returns the database of the URL or the `POSTGRES_*` variables, else `default`.
-    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, CliError> {
-        Ok(Self::named(url)?.unwrap_or(default))
-    }
-
-    /// Returns the database of the URL or the `POSTGRES_*` variables, else the file in the data
-    /// directory.
-    pub(crate) fn of_directory(url: Option<&str>, data: &Path) -> Result<Self, CliError> {
-        Self::chosen(url, Self::in_directory(data))
+    /// Returns the configured database, else the file in the data directory.
+    pub(crate) fn configured(settings: &Settings) -> Result<Self, CliError> {
+        let database: tree::Database = settings::decode(settings)?;
+        Ok(Self::named(&database)?.unwrap_or_else(|| Self::in_directory(&database.data)))
     }
 
     /// Returns the database file of a data directory.
     pub(crate) fn in_directory(data: &Path) -> Self {
         Self::Sqlite(data.join(FILE))
-    }
-
-    /// Reads `POSTGRES_HOST` and related variables, as the upstream server does.
-    fn from_postgres_variables() -> Result<Option<Self>, CliError> {
-        let Some(host) = setting("POSTGRES_HOST") else { return Ok(None) };
-        let port = number("POSTGRES_PORT", 1..=65_535)?.unwrap_or(5432);
-        let or_noetl = |name| setting(name).unwrap_or_else(|| "noetl".to_owned());
-        let (user, database) = (or_noetl("POSTGRES_USER"), or_noetl("POSTGRES_DATABASE"));
-        let password = setting("POSTGRES_PASSWORD");
-        let port = u16::try_from(port).unwrap_or(u16::MAX);
-        let url = postgres_url(&host, port, &user, password.as_deref(), &database);
-        Ok(Some(Self::Postgres(url)))
     }
 
     /// Returns the name of the database for messages, without its password.
@@ -206,22 +197,17 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
     Ok(OpenStore::Sqlite(Arc::new(store)))
 }
 
-/// Returns the options of a Postgres store, with all settings from the environment.
+/// Returns the options of a Postgres store.
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
-    if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 3..=10_000)? {
-        options = options.connections(u32::try_from(connections).unwrap_or(u32::MAX));
-    }
-    if let Some(seconds) = number("POSTGRES_ACQUIRE_TIMEOUT", 1..=3600)? {
-        let seconds = u64::try_from(seconds).unwrap_or_default();
-        options = options.acquire_timeout(std::time::Duration::from_secs(seconds));
-    }
-    if let Some(capacity) = number("NOETL_PG_STATEMENT_CACHE_CAPACITY", 0..=100_000)? {
-        options = options.statement_cache(usize::try_from(capacity).unwrap_or_default());
-    }
-    if let Some(direct) = setting("NOETL_DATABASE_DIRECT_URL") {
-        options = options.direct_url(&direct).map_err(failed)?;
+    let database: tree::Database = settings::section()?;
+    options = options
+        .connections(database.max_connections)
+        .acquire_timeout(database.acquire_timeout_secs)
+        .statement_cache(database.statement_cache_capacity);
+    if let Some(direct) = &database.direct_url {
+        options = options.direct_url(direct.expose()).map_err(failed)?;
     }
     Ok(options)
 }
@@ -267,14 +253,11 @@ pub(crate) fn unopened(error: &sqlite::OpenError) -> CliError {
 }
 
 fn synchronous() -> Result<sqlite::Synchronous, CliError> {
-    match setting("NOETL_SQLITE_SYNCHRONOUS").as_deref() {
-        None | Some("full") => Ok(sqlite::Synchronous::Full),
-        Some("normal") => Ok(sqlite::Synchronous::Normal),
-        Some(other) => {
-            let message = format!("NOETL_SQLITE_SYNCHRONOUS is 'full' or 'normal', not '{other}'");
-            Err(CliError::new(ErrorKind::Config, message))
-        }
-    }
+    let database: tree::Database = settings::section()?;
+    Ok(match database.sqlite_synchronous.as_str() {
+        "normal" => sqlite::Synchronous::Normal,
+        _ => sqlite::Synchronous::Full,
+    })
 }
 
 /// Removes the password from a URL: the part between `:` and `@`.

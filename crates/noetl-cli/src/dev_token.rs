@@ -14,22 +14,20 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use noetl_api::loopback_address;
+use noetl_config::tree::Database;
 use noetl_control::{ControlPlane, Role, TokenRequest};
 use noetl_model::Tenant;
 use rustix::process::geteuid;
 
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
-
-/// Default data directory of `noetl dev`.
-const DATA: &str = "noetl-data";
+use crate::settings;
 
 /// Maximum size of a token, in bytes.
 const TOKEN_MAX: u64 = 4096;
 
 /// Returns the path of the token file for a listen address.
 pub(crate) fn file(address: SocketAddr, data: &Path) -> PathBuf {
-    let directory = match setting("XDG_RUNTIME_DIR") {
+    let directory = match settings::variable("XDG_RUNTIME_DIR") {
         Some(directory) => PathBuf::from(directory).join("noetl"),
         None => data.join("run"),
     };
@@ -50,9 +48,9 @@ fn name(address: SocketAddr) -> String {
 /// Returns the token for a server, if its URL is the loopback address of a `noetl dev` of this user.
 pub(crate) fn for_server(url: &str) -> Option<String> {
     let address = loopback_address(url)?;
-    let data = setting("NOETL_DATA").map_or_else(|| PathBuf::from(DATA), PathBuf::from);
-    let runtime =
-        setting("XDG_RUNTIME_DIR").map(|directory| PathBuf::from(directory).join("noetl"));
+    let data = settings::section::<Database>().ok()?.data;
+    let runtime = settings::variable("XDG_RUNTIME_DIR")
+        .map(|directory| PathBuf::from(directory).join("noetl"));
     let places = runtime.into_iter().chain([data.join("run")]);
     let token = places.into_iter().find_map(|place| read(&place.join(name(address))))?;
     listens_for_this_user(address).then_some(token)

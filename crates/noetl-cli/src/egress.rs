@@ -1,30 +1,23 @@
-//! Reads the egress policy from the environment: the addresses that steps, notifications, and
-//! subscriptions may reach over HTTP.
+//! Builds the egress policy: the addresses that steps, notifications, and subscriptions may reach
+//! over HTTP.
 
+use noetl_config::tree::Egress;
 use noetl_fence::{DefaultAccess, EgressPolicy};
 
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 
-const FENCE: &str = "NOETL_HTTP_FENCE";
 const ALLOW: &str = "NOETL_HTTP_ALLOW";
 
-/// Returns the egress policy of `NOETL_HTTP_FENCE` and `NOETL_HTTP_ALLOW`.
+/// Returns the configured egress policy.
 pub(crate) fn fence() -> Result<EgressPolicy, CliError> {
-    let text = setting(FENCE).unwrap_or_default().trim().to_ascii_lowercase();
-    let reach = match text.as_str() {
-        "" => DefaultAccess::default(),
-        text => match DefaultAccess::NAMES.iter().find(|(name, _)| *name == text) {
-            Some((_, reach)) => *reach,
-            None => {
-                let message = format!("{FENCE} is off, metadata, private or listed, not '{text}'");
-                return Err(CliError::new(ErrorKind::Config, message));
-            }
-        },
-    };
-    let listed = setting(ALLOW).unwrap_or_default();
-    EgressPolicy::new(reach, &listed).map_err(|error| {
-        CliError::new(ErrorKind::Config, format!("{ALLOW}: {error}"))
+    let Egress { fence, allow } = settings::section()?;
+    let named = DefaultAccess::NAMES.iter().find(|(name, _)| *name == fence);
+    let access = named.map_or_else(DefaultAccess::default, |(_, access)| *access);
+    let listed = allow.unwrap_or_default().join(",");
+    EgressPolicy::new(access, &listed).map_err(|error| {
+        let name = settings::current().name_of(ALLOW);
+        CliError::new(ErrorKind::Config, format!("{name}: {error}"))
             .hint(format!("commas part them, as in {ALLOW}=api.internal,*.example.org,10.1.0.0/16"))
     })
 }

@@ -1,83 +1,91 @@
-//! Reads the HTTP settings of the server from the environment.
+//! Builds the HTTP options of the server from settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use noetl_config::Settings;
+use noetl_config::tree::{self, Server};
 use noetl_server::{
-    Auth, CorsOrigins, InternalToken, Oidc, OidcSettings, Options, TOKEN_VARIABLE, Tls, TlsError,
+    Auth, CorsOrigins, InternalToken, Network, NetworkError, Oidc, OidcSettings, Options, Tls,
+    TlsError,
 };
 
-use crate::arguments::AuthMode;
 use crate::egress::fence;
 use crate::error::{CliError, ErrorKind};
-use crate::limits;
-use crate::sessions;
-use crate::settings::{setting, switch};
-
-/// Variable with the path of a file that contains the token of the internal routes, for mounted
-/// secrets.
-const TOKEN_FILE: &str = "NOETL_INTERNAL_API_TOKEN_FILE";
+use crate::{limits, sessions, settings};
 
 /// Time for which the content of that file is cached.
 const TOKEN_KEPT: Duration = Duration::from_secs(1);
 
-/// Variable with the authentication mode.
 const AUTH: &str = "NOETL_AUTH";
+const ISSUER: &str = "NOETL_OIDC_ISSUER";
 
 const CERTIFICATE: &str = "NOETL_TLS_CERT";
 const KEY: &str = "NOETL_TLS_KEY";
 const CLIENT_CA: &str = "NOETL_TLS_CLIENT_CA";
 
-/// Returns the HTTP options for an authentication mode, with all settings from the environment.
-pub(crate) fn options(auth: AuthMode) -> Result<Options, CliError> {
-    let auth = match auth {
+/// Returns the HTTP options for an authentication mode.
+pub(crate) fn options(mode: AuthMode) -> Result<Options, CliError> {
+    let server: Server = settings::section()?;
+    let auth = match mode {
         AuthMode::Open => Auth::Open,
         AuthMode::Token => Auth::Token,
-        AuthMode::Oidc => oidc().map(Auth::Oidc)?,
+        AuthMode::Oidc => oidc(&settings::section()?).map(Auth::Oidc)?,
     };
     let defaults = limits::edge(Options::default())?;
     Ok(Options {
         allow_any_host: !matches!(auth, Auth::Open),
         auth,
-        cors_origins: cors_origins()?,
+        cors_origins: cors_origins(&server)?,
+        trusted_proxies: proxies(&server)?,
         fence: fence()?,
-        internal_token: InternalToken::read_by(token()),
-        sessions: sessions::from_environment(),
-        has_metrics: !switch("NOETL_DISABLE_METRICS")?,
+        sessions: sessions::configured(&server),
+        has_metrics: !server.disable_metrics,
+        internal_token: InternalToken::read_by(token(server)),
         ..defaults
     })
 }
 
-/// Reads the authentication mode from `NOETL_AUTH`. Unset or empty means open.
-pub(crate) fn auth() -> Result<AuthMode, CliError> {
-    let text = setting(AUTH).unwrap_or_default();
-    match text.trim().to_ascii_lowercase().as_str() {
-        "" | "open" => Ok(AuthMode::Open),
-        "token" => Ok(AuthMode::Token),
-        "oidc" => Ok(AuthMode::Oidc),
-        _ => {
-            let message = format!("{AUTH} is open, token or oidc, not '{text}'");
-            Err(CliError::new(ErrorKind::Config, message))
-        }
+/// Authentication of callers of the HTTP API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuthMode {
+    /// Callers present an access token of this control plane.
+    Token,
+    /// Callers present a token of an identity provider, or an access token of this control plane.
+    Oidc,
+    /// Callers present no token. All routes except the internal ones are open.
+    Open,
+}
+
+impl AuthMode {
+    /// Returns the configured mode, or `default` if none is.
+    pub(crate) fn configured(settings: &Settings, default: Self) -> Result<Self, CliError> {
+        let auth: tree::Auth = settings::decode(settings)?;
+        Ok(match auth.mode.as_deref() {
+            Some("token") => Self::Token,
+            Some("oidc") => Self::Oidc,
+            Some(_) => Self::Open,
+            None => default,
+        })
     }
 }
 
-/// Reads the settings of the identity provider.
-fn oidc() -> Result<Oidc, CliError> {
-    let needed = |name: &str, example: &str| {
-        setting(name).ok_or_else(|| {
+/// Returns the settings of the identity provider.
+pub(crate) fn oidc(auth: &tree::Auth) -> Result<Oidc, CliError> {
+    let needed = |value: &Option<String>, name: &str, example: &str| {
+        value.clone().ok_or_else(|| {
             let message = format!("{AUTH}=oidc needs {name}");
             CliError::new(ErrorKind::Config, message)
                 .hint(format!("set it, as in {name}={example}"))
         })
     };
     let settings = OidcSettings {
-        issuer: needed("NOETL_OIDC_ISSUER", "https://id.example")?,
-        audience: needed("NOETL_OIDC_AUDIENCE", "noetl")?,
-        roles_claim: setting("NOETL_OIDC_ROLES_CLAIM").unwrap_or_else(|| "roles".to_owned()),
-        tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM"),
-        client_id: setting("NOETL_OIDC_CLIENT_ID"),
+        issuer: needed(&auth.oidc_issuer, ISSUER, "https://id.example")?,
+        audience: needed(&auth.oidc_audience, "NOETL_OIDC_AUDIENCE", "noetl")?,
+        roles_claim: auth.oidc_roles_claim.clone(),
+        tenant_claim: auth.oidc_tenant_claim.clone(),
+        client_id: auth.oidc_client_id.clone(),
     };
     // An attacker who can change HTTP traffic could substitute the signing keys.
     let host = settings.issuer.strip_prefix("http://").map(|rest| {
@@ -87,7 +95,8 @@ fn oidc() -> Result<Oidc, CliError> {
     let is_here = host.is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
     if !is_here && !settings.issuer.starts_with("https://") {
         let message = format!(
-            "NOETL_OIDC_ISSUER is an address as https://id.example, not '{}'",
+            "{} is an address as https://id.example, not '{}'",
+            settings::current().name_of(ISSUER),
             settings.issuer
         );
         let failure = CliError::new(ErrorKind::Config, message);
@@ -96,10 +105,11 @@ fn oidc() -> Result<Oidc, CliError> {
     Oidc::new(settings).map_err(|error| CliError::from_error(ErrorKind::Config, &error))
 }
 
-/// Reads the TLS certificate and keys of the listener, or returns `None` without TLS.
+/// Returns the TLS certificate and keys of the listener, or `None` without TLS.
 pub(crate) fn tls() -> Result<Option<Tls>, CliError> {
-    let (certificate, key) = match (setting(CERTIFICATE), setting(KEY)) {
-        (None, None) if setting(CLIENT_CA).is_some() => {
+    let server: Server = settings::section()?;
+    let (certificate, key) = match (&server.tls_cert, &server.tls_key) {
+        (None, None) if server.tls_client_ca.is_some() => {
             let message = format!("{CLIENT_CA} needs {CERTIFICATE} and {KEY}");
             return Err(CliError::new(ErrorKind::Config, message));
         }
@@ -111,13 +121,16 @@ pub(crate) fn tls() -> Result<Option<Tls>, CliError> {
             return Err(CliError::new(ErrorKind::Config, message).hint("TLS needs both"));
         }
     };
-    let read = |name: &str, path: &str| {
-        std::fs::read(Path::new(path)).map_err(|error| {
-            CliError::new(ErrorKind::Config, format!("{name}: {path} cannot be read: {error}"))
+    let read = |name: &str, path: &Path| {
+        std::fs::read(path).map_err(|error| {
+            let name = settings::current().name_of(name);
+            let message = format!("{name}: {} cannot be read: {error}", path.display());
+            CliError::new(ErrorKind::Config, message)
         })
     };
-    let client_ca = setting(CLIENT_CA).map(|path| read(CLIENT_CA, &path)).transpose()?;
-    let (certificates, secret) = (read(CERTIFICATE, &certificate)?, read(KEY, &key)?);
+    let client_ca =
+        server.tls_client_ca.as_deref().map(|path| read(CLIENT_CA, path)).transpose()?;
+    let (certificates, secret) = (read(CERTIFICATE, certificate)?, read(KEY, key)?);
     let tls = Tls::from_pem(&certificates, &secret, client_ca.as_deref());
     tls.map(Some).map_err(|error| {
         let name = match error {
@@ -129,22 +142,23 @@ pub(crate) fn tls() -> Result<Option<Tls>, CliError> {
     })
 }
 
-/// Returns a function that reads the token of the internal routes from its variable, else from its
-/// file, which can change while the server runs.
-fn token() -> impl Fn() -> Option<String> + Send + Sync + 'static {
-    let (named, file) = (setting(TOKEN_VARIABLE), setting(TOKEN_FILE).map(TokenFile::new));
+/// Returns a function that returns the configured token of the internal routes, else reads it from
+/// its file, which can change while the server runs.
+fn token(server: Server) -> impl Fn() -> Option<String> + Send + Sync + 'static {
+    let named = server.internal_api_token.map(|token| token.expose().to_owned());
+    let file = server.internal_api_token_file.map(TokenFile::new);
     move || named.clone().or_else(|| file.as_ref()?.token_at(Instant::now()))
 }
 
 /// Token file with a cache. Every request of an internal route needs the token, so the file is read
 /// at most once per [`TOKEN_KEPT`].
 struct TokenFile {
-    path: String,
+    path: PathBuf,
     read: Mutex<Option<(Instant, Option<String>)>>,
 }
 
 impl TokenFile {
-    fn new(path: String) -> Self {
+    fn new(path: PathBuf) -> Self {
         Self { path, read: Mutex::new(None) }
     }
 
@@ -161,15 +175,26 @@ impl TokenFile {
     }
 }
 
-/// Reads the allowed CORS origins: a comma-separated list, or `*`. By default there are none.
-fn cors_origins() -> Result<CorsOrigins, CliError> {
-    let Some(text) = setting("NOETL_CORS_ORIGINS") else { return Ok(CorsOrigins::default()) };
-    if text.trim() == "*" {
+/// Returns the proxies whose forwarded client addresses are trusted.
+pub(crate) fn proxies(server: &Server) -> Result<Vec<Network>, CliError> {
+    let named = server.trusted_proxies.iter().flatten();
+    let networks = named.map(|name| {
+        name.trim().parse().map_err(|error: NetworkError| {
+            let setting = settings::current().name_of("NOETL_TRUSTED_PROXIES");
+            CliError::new(ErrorKind::Config, format!("{setting}: {error}"))
+        })
+    });
+    networks.collect()
+}
+
+/// Returns the allowed CORS origins. By default there are none.
+pub(crate) fn cors_origins(server: &Server) -> Result<CorsOrigins, CliError> {
+    let Some(origins) = &server.cors_origins else { return Ok(CorsOrigins::default()) };
+    if origins == &["*"] {
         return Ok(CorsOrigins::Any);
     }
-    let origins = text.split(',').map(str::trim).filter(|origin| !origin.is_empty());
     let origins: Vec<String> =
-        origins.map(|origin| origin.trim_end_matches('/').to_owned()).collect();
+        origins.iter().map(|origin| origin.trim_end_matches('/').to_owned()).collect();
     let is_origin = |origin: &String| {
         let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
@@ -177,9 +202,9 @@ fn cors_origins() -> Result<CorsOrigins, CliError> {
     match origins.iter().find(|origin| !is_origin(origin)) {
         None => Ok(CorsOrigins::Listed(origins)),
         Some(wrong) => {
-            let message = format!(
-                "NOETL_CORS_ORIGINS is `*` or a list as https://noetl.example, not '{wrong}'"
-            );
+            let name = settings::current().name_of("NOETL_CORS_ORIGINS");
+            let message =
+                format!("{name} is `*` or a list as https://noetl.example, not '{wrong}'");
             Err(CliError::new(ErrorKind::Config, message))
         }
     }
@@ -193,7 +218,7 @@ mod tests {
     fn a_token_in_a_file_is_read_again_when_a_moment_has_passed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        let file = TokenFile::new(path.to_str().unwrap().to_owned());
+        let file = TokenFile::new(path.clone());
         let start = Instant::now();
         assert_eq!(file.token_at(start), None, "there is no such file yet");
         std::fs::write(&path, "one").unwrap();

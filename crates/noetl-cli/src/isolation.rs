@@ -1,87 +1,66 @@
-//! Configures the isolation of steps from flags and the environment. The program doesn't start if
+//! Configures the isolation of steps. The program doesn't start if
 //! the machine doesn't support a requested level or limit.
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use noetl_config::tree::Steps;
 use noetl_tools::{EnvPolicy, Isolation, Level, Options, OwnFiles, User};
 
-use crate::arguments::IsolationArguments;
 use crate::contexts;
 use crate::database::Database;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::{number, setting, settings, switch};
+use crate::settings;
 use crate::stores::StoreLocation;
 
 /// Path of the running executable. Stays valid if the file is replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-const LEVEL: &str = "NOETL_STEP_ISOLATION";
-const USERS: &str = "NOETL_STEP_USERS";
-const PATHS: &str = "NOETL_STEP_PATHS";
-const TOOLS: &str = "NOETL_STEP_TOOLS";
-const SHARE: &str = "NOETL_STEP_SHARE_TENANTS";
-const USER: &str = "NOETL_STEP_USER";
-const NO_NETWORK: &str = "NOETL_STEP_NO_NETWORK";
-const PRIVATE_TMP: &str = "NOETL_STEP_PRIVATE_TMP";
-const MEMORY: &str = "NOETL_STEP_MEMORY_MB";
-const CPU: &str = "NOETL_STEP_CPU_SECONDS";
-const PROCESSES: &str = "NOETL_STEP_PROCESSES";
-const CGROUP: &str = "NOETL_STEP_CGROUP";
-const ENV: &str = "NOETL_STEP_ENV";
-
-/// Applies the flags, or else the environment, to the options of the tools.
-pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), CliError> {
-    let user = said.step_user.clone().or_else(|| setting(USER));
-    let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, CliError> {
-        match flag {
-            Some(amount) => Ok(Some(amount.into())),
-            None => Ok(number(name, least..=u32::MAX.into())?.and_then(|n| u64::try_from(n).ok())),
-        }
-    };
-    let users = said.step_users.clone().or_else(|| setting(USERS));
-    if user.is_some() && users.is_some() {
-        let message = format!("{USER} and {USERS} are both given");
+/// Applies the settings of steps to the options of the tools.
+pub(crate) fn isolate(options: &mut Options, steps: &Steps) -> Result<(), CliError> {
+    if steps.user.is_some() && steps.users.is_some() {
+        let message = "NOETL_STEP_USER and NOETL_STEP_USERS are both given";
         return Err(CliError::new(ErrorKind::Config, message).hint("leave one of them out"));
     }
     options.isolation = Isolation {
         level: Level::None,
-        users: users.map(|users| read(USERS, &users)).transpose()?,
-        user: user.map(|user| self::user(user.trim())).transpose()?,
-        no_network: said.step_no_network || switch(NO_NETWORK)?,
-        private_tmp: said.step_private_tmp || switch(PRIVATE_TMP)?,
-        memory_max: amount(said.step_memory, MEMORY, 16)?.map(|mib| mib << 20),
-        cpu_seconds_max: amount(said.step_cpu_seconds, CPU, 1)?,
-        processes_max: amount(said.step_processes, PROCESSES, 4)?,
-        cgroup: said.step_cgroup.clone().or_else(|| setting(CGROUP).map(PathBuf::from)),
+        users: steps.users.as_deref().map(|users| read("steps.users", users)).transpose()?,
+        user: steps.user.as_deref().map(|user| self::user(user.trim())).transpose()?,
+        no_network: steps.no_network,
+        private_tmp: steps.private_tmp,
+        memory_max: steps.memory_mb.map(|mib| u64::from(mib) << 20),
+        cpu_seconds_max: steps.cpu_seconds.map(u64::from),
+        processes_max: steps.processes.map(u64::from),
+        cgroup: steps.cgroup.clone(),
     };
-    if let Some(paths) = said.step_paths.clone().or_else(|| setting(PATHS)) {
-        options.paths = read(PATHS, &paths)?;
+    if let Some(paths) = &steps.paths {
+        options.paths = read("steps.paths", paths)?;
     }
-    if let Some(tools) = said.step_tools.clone().or_else(|| setting(TOOLS)) {
-        options.tools = read(TOOLS, &tools)?;
+    if let Some(tools) = &steps.tools {
+        options.tools = read("steps.tools", tools)?;
     }
-    options.share_tenants = said.step_share_tenants || switch(SHARE)?;
+    options.share_tenants = steps.share_tenants;
     options.host = Some(PathBuf::from(OWN_PROGRAM));
-    // Files named by these settings contain tokens and keys.
-    for (name, value) in settings() {
-        if name.starts_with("NOETL_") && (name.ends_with("_FILE") || name == "NOETL_TLS_KEY") {
-            options.own.add(value);
-        }
-    }
+    // These files contain tokens and keys. A device, such as `/dev/null`, belongs to every program.
+    let settings = settings::current();
+    settings.secret_files().into_iter().for_each(|file| options.own.add(file));
+    settings.files().filter(|file| file.is_file()).for_each(|file| options.own.add(file));
     if let Ok(file) = contexts::file() {
         options.own.add(file);
     }
-    if let Some(names) = said.step_env.clone().or_else(|| setting(ENV)) {
-        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-        options.environment.inherit = EnvPolicy::Only(names.map(str::to_owned).collect());
+    if let Some(names) = &steps.env {
+        options.environment.inherit = EnvPolicy::Only(names.clone());
     }
     Ok(())
 }
 
 /// Parses a setting whose type has its own syntax.
-fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T, CliError> {
-    text.parse().map_err(|error| CliError::new(ErrorKind::Config, format!("{name}: {error}")))
+fn read<T: std::str::FromStr<Err = String>>(key: &str, text: &str) -> Result<T, CliError> {
+    text.parse().map_err(|error| {
+        let variable = settings::variables_of(&[key]).first().copied().unwrap_or(key);
+        let name = settings::current().name_of(variable);
+        CliError::new(ErrorKind::Config, format!("{name}: {error}"))
+    })
 }
 
 /// Adds the files of databases, and the directories in which the program stores its own files.
@@ -104,12 +83,8 @@ pub(crate) fn own(files: &mut OwnFiles, place: &StoreLocation, directories: &[Pa
 /// # Errors
 ///
 /// Returns a failure if this machine doesn't support the requested level or limits.
-pub(crate) async fn settle(
-    options: &mut Options,
-    said: &IsolationArguments,
-) -> Result<(), CliError> {
-    let asked = said.step_isolation.clone().or_else(|| setting(LEVEL));
-    let asked = asked.as_deref().map(str::trim).filter(|asked| *asked != "auto");
+pub(crate) async fn settle(options: &mut Options, steps: &Steps) -> Result<(), CliError> {
+    let asked = steps.isolation.as_deref().map(str::trim).filter(|asked| *asked != "auto");
     let isolation = &options.isolation;
     let limits = isolation.memory_max.or(isolation.cpu_seconds_max).or(isolation.processes_max);
     let least = match () {
@@ -120,7 +95,7 @@ pub(crate) async fn settle(
     };
     let settled = match asked {
         Some(text) => {
-            options.isolation.level = read(LEVEL, text)?;
+            options.isolation.level = read("steps.isolation", text)?;
             options.prove_isolation().await
         }
         None => options.choose_isolation(least).await,
@@ -161,7 +136,10 @@ fn user(text: &str) -> Result<User, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use noetl_config::Settings;
+
     use super::*;
+    use crate::arguments::{Flags, StepFlags};
 
     #[test]
     fn a_user_is_a_name_or_two_numbers() {
@@ -175,14 +153,14 @@ mod tests {
     #[test]
     fn what_is_said_is_what_tools_are_told() {
         let mut options = Options::default();
-        let said = IsolationArguments {
-            step_user: Some("12:34".to_owned()),
-            step_no_network: true,
-            step_memory: Some(64),
-            step_env: Some("PATH, LANG".to_owned()),
-            ..IsolationArguments::default()
-        };
-        isolate(&mut options, &said).expect("it makes sense");
+        let flags = Flags::<StepFlags>::given([
+            ("steps.user", Some("12:34")),
+            ("steps.no_network", Some("true")),
+            ("steps.memory_mb", Some("64")),
+            ("steps.env", Some("PATH, LANG")),
+        ]);
+        let steps = flags.over(&Settings::default()).section().expect("settings");
+        isolate(&mut options, &steps).expect("it makes sense");
         let asked = Isolation {
             user: Some(User { uid: 12, gid: 34 }),
             no_network: true,

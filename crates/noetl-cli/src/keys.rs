@@ -1,42 +1,41 @@
-//! Loads the key that encrypts credentials, from the environment or from a file in the data
-//! directory.
+//! Loads the key that encrypts credentials, from the settings or from a file in the data directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use noetl_control::{
-    EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE,
-};
+use noetl_config::tree::Secrets;
+use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE};
 
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 
 /// File name of the key in a data directory.
 const FILE: &str = "encryption.key";
 
-/// Returns the key of the environment, or `None` if it is not set. Fails if the value is not a
-/// valid key.
+/// Returns the configured key, or `None` if there is none. Fails if the value is not a valid key.
 pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, CliError> {
-    let Some(text) = setting(KEY_VARIABLE) else { return Ok(None) };
-    let key = EncryptionKey::from_base64(&text).map_err(|error| not_a_key(KEY_VARIABLE, error))?;
-    changed(key).map(Some)
+    let secrets: Secrets = settings::section()?;
+    let Some(text) = &secrets.encryption_key else { return Ok(None) };
+    let key = EncryptionKey::from_base64(text.expose());
+    let key = key.map_err(|error| not_a_key(&settings::current().name_of(KEY_VARIABLE), error))?;
+    changed(key, &secrets).map(Some)
 }
 
 /// Adds the configured version to a key, and the previous key for values it still has to decrypt.
-fn changed(key: EncryptionKey) -> Result<EncryptionKey, CliError> {
-    let key = match setting(KEY_VERSION_VARIABLE) {
+fn changed(key: EncryptionKey, secrets: &Secrets) -> Result<EncryptionKey, CliError> {
+    let key = match &secrets.encryption_key_version {
         Some(version) => key.with_version(version.trim()),
         None => key,
     };
-    let Some(text) = setting(PREVIOUS_KEY_VARIABLE) else { return Ok(key) };
-    let previous = EncryptionKey::from_base64(&text);
-    let previous = previous.map_err(|error| not_a_key(PREVIOUS_KEY_VARIABLE, error))?;
+    let Some(text) = &secrets.encryption_key_previous else { return Ok(key) };
+    let previous = EncryptionKey::from_base64(text.expose())
+        .map_err(|error| not_a_key(&settings::current().name_of(PREVIOUS_KEY_VARIABLE), error))?;
     Ok(key.with_previous(&previous))
 }
 
-/// Returns the key of the environment, else that of the data directory, which is created if
+/// Returns the configured key, else that of the data directory, which is created if
 /// missing.
 pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, CliError> {
     if let Some(key) = from_settings()? {
@@ -56,7 +55,8 @@ pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, CliError> {
         }
         Err(error) => return Err(failed(error)),
     };
-    changed(EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))?)
+    let key = EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))?;
+    changed(key, &settings::section()?)
 }
 
 /// Returns `true` if the directory contains a key file.

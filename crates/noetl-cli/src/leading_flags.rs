@@ -4,8 +4,16 @@
 use std::ffi::{OsStr, OsString};
 
 /// Flags that may precede the verb. Each has a value.
-const FLAGS: [&str; 7] =
-    ["--server-url", "--host", "--port", "-p", "--context", "--token", "--session-token"];
+const FLAGS: [&str; 8] = [
+    "--config",
+    "--server-url",
+    "--host",
+    "--port",
+    "-p",
+    "--context",
+    "--token",
+    "--session-token",
+];
 
 /// Returns the arguments with leading server flags moved behind the verb.
 pub(crate) fn reorder_leading_flags(

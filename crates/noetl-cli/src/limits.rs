@@ -1,14 +1,11 @@
-//! Reads the limits of the HTTP server from the environment, and raises the limit of open files to
-//! fit.
+//! Applies the limits of the HTTP server, and raises the limit of open files to fit.
 
-use std::time::Duration;
-
-use noetl_server::{Network, NetworkError, Options};
+use noetl_config::tree::Limits;
+use noetl_server::Options;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{CliError, ErrorKind};
-use crate::output;
-use crate::settings::{number, setting};
+use crate::{output, settings};
 
 /// Open files reserved for other uses than connections: databases, brokers, requests of steps, and
 /// processes with their pipes.
@@ -17,54 +14,24 @@ const OTHER_FILES: u64 = 512;
 /// Minimum number of connections for a server to be useful.
 const CONNECTIONS_MIN: u64 = 64;
 
-/// Returns the defaults with the limits of the environment applied.
+/// Returns the defaults with the configured limits applied.
 pub(crate) fn edge(defaults: Options) -> Result<Options, CliError> {
-    let count = |name: &str, default: usize| {
-        let found = number(name, 1..=1_000_000)?;
-        Ok(found.and_then(|number| usize::try_from(number).ok()).unwrap_or(default))
-    };
-    let seconds = |name: &str, default: Duration| {
-        let found = number(name, 1..=3600)?.and_then(|number| u64::try_from(number).ok());
-        Ok(found.map_or(default, Duration::from_secs))
-    };
-    let rate = |name: &str, default: Option<f64>| {
-        Ok::<_, CliError>(match number(name, 0..=1_000_000)? {
-            None => default,
-            Some(0) => None,
-            Some(number) => Some(number as f64),
-        })
-    };
-    let min_rate = number("NOETL_BODY_MIN_RATE", 0..=1_000_000_000)?;
-    let min_rate = min_rate.and_then(|number| u64::try_from(number).ok());
+    let limits: Limits = settings::section()?;
+    let rate = |per_second: u64| (per_second > 0).then_some(per_second as f64);
     Ok(Options {
-        requests_max: count("NOETL_REQUESTS_MAX", defaults.requests_max)?,
-        anonymous_max: count("NOETL_ANONYMOUS_REQUESTS_MAX", defaults.anonymous_max)?,
-        request_timeout: seconds("NOETL_REQUEST_TIMEOUT_SECS", defaults.request_timeout)?,
-        body_timeout: seconds("NOETL_BODY_TIMEOUT_SECS", defaults.body_timeout)?,
-        body_min_rate: min_rate.unwrap_or(defaults.body_min_rate),
-        streams_max: count("NOETL_STREAMS_MAX", defaults.streams_max)?,
-        tenant_streams_max: count("NOETL_TENANT_STREAMS_MAX", defaults.tenant_streams_max)?,
-        connections_max: connections(count("NOETL_CONNECTIONS_MAX", defaults.connections_max)?)?,
-        rate_limit: rate("NOETL_RATE_LIMIT", defaults.rate_limit)?,
-        address_rate_limit: rate("NOETL_ADDRESS_RATE_LIMIT", defaults.address_rate_limit)?,
-        listener_rate_limit: rate("NOETL_LISTENER_RATE_LIMIT", defaults.listener_rate_limit)?,
-        trusted_proxies: proxies()?,
+        requests_max: limits.requests_max,
+        anonymous_max: limits.anonymous_requests_max,
+        request_timeout: limits.request_timeout_secs,
+        body_timeout: limits.body_timeout_secs,
+        body_min_rate: limits.body_min_rate,
+        streams_max: limits.streams_max,
+        tenant_streams_max: limits.tenant_streams_max,
+        connections_max: connections(limits.connections_max)?,
+        rate_limit: rate(limits.rate_limit),
+        address_rate_limit: rate(limits.address_rate_limit),
+        listener_rate_limit: rate(limits.listener_rate_limit),
         ..defaults
     })
-}
-
-/// Returns the proxies whose forwarded client addresses are trusted.
-fn proxies() -> Result<Vec<Network>, CliError> {
-    const PROXIES: &str = "NOETL_TRUSTED_PROXIES";
-    let text = setting(PROXIES).unwrap_or_default();
-    let named = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    named
-        .map(|name| {
-            name.parse().map_err(|error: NetworkError| {
-                CliError::new(ErrorKind::Config, format!("{PROXIES}: {error}"))
-            })
-        })
-        .collect()
 }
 
 /// Returns the maximum number of connections, after raising the process's limit of open files as

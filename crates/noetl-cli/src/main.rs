@@ -39,6 +39,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
+use crate::error::CliError;
 
 /// Memory allocator. Returns memory that only startup needed to the system, and costs less per step
 /// than the system's allocator.
@@ -57,14 +58,27 @@ fn main() -> ExitCode {
     }
     let arguments =
         Arguments::parse_from(leading_flags::reorder_leading_flags(std::env::args_os()));
-    let outcome = match arguments.command {
+    let loaded = match arguments.command.uses_settings() {
+        true => settings::load(arguments.config.as_deref()),
+        false => Ok(()),
+    };
+    let outcome = loaded.and_then(|()| run(arguments));
+    outcome.unwrap_or_else(|failure| {
+        output::failure(&failure);
+        failure.exit_code()
+    })
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
+    match arguments.command {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
-        Command::Dev(arguments) => commands::dev::main(arguments),
-        Command::Server(arguments) => commands::server::main(arguments),
+        Command::Dev(arguments) => commands::dev::main(&arguments),
+        Command::Server(arguments) => commands::server::main(&arguments),
         Command::Worker(arguments) => commands::worker::main(&arguments),
         Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
+        Command::Config(command) => commands::config::main(&command, arguments.config.as_deref()),
         Command::Context(command) => commands::context::main(command),
         Command::Doctor(arguments) => commands::doctor::main(&arguments),
         Command::Register(command) => commands::register::main(&command),
@@ -92,9 +106,5 @@ fn main() -> ExitCode {
         Command::Token(command) => commands::token::main(command),
         Command::Grant(command) => commands::grant::main(command),
         Command::Audit(command) => commands::audit::main(command),
-    };
-    outcome.unwrap_or_else(|failure| {
-        output::failure(&failure);
-        failure.exit_code()
-    })
+    }
 }

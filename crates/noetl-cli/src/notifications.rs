@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use noetl_config::Secret;
+use noetl_config::tree::Executions;
 use noetl_control::{Notifications, Notifier};
 use noetl_model::{CommandId, ExecutionId, Map, Tenant, TraceContext, Value};
 use noetl_tools::{Http, LogSink, Tool, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 
-/// Variable with the webhook that is notified of every failed or waiting execution.
 const WEBHOOK: &str = "NOETL_NOTIFY_WEBHOOK";
 
 /// Time limit of a webhook request.
@@ -21,19 +22,27 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Posts with the `http` tool, so that its limits and certificates apply.
 struct Webhooks(Http);
 
-/// Returns the notification settings of the environment.
-pub(crate) fn notices(tools: noetl_tools::Options) -> Result<Notifications, CliError> {
-    let webhook = setting(WEBHOOK).filter(|url| !url.is_empty());
-    if let Some(url) = &webhook
-        && !(url.starts_with("http://") || url.starts_with("https://"))
-    {
-        let message = format!("{WEBHOOK} is '{url}', which is no http or https address");
+/// Returns the configured notifications.
+pub(crate) fn notices(
+    tools: noetl_tools::Options,
+    executions: &Executions,
+) -> Result<Notifications, CliError> {
+    let webhook = webhook(executions)?;
+    let webhooks = Webhooks(Http::new(Arc::new(tools)));
+    Ok(Notifications::new(Arc::new(webhooks), webhook.map(Arc::from)))
+}
+
+/// Returns the URL of the webhook. Its path often contains a token, so the message omits it.
+pub(crate) fn webhook(executions: &Executions) -> Result<Option<&str>, CliError> {
+    let webhook = executions.notify_webhook.as_ref().map(Secret::expose);
+    if webhook.is_some_and(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
+        let name = settings::current().name_of(WEBHOOK);
+        let message = format!("{name} is no http or https address");
         return Err(
             CliError::new(ErrorKind::Config, message).hint("write https://…, or leave it out")
         );
     }
-    let webhooks = Webhooks(Http::new(Arc::new(tools)));
-    Ok(Notifications::new(Arc::new(webhooks), webhook.map(Arc::from)))
+    Ok(webhook)
 }
 
 #[async_trait]

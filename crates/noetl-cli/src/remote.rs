@@ -4,16 +4,20 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use noetl_api::{Access, ApiCall, Client, ClientError, EventFollower, Response};
+use noetl_config::{Origin, Settings, tree};
 use serde::de::DeserializeOwned;
 
 use crate::arguments::{OutputFormat, RemoteArguments};
 use crate::contexts::{self, Contexts};
 use crate::dev_token;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 
 /// Default server URL, which is the default address of `noetl dev`.
 const DEFAULT: &str = "http://127.0.0.1:8082";
+
+/// Variable and flag of the server URL.
+const SERVER_URL: &str = "NOETL_SERVER_URL";
 
 const AUTHORITIES: &str = "NOETL_TLS_CA";
 const CERTIFICATE: &str = "NOETL_TLS_CLIENT_CERT";
@@ -31,7 +35,7 @@ pub(crate) struct Remote {
 
 /// Returns the access token for the selected server, or a failure if there is none.
 pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, CliError> {
-    ServerTarget::from_arguments(arguments)?.token.ok_or_else(|| {
+    ServerTarget::select(arguments, &arguments.flags.settings())?.token.ok_or_else(|| {
         CliError::new(ErrorKind::User, "there is no token for this server").hint(
             "give one with --token, NOETL_TOKEN or a context; `noetl dev` makes one for its \
              loopback address, and none with --auth open",
@@ -53,8 +57,19 @@ pub(crate) fn run(
 impl Remote {
     /// Creates a client of the selected server, with its token and TLS settings.
     pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, CliError> {
-        let ServerTarget { url, token, origin } = ServerTarget::from_arguments(arguments)?;
-        let access = Access { token, authorities: authorities()?, identity: identity()? };
+        Self::with_settings(arguments, &arguments.flags.settings())
+    }
+
+    /// Creates a client of the server that settings select, with the context of the arguments.
+    pub(crate) fn with_settings(
+        arguments: &RemoteArguments,
+        settings: &Settings,
+    ) -> Result<Self, CliError> {
+        let ServerTarget { url, token, origin } = ServerTarget::select(arguments, settings)?;
+        let settings: tree::Client = settings::section()?;
+        let authorities = settings.tls_ca.as_deref().map(|path| read(AUTHORITIES, path));
+        let authorities = authorities.transpose()?;
+        let access = Access { token, authorities, identity: identity(&settings)? };
         let has_token = access.token.is_some();
         let client = Client::with(&url, &access).map_err(|error| {
             let failure = CliError::from_error(ErrorKind::User, &error);
@@ -142,32 +157,37 @@ fn is_localhost(host: Option<&str>) -> bool {
 impl ServerTarget {
     /// Returns the server named by the arguments, the environment, or the current context, with its
     /// token: the given one, else that of a `noetl dev` of this user at that address.
-    fn from_arguments(arguments: &RemoteArguments) -> Result<Self, CliError> {
-        let chosen = Self::chosen(arguments, setting, || contexts::file().and_then(Contexts::read));
-        let mut target = chosen?;
+    fn select(arguments: &RemoteArguments, settings: &Settings) -> Result<Self, CliError> {
+        let mut target =
+            Self::chosen(arguments, settings, || contexts::file().and_then(Contexts::read))?;
         if target.token.is_none() {
             target.token = dev_token::for_server(&target.url);
         }
         Ok(target)
     }
 
-    /// Selects the server: flags first, then the environment, then the current context. The token
-    /// of a context is sent only to the server of that context.
+    /// Selects the server: flags first, then the environment, then the files, then the current
+    /// context. The token of a context is sent only to the server of that context, and the token of
+    /// a file only to the server of a file.
     fn chosen(
         arguments: &RemoteArguments,
-        setting: impl Fn(&str) -> Option<String>,
+        settings: &Settings,
         contexts: impl FnOnce() -> Result<Contexts, CliError>,
     ) -> Result<Self, CliError> {
-        let given = arguments.token.clone();
-        let given = given.or_else(|| setting("NOETL_TOKEN"));
-        let given = given.or_else(|| setting("NOETL_SESSION_TOKEN"));
+        let client: tree::Client = settings::decode(settings)?;
+        let token = client.token.as_ref().map(|token| token.expose().to_owned());
+        let (given, of_file) = match settings.origin_of("client.token") {
+            Origin::File(_) => (None, token),
+            _ => (token, None),
+        };
         let plain = |url: String, origin: &str| Self {
             url,
             token: given.clone(),
             origin: origin.to_owned(),
         };
-        if let Some(url) = &arguments.server_url {
-            return Ok(plain(url.clone(), "--server-url"));
+        let origin = settings.origin_of("client.server_url");
+        if let (Some(url), Origin::Flag(_)) = (&client.server_url, &origin) {
+            return Ok(plain(url.clone(), &settings.name_of(SERVER_URL)));
         }
         if let (Some(host), Some(port)) = (&arguments.host, arguments.port) {
             let host = if host.contains(':') && !host.starts_with('[') {
@@ -178,14 +198,19 @@ impl ServerTarget {
             return Ok(plain(format!("http://{host}:{port}"), "--host and --port"));
         }
         if arguments.context.is_none()
-            && let Some(url) = setting("NOETL_SERVER_URL")
+            && let Some(url) = client.server_url
         {
-            return Ok(plain(url, "NOETL_SERVER_URL"));
+            let target = plain(url, &settings.name_of(SERVER_URL));
+            let is_of_file = matches!(origin, Origin::File(_));
+            return Ok(match is_of_file {
+                true => Self { token: target.token.or(of_file), ..target },
+                false => target,
+            });
         }
         let context = match &arguments.context {
             Some(name) => Some(contexts()?.named(name)?),
             // Without a home directory there are no contexts, which is fine if none is requested.
-            None if setting("HOME").is_none() => None,
+            None if settings::variable("HOME").is_none() => None,
             None => {
                 let contexts = contexts()?;
                 contexts.current().map(|name| contexts.named(name)).transpose()?
@@ -202,17 +227,13 @@ impl ServerTarget {
     }
 }
 
-fn authorities() -> Result<Option<Vec<u8>>, CliError> {
-    setting(AUTHORITIES).map(|path| read(AUTHORITIES, &path)).transpose()
-}
-
-fn identity() -> Result<Option<Vec<u8>>, CliError> {
-    match (setting(CERTIFICATE), setting(KEY)) {
+fn identity(settings: &tree::Client) -> Result<Option<Vec<u8>>, CliError> {
+    match (&settings.tls_client_cert, &settings.tls_client_key) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
-            let mut pem = read(CERTIFICATE, &certificate)?;
+            let mut pem = read(CERTIFICATE, certificate)?;
             pem.push(b'\n');
-            pem.extend(read(KEY, &key)?);
+            pem.extend(read(KEY, key)?);
             Ok(Some(pem))
         }
         (one, _) => {
@@ -223,18 +244,27 @@ fn identity() -> Result<Option<Vec<u8>>, CliError> {
     }
 }
 
-fn read(name: &str, path: &str) -> Result<Vec<u8>, CliError> {
-    std::fs::read(Path::new(path)).map_err(|error| {
+fn read(name: &str, path: &Path) -> Result<Vec<u8>, CliError> {
+    std::fs::read(path).map_err(|error| {
+        let (name, path) = (settings::current().name_of(name), path.display());
         CliError::new(ErrorKind::Config, format!("{name}: {path} cannot be read: {error}"))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use noetl_config::FileLayer;
+
     use super::*;
+    use crate::arguments::Flags;
 
     const FILE: &str = "current_context: a\ncontexts:\n  a: {server_url: 'http://a', token: ta}\n  \
                         b: {server_url: 'http://b'}\n  c: {}\n";
+
+    fn flag(key: &str, value: &str) -> RemoteArguments {
+        let flags = Flags::given([(key, Some(value))]);
+        RemoteArguments { flags, ..RemoteArguments::default() }
+    }
 
     fn chosen(
         arguments: &RemoteArguments,
@@ -243,11 +273,9 @@ mod tests {
         let home = tempfile::TempDir::new().expect("a directory");
         let file = home.path().join("config.yaml");
         std::fs::write(&file, FILE).expect("a file");
-        let setting = |name: &str| {
-            let found = variables.iter().chain(&[("HOME", "/h")]).find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        let target = ServerTarget::chosen(arguments, setting, || Contexts::read(file));
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let settings = arguments.flags.over(&Settings::new(Vec::new(), variables));
+        let target = ServerTarget::chosen(arguments, &settings, || Contexts::read(file));
         target.map(|target| (target.url, target.token)).map_err(|failure| failure.text())
     }
 
@@ -266,20 +294,35 @@ mod tests {
         assert_eq!(chosen(&context, &variable), is("http://b", None));
         let host = RemoteArguments { host: text("::1"), port: Some(1), ..none.clone() };
         assert_eq!(chosen(&host, &variable), is("http://[::1]:1", None));
-        let url = RemoteArguments { server_url: text("http://u"), ..none };
+        let url = flag("client.server_url", "http://u");
         assert_eq!(chosen(&url, &variable), is("http://u", None));
     }
 
     #[test]
     fn the_token_of_a_context_is_shown_to_its_server_only() {
-        let text = |text: &str| Some(text.to_owned());
-        let url = RemoteArguments { server_url: text("http://u"), ..RemoteArguments::default() };
+        let url = flag("client.server_url", "http://u");
         assert_eq!(chosen(&url, &[]), is("http://u", None));
         assert_eq!(chosen(&url, &[("NOETL_SESSION_TOKEN", "s")]), is("http://u", Some("s")));
         let both = [("NOETL_SESSION_TOKEN", "s"), ("NOETL_TOKEN", "t")];
         assert_eq!(chosen(&url, &both), is("http://u", Some("t")));
-        let given = RemoteArguments { token: text("g"), ..RemoteArguments::default() };
+        let given = flag("client.token", "g");
         assert_eq!(chosen(&given, &both), is("http://a", Some("g")));
+    }
+
+    #[test]
+    fn the_token_of_a_file_is_sent_to_the_server_of_a_file_only() {
+        let chosen = |text: &str, variables: &[(&str, &str)]| {
+            let file = FileLayer::parse(Path::new("noetl.toml"), text.as_bytes(), true);
+            let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+            let settings = Settings::new(vec![file.expect("a file")], variables);
+            let none = || Err(CliError::new(ErrorKind::Config, "no contexts"));
+            let target = ServerTarget::chosen(&RemoteArguments::default(), &settings, none);
+            target.map(|target| (target.url, target.token)).map_err(|failure| failure.text())
+        };
+        let both = "[client]\nserver_url = 'http://f'\ntoken = 't'";
+        assert_eq!(chosen(both, &[]), is("http://f", Some("t")));
+        assert_eq!(chosen(both, &[("NOETL_TOKEN", "v")]), is("http://f", Some("v")));
+        assert_eq!(chosen(both, &[("NOETL_SERVER_URL", "http://v")]), is("http://v", None));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
+use noetl_config::tree::{Executions, Secrets, Server, Steps};
 use noetl_control::{
     AnnouncerHandle, ControlPlane, EncryptionKey, ExecutionLimits, OpenError, Options,
     PublisherHandle, QuotaSettings, QuotaSettingsError, SubmitError, SystemConsumersHandle,
@@ -17,11 +18,10 @@ use noetl_tools::ToolRegistry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
-use crate::arguments::IsolationArguments;
 use crate::bus::BusSetup;
 use crate::egress::fence;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::{number, setting, switch};
+use crate::settings::{self, section};
 use crate::stores::{OpenStores, StoreLocation};
 use crate::{isolation, notifications, results, signals, traces};
 
@@ -64,33 +64,35 @@ impl LocalRuntime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
         let (traces, exporter) = traces::open()?;
-        let said = IsolationArguments::default();
-        let mut tools = tools(&said)?;
+        let (server, executions): (Server, Executions) = (section()?, section()?);
+        let (steps, secrets): (Steps, Secrets) = (section()?, section()?);
+        let usual = Options::default();
+        let mut tools = tools(&steps)?;
         isolation::own(&mut tools.own, &setup.place, &setup.own);
         if setup.slots > 0 {
-            isolation::settle(&mut tools, &said).await?;
+            isolation::settle(&mut tools, &steps).await?;
         }
         let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,
-            machine: machine()?,
+            machine: server.machine_id.and_then(MachineId::new),
             blobs: results::place()?,
-            env: Arc::new(template_environment()),
+            env: Arc::new(template_environment(&executions)),
             resume: setup.resume,
             // `noetl run` must not start executions of schedules.
             schedules: setup.resume,
             encryption_key: setup.encryption_key,
-            audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
+            audit_required: secrets.audit_required,
             retention: setup.retention,
-            lease: lease()?,
-            worker_lease: worker_lease()?,
-            lost_reports: lost_reports()?,
-            caps: caps()?,
-            replay_window: replay_window()?,
-            quotas: quotas()?,
-            notices: notifications::notices(tools.clone())?,
+            lease: executions.lease_secs.unwrap_or(usual.lease),
+            worker_lease: executions.worker_lease_secs,
+            lost_reports: executions.lost_report_secs,
+            caps: caps(&executions),
+            replay_window: executions.webhook_replay_secs,
+            quotas: quotas(&executions)?,
+            notices: notifications::notices(tools.clone(), &executions)?,
             traces,
-            ..Options::default()
+            ..usual
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
         let control =
@@ -144,84 +146,40 @@ fn not_started(error: &OpenError) -> CliError {
     CliError::from_error(kind, error)
 }
 
-/// Reads the machine ID of this process. If it is not set, the process acquires a free one.
-fn machine() -> Result<Option<MachineId>, CliError> {
-    let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
-    Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
+/// Returns the limits of a single execution.
+fn caps(executions: &Executions) -> ExecutionLimits {
+    ExecutionLimits {
+        loop_items: executions.loop_items_max,
+        in_flight: executions.loop_in_flight,
+        depth: executions.playbook_depth_max,
+        events: executions.events_max,
+    }
 }
 
-/// Reads the limits of a single execution.
-fn caps() -> Result<ExecutionLimits, CliError> {
-    let most = |name, range: std::ops::RangeInclusive<i64>, default: u32| {
-        let number = number(name, range)?;
-        Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(default))
-    };
-    let defaults = ExecutionLimits::default();
-    Ok(ExecutionLimits {
-        loop_items: most("NOETL_LOOP_ITEMS_MAX", 1..=10_000_000, defaults.loop_items)?,
-        in_flight: most("NOETL_LOOP_IN_FLIGHT", 1..=100_000, defaults.in_flight)?,
-        depth: most("NOETL_PLAYBOOK_DEPTH_MAX", 1..=1000, defaults.depth)?,
-        events: number("NOETL_EVENTS_MAX", 100..=i64::MAX)?
-            .and_then(|number| u64::try_from(number).ok())
-            .unwrap_or(defaults.events),
-    })
-}
-
-/// Reads the dedup window of webhook signatures from `NOETL_WEBHOOK_REPLAY_SECS`: 0 to 7 days, in
-/// seconds. 0 turns deduplication by signature off.
-fn replay_window() -> Result<Duration, CliError> {
-    let seconds = number("NOETL_WEBHOOK_REPLAY_SECS", 0..=7 * 24 * 3600)?;
-    let seconds = seconds.and_then(|number| u64::try_from(number).ok());
-    Ok(seconds.map_or(Options::default().replay_window, Duration::from_secs))
-}
-
-/// Reads the quotas of tenants from `NOETL_QUOTAS`.
-fn quotas() -> Result<QuotaSettings, CliError> {
+/// Returns the quotas of tenants.
+pub(crate) fn quotas(executions: &Executions) -> Result<QuotaSettings, CliError> {
     const QUOTAS: &str = "NOETL_QUOTAS";
-    let text = setting(QUOTAS).unwrap_or_default();
+    let text = executions.quotas.as_deref().unwrap_or_default();
     text.parse().map_err(|error: QuotaSettingsError| {
-        CliError::new(ErrorKind::Config, format!("{QUOTAS}: {error}"))
+        let name = settings::current().name_of(QUOTAS);
+        CliError::new(ErrorKind::Config, format!("{name}: {error}"))
             .hint(format!("as in {QUOTAS}='executions=1000 starts=50; acme: executions=10'"))
     })
 }
 
-/// Reads the lease duration of this process from `NOETL_LEASE_SECS`: 3 to 3,600 seconds. Other
-/// processes take over its work when the lease expires.
-fn lease() -> Result<Duration, CliError> {
-    let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
-    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
-}
-
-/// Reads the lease duration of remote workers from `NOETL_WORKER_LEASE_SECS`: 3 to 3,600 seconds.
-/// Other workers get the commands of a worker whose lease expires.
-fn worker_lease() -> Result<Duration, CliError> {
-    let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
-    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
-}
-
-/// Reads the time for which a published worker may hold a command whose report may be lost, from
-/// `NOETL_LOST_REPORT_SECS`: 5 to 86,400 seconds.
-fn lost_reports() -> Result<Duration, CliError> {
-    let seconds = number("NOETL_LOST_REPORT_SECS", 5..=86_400)?;
-    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    Ok(seconds.map_or(Options::default().lost_reports, Duration::from_secs))
-}
-
-/// Returns the variables that templates see as `env`: only those named in `NOETL_TEMPLATE_ENV`.
-fn template_environment() -> BTreeMap<String, String> {
-    let names = setting("NOETL_TEMPLATE_ENV").unwrap_or_default();
-    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.filter_map(|name| setting(name).map(|value| (name.to_owned(), value))).collect()
+/// Returns the variables that templates see as `env`: only those that the settings name.
+fn template_environment(executions: &Executions) -> BTreeMap<String, String> {
+    let names = executions.template_env.iter().flatten();
+    names.filter_map(|name| Some((name.clone(), settings::variable(name)?))).collect()
 }
 
 /// Returns the options of the tools that this process runs.
-pub(crate) fn tools(said: &IsolationArguments) -> Result<noetl_tools::Options, CliError> {
-    let mut options = noetl_tools::Options { fence: fence()?, ..noetl_tools::Options::default() };
-    if let Some(python) = setting("NOETL_PYTHON") {
-        options.python = PathBuf::from(python);
-    }
-    isolation::isolate(&mut options, said)?;
+pub(crate) fn tools(steps: &Steps) -> Result<noetl_tools::Options, CliError> {
+    let mut options = noetl_tools::Options {
+        fence: fence()?,
+        python: steps.python.clone(),
+        ..noetl_tools::Options::default()
+    };
+    isolation::isolate(&mut options, steps)?;
     Ok(options)
 }

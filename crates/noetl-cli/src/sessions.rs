@@ -1,19 +1,17 @@
-//! Configures the database of the sessions that a gateway validates, from the environment.
+//! Configures the database of the sessions that a gateway validates.
 
 use std::sync::Arc;
 
+use noetl_config::tree::Server;
 use noetl_model::Value;
 use noetl_server::{
-    SESSION_CREDENTIAL, SessionCredential, SessionDatabase, SessionFuture, SessionLookupError,
-    Sessions, StoredSession,
+    SessionCredential, SessionDatabase, SessionFuture, SessionLookupError, Sessions, StoredSession,
 };
 use noetl_tools::{GatewaySession, GatewaySessions, ToolCredential};
 
-use crate::settings::setting;
-
-/// Returns the session database if `NOETL_SESSION_CREDENTIAL` names its credential.
-pub(crate) fn from_environment() -> Option<Sessions> {
-    let credential = setting(SESSION_CREDENTIAL)?;
+/// Returns the session database, if its credential is configured.
+pub(crate) fn configured(server: &Server) -> Option<Sessions> {
+    let credential = server.session_credential.as_deref()?;
     Some(Sessions::new(credential.trim(), Arc::<Tables>::default()))
 }
 

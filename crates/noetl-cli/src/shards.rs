@@ -5,11 +5,12 @@
 //! doesn't start if an entry is invalid: skipping one would make it look for executions in the
 //! wrong databases. No message shows a value that may be a password.
 
+use noetl_config::Secret;
+use noetl_config::tree;
 use noetl_store::SHARDS_MAX;
 
 use crate::database::{Database, postgres_url};
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
 
 /// Variable with the list of shard databases.
 pub(crate) const SHARDS: &str = "NOETL_SHARDS";
@@ -27,9 +28,10 @@ pub(crate) struct Shards {
 }
 
 impl Shards {
-    /// Returns the shards of the environment, or `None` if they are not configured.
-    pub(crate) fn from_settings() -> Result<Option<Self>, CliError> {
-        parse(setting(SHARDS).as_deref(), setting(CLUSTER).as_deref())
+    /// Returns the configured shards, or `None` if there are none.
+    pub(crate) fn configured(settings: &tree::Database) -> Result<Option<Self>, CliError> {
+        let text = |secret: &Option<Secret>| secret.as_ref().map(|it| it.expose().to_owned());
+        parse(text(&settings.shards).as_deref(), text(&settings.cluster).as_deref())
     }
 }
 

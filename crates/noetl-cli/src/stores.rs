@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use noetl_config::Settings;
+use noetl_config::tree;
 use noetl_store::{Sharded, Store, StoreError};
 
 use crate::database::{Database, OpenStore};
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 use crate::shards::{CLUSTER, SHARDS, Shards};
 
 /// Name of the cursor in each shard that stores its number and the number of shards. With a
@@ -26,17 +28,18 @@ pub(crate) enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
-    /// else `default`.
-    pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, CliError> {
-        Ok(Self::named(url)?.unwrap_or(Self::One(default)))
+    /// Returns the configured databases, else the file in the data directory.
+    pub(crate) fn configured(settings: &Settings) -> Result<Self, CliError> {
+        let database: tree::Database = settings::decode(settings)?;
+        let default = || Self::One(Database::in_directory(&database.data));
+        Ok(Self::named(&database)?.unwrap_or_else(default))
     }
 
-    /// Returns the configured databases: the shards, else the URL, else the `POSTGRES_*` variables,
-    /// else `None`.
-    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, CliError> {
-        match (Shards::from_settings()?, url) {
-            (None, url) => Ok(Database::named(url)?.map(Self::One)),
+    /// Returns the configured databases: the shards, else the URL, else the Postgres host, else
+    /// `None`.
+    pub(crate) fn named(settings: &tree::Database) -> Result<Option<Self>, CliError> {
+        match (Shards::configured(settings)?, &settings.url) {
+            (None, _) => Ok(Database::named(settings)?.map(Self::One)),
             (Some(shards), None) => Ok(Some(Self::Spread(shards))),
             (Some(_), Some(_)) => {
                 let message = format!("{SHARDS} and a database URL are both given");
@@ -109,7 +112,7 @@ impl OpenStores {
 }
 
 async fn spread(settings: Shards) -> Result<OpenStores, CliError> {
-    if setting("NOETL_DATABASE_DIRECT_URL").is_some() {
+    if crate::settings::section::<tree::Database>()?.direct_url.is_some() {
         let message = format!("NOETL_DATABASE_DIRECT_URL names one database, and {SHARDS} several");
         return Err(CliError::new(ErrorKind::Config, message).hint(
             "leave it out, and let the entries lead past a proxy that pools by transaction",

@@ -1,15 +1,15 @@
 //! Runs subscriptions in the process of the control plane.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use noetl_config::tree::Executions;
 use noetl_control::ControlPlane;
 use noetl_model::Tenant;
 use noetl_sources::{LocalControlPlane, Options, SourceRegistry, SubscriptionRuntime};
 
 use crate::egress::fence;
 use crate::error::CliError;
-use crate::settings::number;
+use crate::settings;
 
 /// Lease holder name of a process that owns its database exclusively. All such processes share it,
 /// so that the next one acquires the leases at once: no other process can still use them.
@@ -23,9 +23,8 @@ pub(crate) fn options(control: &ControlPlane) -> Result<Options, CliError> {
         false => OWNER.to_owned(),
     };
     let usual = Options::new(holder);
-    let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
-    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    Ok(Options { lease: seconds.map_or(usual.lease, Duration::from_secs), ..usual })
+    let executions: Executions = settings::section()?;
+    Ok(Options { lease: executions.lease_secs.unwrap_or(usual.lease), ..usual })
 }
 
 /// Starts a runtime for every subscription that fetches messages from a source.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::kind::{Given, found};
+use crate::kind::{RawValue, found};
 use crate::problem::{Origin, Position, Problem};
 use crate::setting::Setting;
 use crate::suggest;
@@ -17,7 +17,7 @@ use crate::tree::Options;
 #[derive(Debug, Clone, Default)]
 pub struct FileLayer {
     pub path: PathBuf,
-    pub(crate) values: BTreeMap<&'static str, (Given, Position)>,
+    pub(crate) values: BTreeMap<&'static str, (RawValue, Position)>,
 }
 
 impl FileLayer {
@@ -32,7 +32,7 @@ impl FileLayer {
             Err(error) => {
                 let before = String::from_utf8_lossy(&content[..error.valid_up_to()]);
                 let position = position(path, &before, before.len());
-                let problem = Problem::at(position, "the file is not valid UTF-8");
+                let problem = Problem::in_file(position, "the file is not valid UTF-8");
                 let layer = Self { path: path.to_owned(), values: BTreeMap::new() };
                 return (layer, vec![problem]);
             }
@@ -158,7 +158,7 @@ impl Reader<'_> {
 
     fn problem(&mut self, span: Range<usize>, message: String, hint: Option<String>) {
         let position = position(self.path, self.text, span.start);
-        self.problems.push(Problem::at(position, message).hint(hint));
+        self.problems.push(Problem::in_file(position, message).hint(hint));
     }
 }
 

@@ -21,13 +21,13 @@ pub enum Kind {
     Switch,
     /// Boolean of OpenTelemetry: every text except `true` is false.
     OtelSwitch,
-    /// One of these words, in any case.
+    /// Word of this list, in any case.
     Choice(&'static [&'static str]),
     /// List of texts; comma-separated outside the file.
     List,
     /// Path of a file or directory; need not be UTF-8.
     Path,
-    /// IP address.
+    /// IP address without a port.
     Ip,
     /// IP address with a port.
     Socket,
@@ -35,16 +35,16 @@ pub enum Kind {
 
 /// Value as a layer gives it, before it is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum RawValue {
     /// Text of a variable, a flag, or a scalar in the file.
     Text(OsString),
     /// Elements of an array in the file, or of a repeated flag.
     List(Vec<String>),
 }
 
-/// Parsed value.
+/// Value of a setting's type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum ParsedValue {
     Text(String),
     Number(i64),
     Duration(Duration),
@@ -86,48 +86,50 @@ impl Kind {
         clippy::result_unit_err,
         reason = "`expected` has the message, and the caller the name"
     )]
-    pub fn parse(self, given: &Given) -> Result<Option<Value>, ()> {
+    pub fn parse(self, given: &RawValue) -> Result<Option<ParsedValue>, ()> {
         let text = match (self, given) {
-            (Self::Path, Given::Text(text)) => return Ok(Some(Value::Path(text.clone()))),
-            (Self::List, Given::List(items)) => return Ok(Some(Value::List(items.clone()))),
-            (_, Given::List(_)) => return Err(()),
-            (_, Given::Text(text)) => text.to_str().ok_or(())?,
+            (Self::Path, RawValue::Text(text)) => return Ok(Some(ParsedValue::Path(text.clone()))),
+            (Self::List, RawValue::List(items)) => {
+                return Ok(Some(ParsedValue::List(items.clone())));
+            }
+            (_, RawValue::List(_)) => return Err(()),
+            (_, RawValue::Text(text)) => text.to_str().ok_or(())?,
         };
         if text.trim().is_empty() && !matches!(self, Self::Text | Self::List) {
             return Ok(None);
         }
         let value = match self {
-            Self::Text | Self::Path => Value::Text(text.to_owned()),
-            Self::Number { min, max } => Value::Number(number(text, min, max)?),
+            Self::Text | Self::Path => ParsedValue::Text(text.to_owned()),
+            Self::Number { min, max } => ParsedValue::Number(number(text, min, max)?),
             Self::Seconds { min, max } => {
                 let seconds = number(text, min, max)?;
-                Value::Duration(Duration::from_secs(u64::try_from(seconds).map_err(|_| ())?))
+                ParsedValue::Duration(Duration::from_secs(u64::try_from(seconds).map_err(|_| ())?))
             }
             Self::Millis { min, max } => {
                 let millis = number(text, min, max)?;
-                Value::Duration(Duration::from_millis(u64::try_from(millis).map_err(|_| ())?))
+                ParsedValue::Duration(Duration::from_millis(u64::try_from(millis).map_err(|_| ())?))
             }
             Self::Switch => match text.trim().to_ascii_lowercase().as_str() {
-                "true" | "1" | "yes" | "on" => Value::Switch(true),
-                "false" | "0" | "no" | "off" => Value::Switch(false),
+                "true" | "1" | "yes" | "on" => ParsedValue::Switch(true),
+                "false" | "0" | "no" | "off" => ParsedValue::Switch(false),
                 _ => return Err(()),
             },
-            Self::OtelSwitch => Value::Switch(text.trim().eq_ignore_ascii_case("true")),
+            Self::OtelSwitch => ParsedValue::Switch(text.trim().eq_ignore_ascii_case("true")),
             Self::Choice(words) => match text.trim().to_ascii_lowercase().as_str() {
-                text if words.contains(&text) => Value::Text(text.to_owned()),
+                text if words.contains(&text) => ParsedValue::Text(text.to_owned()),
                 _ => return Err(()),
             },
-            Self::List => Value::List(items(text)),
-            Self::Ip => Value::Ip(text.trim().parse().map_err(|_| ())?),
-            Self::Socket => Value::Socket(text.trim().parse().map_err(|_| ())?),
+            Self::List => ParsedValue::List(items(text)),
+            Self::Ip => ParsedValue::Ip(text.trim().parse().map_err(|_| ())?),
+            Self::Socket => ParsedValue::Socket(text.trim().parse().map_err(|_| ())?),
         };
         Ok(Some(value))
     }
 
     /// Converts a TOML value of the right TOML type. Its text is parsed later, like that of a
     /// variable.
-    pub(crate) fn from_toml(self, value: &DeValue<'_>) -> Option<Given> {
-        let text = |text: &str| Some(Given::Text(text.into()));
+    pub(crate) fn from_toml(self, value: &DeValue<'_>) -> Option<RawValue> {
+        let text = |text: &str| Some(RawValue::Text(text.into()));
         match (self, value) {
             (Self::Number { .. } | Self::Seconds { .. } | Self::Millis { .. }, found) => {
                 let found = found.as_integer()?;
@@ -135,7 +137,7 @@ impl Kind {
                 text(&number.to_string())
             }
             (Self::Switch | Self::OtelSwitch, DeValue::Boolean(on)) => text(&on.to_string()),
-            (Self::List, DeValue::Array(array)) => strings(array).map(Given::List),
+            (Self::List, DeValue::Array(array)) => strings(array).map(RawValue::List),
             (
                 Self::Text | Self::Choice(_) | Self::List | Self::Path | Self::Ip | Self::Socket,
                 DeValue::String(found),
@@ -145,7 +147,7 @@ impl Kind {
     }
 }
 
-impl Given {
+impl RawValue {
     /// Returns `true` for an empty text, which counts as unset.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Text(text) if text.is_empty())
@@ -160,13 +162,13 @@ impl Given {
     }
 }
 
-impl From<&OsStr> for Given {
+impl From<&OsStr> for RawValue {
     fn from(text: &OsStr) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<&str> for Given {
+impl From<&str> for RawValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
     }
@@ -206,11 +208,11 @@ pub(crate) fn found(value: &DeValue<'_>, is_secret: bool) -> String {
 /// Conversion of a parsed value to the type of a field.
 pub(crate) trait FromValue: Sized {
     /// Returns the field, or `None` if the declared type of the setting doesn't fit the field.
-    fn from_value(value: Option<Value>) -> Option<Self>;
+    fn from_value(value: Option<ParsedValue>) -> Option<Self>;
 }
 
 impl<T: FromValue> FromValue for Option<T> {
-    fn from_value(value: Option<Value>) -> Option<Self> {
+    fn from_value(value: Option<ParsedValue>) -> Option<Self> {
         match value {
             None => Some(None),
             value => T::from_value(value).map(Some),
@@ -221,7 +223,7 @@ impl<T: FromValue> FromValue for Option<T> {
 macro_rules! from_value {
     ($($type:ty: $pattern:pat => $field:expr;)+) => { $(
         impl FromValue for $type {
-            fn from_value(value: Option<Value>) -> Option<Self> {
+            fn from_value(value: Option<ParsedValue>) -> Option<Self> {
                 match value? {
                     $pattern => $field,
                     _ => None,
@@ -232,17 +234,17 @@ macro_rules! from_value {
 }
 
 from_value! {
-    String: Value::Text(text) => Some(text);
-    crate::Secret: Value::Text(text) => Some(text.into());
-    std::path::PathBuf: Value::Path(path) => Some(path.into());
-    bool: Value::Switch(on) => Some(on);
-    Duration: Value::Duration(duration) => Some(duration);
-    Vec<String>: Value::List(items) => Some(items);
-    IpAddr: Value::Ip(ip) => Some(ip);
-    SocketAddr: Value::Socket(address) => Some(address);
-    u16: Value::Number(number) => number.try_into().ok();
-    u32: Value::Number(number) => number.try_into().ok();
-    u64: Value::Number(number) => number.try_into().ok();
-    usize: Value::Number(number) => number.try_into().ok();
-    i64: Value::Number(number) => Some(number);
+    String: ParsedValue::Text(text) => Some(text);
+    crate::Secret: ParsedValue::Text(text) => Some(text.into());
+    std::path::PathBuf: ParsedValue::Path(path) => Some(path.into());
+    bool: ParsedValue::Switch(on) => Some(on);
+    Duration: ParsedValue::Duration(duration) => Some(duration);
+    Vec<String>: ParsedValue::List(items) => Some(items);
+    IpAddr: ParsedValue::Ip(ip) => Some(ip);
+    SocketAddr: ParsedValue::Socket(address) => Some(address);
+    u16: ParsedValue::Number(number) => number.try_into().ok();
+    u32: ParsedValue::Number(number) => number.try_into().ok();
+    u64: ParsedValue::Number(number) => number.try_into().ok();
+    usize: ParsedValue::Number(number) => number.try_into().ok();
+    i64: ParsedValue::Number(number) => Some(number);
 }

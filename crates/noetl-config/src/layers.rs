@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::file::{FileLayer, origin};
-use crate::kind::{FromValue, Given, Value};
+use crate::kind::{FromValue, ParsedValue, RawValue};
 use crate::mask;
 use crate::problem::{Origin, Problem};
 use crate::setting::{Section, Setting};
@@ -19,13 +19,13 @@ pub struct Settings {
     /// Variables that belong to settings and are not empty.
     variables: Arc<BTreeMap<&'static str, OsString>>,
     /// Flags by the key of their setting, with the long name.
-    flags: BTreeMap<&'static str, (Given, &'static str)>,
+    flags: BTreeMap<&'static str, (RawValue, &'static str)>,
 }
 
 /// Value with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    pub value: Value,
+pub struct ResolvedValue {
+    pub value: ParsedValue,
     pub origin: Origin,
 }
 
@@ -59,7 +59,7 @@ impl Settings {
     #[must_use]
     pub fn with_flags(
         &self,
-        flags: impl IntoIterator<Item = (&'static str, &'static str, Given)>,
+        flags: impl IntoIterator<Item = (&'static str, &'static str, RawValue)>,
     ) -> Self {
         let mut settings = self.clone();
         for (key, long, given) in flags {
@@ -68,7 +68,7 @@ impl Settings {
         settings
     }
 
-    /// Decodes a section.
+    /// Decodes a section from these layers.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Settings {
     /// # Errors
     ///
     /// Returns a problem if the value is not of the setting's type.
-    pub fn find(&self, setting: &'static Setting) -> Result<Option<Found>, Problem> {
+    pub fn find(&self, setting: &'static Setting) -> Result<Option<ResolvedValue>, Problem> {
         let layers = self.given(setting);
         if setting.is_joined {
             return self.joined(&layers);
@@ -95,7 +95,7 @@ impl Settings {
                 return Err(mismatch(setting, &given, &origin));
             };
             if let Some(value) = parsed {
-                return Ok(Some(Found { value, origin }));
+                return Ok(Some(ResolvedValue { value, origin }));
             }
         }
         Ok(None)
@@ -159,8 +159,8 @@ impl Settings {
         let named = Options::settings().filter(|setting| setting.is_secret_file);
         let given = named.flat_map(|setting| self.given(setting));
         let paths = given.filter_map(|(given, _)| match given {
-            Given::Text(path) => Some(path.into()),
-            Given::List(_) => None,
+            RawValue::Text(path) => Some(path.into()),
+            RawValue::List(_) => None,
         });
         paths.collect()
     }
@@ -181,7 +181,7 @@ impl Settings {
     }
 
     /// Returns what the layers give for a setting, highest precedence first, with the default last.
-    fn given(&self, setting: &'static Setting) -> Vec<(Given, Origin)> {
+    fn given(&self, setting: &'static Setting) -> Vec<(RawValue, Origin)> {
         let mut given = Vec::new();
         if setting.only_with.is_some_and(|key| self.origin_of(key) == Origin::Default) {
             given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
@@ -192,7 +192,7 @@ impl Settings {
         }
         for name in setting.variables {
             if let Some(value) = self.variables.get(name) {
-                given.push((Given::Text(value.clone()), Origin::Variable(name)));
+                given.push((RawValue::Text(value.clone()), Origin::Variable(name)));
             }
         }
         for (index, file) in self.files.iter().enumerate().rev() {
@@ -224,26 +224,26 @@ impl Settings {
     }
 
     /// Joins the lists of all layers, lowest precedence first.
-    fn joined(&self, layers: &[(Given, Origin)]) -> Result<Option<Found>, Problem> {
+    fn joined(&self, layers: &[(RawValue, Origin)]) -> Result<Option<ResolvedValue>, Problem> {
         let Some((_, origin)) = layers.first() else { return Ok(None) };
         let items = layers.iter().rev().flat_map(|(given, _)| given.items()).collect();
-        Ok(Some(Found { value: Value::List(items), origin: origin.clone() }))
+        Ok(Some(ResolvedValue { value: ParsedValue::List(items), origin: origin.clone() }))
     }
 }
 
 /// Describes a value of the wrong type.
-fn mismatch(setting: &Setting, given: &Given, origin: &Origin) -> Problem {
+fn mismatch(setting: &Setting, given: &RawValue, origin: &Origin) -> Problem {
     let expected = setting.kind.expected();
     let text = match given {
-        Given::Text(text) => text.to_str(),
-        Given::List(_) => Some("a list"),
+        RawValue::Text(text) => text.to_str(),
+        RawValue::List(_) => Some("a list"),
     };
     let rest = match text {
         None => "is not valid UTF-8".to_owned(),
         Some(_) if setting.is_secret() => format!("is {expected}"),
         Some(text) => format!("is {expected}, not '{text}'"),
     };
-    Problem::of(origin, setting.key, &rest)
+    Problem::with_value(origin, setting.key, &rest)
 }
 
 /// Returns the name of a variable of the tree.

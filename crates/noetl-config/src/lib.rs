@@ -21,8 +21,8 @@ pub mod tree;
 mod unknown;
 
 pub use file::FileLayer;
-pub use kind::{Given, Kind, Value};
-pub use layers::{Effective, Found, Settings};
+pub use kind::{Kind, ParsedValue, RawValue};
+pub use layers::{Effective, ResolvedValue, Settings};
 pub use lookup::{FILE_NAME, Files, Lookup, SYSTEM_FILE};
 pub use mask::{MASK, Secret};
 pub use problem::{Origin, Position, Problem};

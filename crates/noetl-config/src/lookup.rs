@@ -89,10 +89,10 @@ impl Lookup {
                     match read_usual(path, uid) {
                         Ok(Some(content)) => files.add(path, &content, is_trusted),
                         Ok(None) => {}
-                        // Clients on the machine of a server need not be able to read its secrets.
+                        // Clients on the machine of a server need not be able to read its secrets,
+                        // and a process may run as another user than the one of its `HOME`.
                         Err(UsualError::Io(error))
-                            if error.kind() == io::ErrorKind::PermissionDenied
-                                && path.as_path() == Path::new(SYSTEM_FILE) =>
+                            if error.kind() == io::ErrorKind::PermissionDenied && is_trusted =>
                         {
                             let warning = format!("{} was not read: {error}", path.display());
                             files.warnings.push(warning);
@@ -135,7 +135,7 @@ impl UsualError {
             Self::Io(error) => unread(path, &error),
             Self::Untrusted(why) => {
                 let hint = "name it with --config or NOETL_CONFIG if you trust it";
-                Problem::at(whole(path), why).hint(Some(hint.to_owned()))
+                Problem::in_file(whole(path), why).hint(Some(hint.to_owned()))
             }
         }
     }
@@ -146,7 +146,7 @@ fn read_named(path: &Path) -> Result<Content, Problem> {
     let (meta, file) = opened.map_err(|error| unread(path, &error))?;
     if meta.is_dir() {
         let hint = format!("name a file, such as {}", path.join(FILE_NAME).display());
-        return Err(Problem::at(whole(path), "this is a directory").hint(Some(hint)));
+        return Err(Problem::in_file(whole(path), "this is a directory").hint(Some(hint)));
     }
     read(file, meta.mode()).map_err(|error| unread(path, &error))
 }
@@ -158,7 +158,7 @@ fn read_usual(path: &Path, uid: u32) -> Result<Option<Content>, UsualError> {
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(UsualError::Io(error)),
     };
-    // A pipe would block the start until somebody writes to it.
+    // A pipe would block the start until another process writes to it.
     if !meta.is_file() {
         return Err(UsualError::Untrusted("this is not a file"));
     }
@@ -196,7 +196,7 @@ fn has_secret(layer: &FileLayer) -> bool {
 }
 
 fn unread(path: &Path, error: &io::Error) -> Problem {
-    Problem::at(whole(path), format!("could not read the file: {error}"))
+    Problem::in_file(whole(path), format!("could not read the file: {error}"))
 }
 
 fn whole(path: &Path) -> Position {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::kind::Value;
+use crate::kind::ParsedValue;
 use crate::setting::{Secrecy, Setting};
 
 /// Text that replaces a secret.
@@ -32,7 +32,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Returns a value as text that may be shown.
-pub(crate) fn shown(setting: &Setting, value: &Value) -> String {
+pub(crate) fn shown(setting: &Setting, value: &ParsedValue) -> String {
     let text = text(setting, value);
     match setting.secrecy {
         Secrecy::Open => text,
@@ -41,19 +41,19 @@ pub(crate) fn shown(setting: &Setting, value: &Value) -> String {
     }
 }
 
-fn text(setting: &Setting, value: &Value) -> String {
+fn text(setting: &Setting, value: &ParsedValue) -> String {
     match value {
-        Value::Text(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        Value::Duration(duration) => match setting.kind {
+        ParsedValue::Text(text) => text.clone(),
+        ParsedValue::Number(number) => number.to_string(),
+        ParsedValue::Duration(duration) => match setting.kind {
             crate::Kind::Millis { .. } => duration.as_millis().to_string(),
             _ => duration.as_secs().to_string(),
         },
-        Value::Switch(on) => on.to_string(),
-        Value::List(items) => items.join(","),
-        Value::Path(path) => path.to_string_lossy().into_owned(),
-        Value::Ip(ip) => ip.to_string(),
-        Value::Socket(address) => address.to_string(),
+        ParsedValue::Switch(on) => on.to_string(),
+        ParsedValue::List(items) => items.join(","),
+        ParsedValue::Path(path) => path.to_string_lossy().into_owned(),
+        ParsedValue::Ip(ip) => ip.to_string(),
+        ParsedValue::Socket(address) => address.to_string(),
     }
 }
 

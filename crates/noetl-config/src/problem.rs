@@ -80,14 +80,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn at(position: Position, message: impl Into<String>) -> Self {
+    pub(crate) fn in_file(position: Position, message: impl Into<String>) -> Self {
         Self { position: Some(position), message: message.into(), hint: None, is_flag: false }
     }
 
     /// Creates the problem of a value with this origin. The message begins with the value's name.
-    pub(crate) fn of(origin: &Origin, key: &str, rest: &str) -> Self {
+    pub(crate) fn with_value(origin: &Origin, key: &str, rest: &str) -> Self {
         match origin {
-            Origin::File(position) => Self::at(position.clone(), format!("{key} {rest}")),
+            Origin::File(position) => Self::in_file(position.clone(), format!("{key} {rest}")),
             origin => Self {
                 position: None,
                 message: format!("{} {rest}", origin.name(key)),

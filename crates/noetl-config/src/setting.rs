@@ -27,7 +27,7 @@ pub(crate) enum Secrecy {
 pub struct Setting {
     /// Key in the file: section and name, separated by a period.
     pub key: &'static str,
-    /// Description, as sentences.
+    /// Description, as sentences for the help and the reference.
     pub about: &'static str,
     pub kind: Kind,
     /// Environment variables, highest precedence first.

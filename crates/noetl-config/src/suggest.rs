@@ -5,7 +5,7 @@ pub(crate) fn nearest<'a>(
     wrong: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // Longer names are compared only by their beginning: nobody misspells 100 characters.
+    // Longer names are compared only by their beginning: a longer one is no misspelling.
     let wrong: String = wrong.chars().take(100).flat_map(char::to_lowercase).collect();
     let distance = |name: &str| strsim::damerau_levenshtein(&wrong, &name.to_lowercase());
     let nearest = known.into_iter().map(|name| (distance(name), name)).min();

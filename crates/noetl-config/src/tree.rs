@@ -39,7 +39,7 @@ macro_rules! options {
         }, )+];
 
         impl Options {
-            /// Decodes every section.
+            /// Decodes every section of the tree.
             ///
             /// # Errors
             ///
@@ -79,7 +79,7 @@ impl Options {
         SECTIONS.iter()
     }
 
-    /// Returns every setting.
+    /// Returns every setting of the tree.
     pub fn settings() -> impl Iterator<Item = &'static Setting> {
         SECTIONS.iter().flat_map(|section| section.settings)
     }

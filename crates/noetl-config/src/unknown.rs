@@ -5,10 +5,16 @@ use std::ffi::OsStr;
 use crate::suggest;
 use crate::tree::Options;
 
-/// Variables that are no settings: those of steps, for `noetl` inside of a step, and the name of
-/// the file.
-const OTHERS: [&str; 5] =
-    ["NOETL_EXECUTION_ID", "NOETL_STEP", "NOETL_ATTEMPT", "NOETL_INPUT", "NOETL_CONFIG"];
+/// Variables that are no settings: those of steps, for `noetl` inside of a step, the name of the
+/// file, and the variable of this project's build.
+const OTHERS: [&str; 6] = [
+    "NOETL_EXECUTION_ID",
+    "NOETL_STEP",
+    "NOETL_ATTEMPT",
+    "NOETL_INPUT",
+    "NOETL_CONFIG",
+    "NOETL_COMMIT",
+];
 
 /// Prefix of variables of this project's tests.
 const OF_TESTS: &str = "NOETL_TEST_";

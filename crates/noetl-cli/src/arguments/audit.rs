@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use noetl_model::Timestamp;
 use noetl_store::AuditHead;
 
-use super::{DbArguments, RemoteArguments};
+use super::{AuditRetentionFlags, DbArguments, Flags, RemoteArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
@@ -78,10 +78,8 @@ pub(crate) struct VerifyAuditArguments {
     /// chain must still contain it.
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<AuditHead>,
-    /// Days after which uses of secrets are purged; a missing younger use counts as removed. 0 if
-    /// uses are never purged.
-    #[arg(long, env = "NOETL_AUDIT_RETENTION_DAYS", value_name = "N", default_value_t = 90)]
-    pub(crate) audit_retention_days: u32,
+    #[command(flatten)]
+    pub(crate) retention: Flags<AuditRetentionFlags>,
     #[command(flatten)]
     pub(crate) db: DbArguments,
 }

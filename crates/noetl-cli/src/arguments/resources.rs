@@ -175,7 +175,7 @@ pub(crate) struct ShownTokenArguments {
 pub(crate) struct DirectArguments {
     /// Database to access directly, without a server: `sqlite://path`, or
     /// `postgres://user:password@host:port/database`.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["server_url", "host", "context", "token"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["client.server_url", "host", "context", "client.token"])]
     pub(crate) database_url: Option<String>,
     /// Tenant of the tokens, with --database-url [default: default].
     #[arg(long, value_name = "NAME", requires = "database_url")]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use noetl_api::calls;
 use noetl_api::credentials::SecretAuditRow;
+use noetl_config::tree::Retention;
 use noetl_control::{AuditCheck, verify_audit, verify_sealed};
 use noetl_model::{Clock as _, ExecutionId, Timestamp};
 use noetl_store::SystemClock;
@@ -21,7 +22,7 @@ use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
 use crate::output::table::{Table, TableCell, Tone};
 use crate::output::{self, style};
-use crate::remote;
+use crate::{remote, settings};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -62,16 +63,17 @@ fn table(rows: &[SecretAuditRow]) -> Table<6> {
 }
 
 fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, CliError> {
+    let purged_before = purged_before(arguments)?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
         let db = &arguments.db;
-        let database = Database::of_directory(db.database_url.as_deref(), &db.data)?;
+        let database = Database::configured(&db.flags.settings())?;
         let name = database.name();
         let open = database.look_at().await?;
         let key = reseal::key(db)?;
         let store = open.store();
-        let check = verify_audit(&*store, arguments.head, purged_before(arguments)).await;
+        let check = verify_audit(&*store, arguments.head, purged_before).await;
         let sealed = verify_sealed(&store, key.as_ref()).await;
         drop(store);
         open.close().await;
@@ -86,11 +88,21 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, CliError> {
 
 /// Returns the time after which every use of a secret must have a record; earlier uses may have
 /// been purged.
-fn purged_before(arguments: &VerifyAuditArguments) -> Timestamp {
-    match arguments.audit_retention_days {
+fn purged_before(arguments: &VerifyAuditArguments) -> Result<Timestamp, CliError> {
+    /// Days for which a server retains records by default.
+    const DAYS: i64 = 90;
+    let settings = arguments.retention.settings();
+    let retention: Retention = settings::decode(&settings)?;
+    let days = retention.audit_days.unwrap_or(DAYS);
+    let days = u32::try_from(days).map_err(|_| {
+        let name = settings.name_of("NOETL_AUDIT_RETENTION_DAYS");
+        let message = format!("{name} is a number from 0 to {}, not '{days}'", u32::MAX);
+        CliError::new(ErrorKind::User, message)
+    })?;
+    Ok(match days {
         0 => Timestamp::from_micros(i64::MIN),
         days => SystemClock.now().minus(DAY.saturating_mul(days)),
-    }
+    })
 }
 
 fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), CliError> {

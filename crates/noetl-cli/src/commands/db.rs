@@ -30,7 +30,7 @@ pub(crate) fn main(command: DbCommand) -> Result<ExitCode, CliError> {
 }
 
 fn database(arguments: &DbArguments) -> Result<Database, CliError> {
-    Database::of_directory(arguments.database_url.as_deref(), &arguments.data)
+    Database::configured(&arguments.flags.settings())
 }
 
 fn unanswered(error: &StoreError) -> CliError {

@@ -3,28 +3,29 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use noetl_config::tree::{Database, Server};
+
 use super::serve::Serve;
 use crate::arguments::DevArguments;
-use crate::database::Database;
 use crate::error::CliError;
+use crate::http_options::AuthMode;
 use crate::output::style;
+use crate::settings;
 use crate::stores::StoreLocation;
 
 /// Address of the server that client commands use by default.
 const USUAL: &str = "127.0.0.1:8082";
 
-pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, CliError> {
-    let url = arguments.database_url.as_deref();
-    let place = StoreLocation::chosen(url, Database::in_directory(&arguments.data))?;
+pub(crate) fn main(arguments: &DevArguments) -> Result<ExitCode, CliError> {
+    let settings = arguments.retention.over(&arguments.flags.settings());
+    let database: Database = settings::decode(&settings)?;
+    let server: Server = settings::decode(&settings)?;
     let serve = Serve {
-        host: arguments.host,
-        port: arguments.port,
-        auth: arguments.auth,
-        place,
-        key_directory: Some(arguments.data),
-        slots: arguments.slots,
-        policy: arguments.policy,
-        bus: arguments.bus,
+        auth: AuthMode::configured(&settings, AuthMode::Token)?,
+        place: StoreLocation::configured(&settings)?,
+        key_directory: Some(database.data),
+        slots: server.slots,
+        settings,
         subscriptions: true,
         signs_in: true,
         hint: |address| Some(what_to_try(address)),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use noetl_api::health::Health;
 use noetl_api::{Response, calls};
+use noetl_config::tree::Database;
 use noetl_model::{Clock as _, Timestamp};
 use noetl_store::SystemClock;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::output::answers::show;
 use crate::output::style::{TextStyle, one_line};
 use crate::output::table::Tone;
 use crate::remote::{self, Remote};
+use crate::settings;
 
 /// Maximum clock difference in seconds. A larger one makes times in logs and tokens misleading.
 ///
@@ -72,9 +74,11 @@ impl Check {
 }
 
 pub(crate) fn main(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
+    let settings = arguments.database.settings();
+    let data = settings::decode::<Database>(&settings)?.data;
     remote::run(&arguments.remote, async |remote| {
         let mut checks = of_server(&remote).await;
-        checks.extend(local::checks(&arguments.data).await);
+        checks.extend(local::checks(&data).await);
         let is_well = checks.iter().all(|check| check.state != CheckState::Bad);
         show(remote.form, &body(&checks, is_well), |style| text(&checks, style))?;
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(WRONG) })

@@ -1,22 +1,26 @@
 //! Serves a control plane over HTTP until a stop request. Shared by `noetl dev` and `noetl server`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use noetl_config::Settings;
+use noetl_config::tree::Server;
 use noetl_server::Auth;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::arguments::{AuthMode, BusArguments, PolicyArguments};
+use crate::bus::BusSetup;
 use crate::data_directory;
 use crate::dev_token;
 use crate::error::{CliError, ErrorKind};
-use crate::http_options;
+use crate::http_options::{self, AuthMode};
 use crate::keys;
 use crate::output::{self, style};
+use crate::policy;
 use crate::runtime::{LocalRuntime, Setup};
+use crate::settings;
 use crate::signals::StopRequests;
 use crate::stores::StoreLocation;
 use crate::subscriptions;
@@ -35,10 +39,8 @@ const OPEN: &str =
 
 /// Settings of the server process.
 pub(super) struct Serve {
-    /// Address to listen on.
-    pub(super) host: IpAddr,
-    /// Port to listen on; 0 picks a free port.
-    pub(super) port: u16,
+    /// Settings, with the flags of the verb.
+    pub(super) settings: Settings,
     /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
     /// Location of the databases.
@@ -48,10 +50,6 @@ pub(super) struct Serve {
     pub(super) key_directory: Option<PathBuf>,
     /// Maximum number of steps that the local worker runs at a time; 0 for no local worker.
     pub(super) slots: usize,
-    /// Retention periods from the flags.
-    pub(super) policy: PolicyArguments,
-    /// Options of the message bus.
-    pub(super) bus: BusArguments,
     /// Whether this process runs subscriptions.
     pub(super) subscriptions: bool,
     /// Whether the local user gets a token, in a file and as a sign-in link.
@@ -70,18 +68,19 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<ExitCode, CliError> {
-        let retention = self.policy.policy_if_any()?;
-        let bus = self.bus.setup()?;
+        let Server { host, port, .. } = settings::decode(&self.settings)?;
+        let retention = policy::policy_if_any(&self.settings)?;
+        let bus = BusSetup::configured(&self.settings)?;
         let (options, tls) = (http_options::options(self.auth)?, http_options::tls()?);
         let is_open = matches!(options.auth, Auth::Open);
-        if is_open && !self.host.is_loopback() {
-            let message = format!("{} is not a loopback address", self.host);
+        if is_open && !host.is_loopback() {
+            let message = format!("{host} is not a loopback address");
             return Err(CliError::new(ErrorKind::Config, message).hint(
                 "callers are not asked for a token, so only this machine may call: use 127.0.0.1 \
                  or ::1, or set NOETL_AUTH to token or oidc",
             ));
         }
-        let address = SocketAddr::new(self.host, self.port);
+        let address = SocketAddr::new(host, port);
         let listener = TcpListener::bind(address).await.map_err(|error| {
             CliError::new(ErrorKind::Config, format!("could not listen on {address}: {error}"))
                 .hint("stop what listens there, or choose another with --port")
@@ -202,6 +201,10 @@ fn greet(database: &str, slots: usize, address: &str, resumed: usize) {
     match slots {
         0 => output::note("  workers   none in this process"),
         slots => output::note(&format!("  slots     {slots}")),
+    }
+    for file in settings::current().files() {
+        let file = file.display().to_string();
+        output::note(&format!("  config    {}", style::one_line(&file)));
     }
     if resumed > 0 {
         let commands = if resumed == 1 { "command" } else { "commands" };

@@ -7,12 +7,14 @@ use noetl_control::KEY_VARIABLE;
 use super::serve::Serve;
 use crate::arguments::ServerArguments;
 use crate::error::{CliError, ErrorKind};
-use crate::http_options;
+use crate::http_options::AuthMode;
 use crate::keys;
+use crate::settings;
 use crate::stores::StoreLocation;
 
-pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, CliError> {
-    let named = StoreLocation::named(arguments.database_url.as_deref())?;
+pub(crate) fn main(arguments: &ServerArguments) -> Result<ExitCode, CliError> {
+    let settings = arguments.retention.over(&arguments.flags.settings());
+    let named = StoreLocation::named(&settings::decode(&settings)?)?;
     let place = named.ok_or_else(|| {
         CliError::new(ErrorKind::Config, "no database is named").hint(
             "give --database-url postgres://user:password@host:port/database, or set \
@@ -27,14 +29,11 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, CliError> {
         ));
     }
     let serve = Serve {
-        host: arguments.host,
-        port: arguments.port,
-        auth: http_options::auth()?,
+        auth: AuthMode::configured(&settings, AuthMode::Open)?,
+        settings,
         place,
         key_directory: None,
         slots: 0,
-        policy: arguments.policy,
-        bus: arguments.bus,
         subscriptions: false,
         signs_in: false,
         hint: |_| None,

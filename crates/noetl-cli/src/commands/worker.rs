@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus_nats::{Address, NatsStream};
+use noetl_config::tree::{self, Steps};
+use noetl_config::{Origin, Settings};
 use noetl_model::Map;
 use noetl_sources::MessageCounters;
 use noetl_store::SystemClock;
@@ -22,42 +24,26 @@ use tokio_util::sync::CancellationToken;
 
 use self::mode::{WorkerMode, act_on_all, act_on_one};
 use super::serve::start_logging;
-use crate::arguments::{IsolationArguments, WorkerArguments};
-use crate::bus::{self, NATS_URL};
+use crate::arguments::{RemoteArguments, WorkerArguments};
 use crate::error::{CliError, ErrorKind};
 use crate::output;
 use crate::remote::Remote;
-use crate::settings::{number, setting};
 use crate::signals::StopRequests;
-use crate::{isolation, runtime, signals};
+use crate::{bus, isolation, runtime, settings, signals};
 
-const SLOTS: &str = "NOETL_WORKER_SLOTS";
-const POOL: &str = "NOETL_WORKER_POOL";
-const LABELS: &str = "NOETL_WORKER_LABELS";
-const NAME: &str = "NOETL_WORKER_NAME";
 const LISTEN: &str = "NOETL_WORKER_LISTEN";
-const RESULT_MAX: &str = "NOETL_WORKER_RESULT_MAX_MB";
-const GRACE: &str = "NOETL_WORKER_GRACE_SECS";
-
-/// Default number of steps at a time.
-const SLOTS_DEFAULT: usize = 16;
-
-/// Default maximum size of a result, in bytes. Large results are uploaded separately, so they cost
-/// memory only in this process.
-const RESULT_DEFAULT: usize = 64 << 20;
-
-/// Default time for running steps to finish after a stop request.
-const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, CliError> {
-    secrecy::leave_environment(arguments)?;
+    let layers = arguments.steps.over(&arguments.flags.settings());
+    secrecy::leave_environment(arguments, &layers)?;
     start_logging();
-    let settings = Settings::read(arguments, setting)?;
-    let mut server = arguments.remote();
-    if let Some(token) = secrecy::token_in_file(arguments)? {
-        server.token = Some(token);
-    }
-    let remote = Remote::open(&server)?;
+    let settings = WorkerSettings::read(arguments, &layers)?;
+    let server = RemoteArguments { context: arguments.context.clone(), ..Default::default() };
+    let layers = match secrecy::token_in_file(settings.token_file.as_deref())? {
+        Some(token) => layers.with_flags([("client.token", "token-file", (&*token).into())]),
+        None => layers,
+    };
+    let remote = Remote::with_settings(&server, &layers)?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     match settings.mode.clone() {
@@ -69,7 +55,11 @@ pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, CliError> {
 }
 
 /// Runs one subscription until it ends or until a stop request.
-async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<ExitCode, CliError> {
+async fn subscribe(
+    remote: Remote,
+    settings: WorkerSettings,
+    path: String,
+) -> Result<ExitCode, CliError> {
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     let listener = match settings.listen {
@@ -106,7 +96,7 @@ async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<E
 
 async fn work(
     remote: Remote,
-    settings: Settings,
+    settings: WorkerSettings,
     subscriptions: bool,
 ) -> Result<ExitCode, CliError> {
     signals::survive_file_size_limit();
@@ -118,11 +108,11 @@ async fn work(
     };
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
-    let mut tools = tools(settings.result_max, &settings.isolation)?;
+    let mut tools = tools(settings.result_max, &settings.steps)?;
     if let Some(file) = settings.token_file.filter(|file| file.as_os_str() != "-") {
         tools.own.add(file);
     }
-    isolation::settle(&mut tools, &settings.isolation).await?;
+    isolation::settle(&mut tools, &settings.steps).await?;
     let tools = ToolRegistry::standard(tools);
     let options = RemoteOptions {
         name: settings.name,
@@ -174,8 +164,8 @@ async fn work(
 }
 
 /// Returns the tool options of this process, with results of at most `result_max` bytes.
-fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Options, CliError> {
-    let tools = runtime::tools(said)?;
+fn tools(result_max: usize, steps: &Steps) -> Result<noetl_tools::Options, CliError> {
+    let tools = runtime::tools(steps)?;
     let limits = noetl_tools::OutputLimits {
         python_result: result_max,
         http_response: result_max,
@@ -206,9 +196,9 @@ fn greeting(remote: &Remote, options: &RemoteOptions, bus: Option<&Address>) -> 
     lines.join("\n")
 }
 
-/// Settings of a worker, from flags and the environment.
-#[derive(Debug, PartialEq)]
-struct Settings {
+/// Settings of a worker process.
+#[derive(Debug)]
+struct WorkerSettings {
     mode: WorkerMode,
     name: String,
     pool: Option<String>,
@@ -218,84 +208,47 @@ struct Settings {
     listen: Option<SocketAddr>,
     grace: Duration,
     result_max: usize,
-    isolation: IsolationArguments,
+    steps: Steps,
     token_file: Option<PathBuf>,
 }
 
-impl Settings {
-    fn read(
-        arguments: &WorkerArguments,
-        setting: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, CliError> {
-        let slots = match arguments.slots {
-            Some(slots) => slots,
-            None => number(SLOTS, WorkerArguments::SLOTS)?
-                .and_then(|slots| usize::try_from(slots).ok())
-                .unwrap_or(SLOTS_DEFAULT),
-        };
-        let grace = match arguments.grace {
-            Some(seconds) => Duration::from_secs(seconds),
-            None => number(GRACE, 0..=86_400)?
-                .and_then(|seconds| u64::try_from(seconds).ok())
-                .map_or(GRACE_DEFAULT, Duration::from_secs),
-        };
-        let result_max = match arguments.result_max {
-            Some(mib) => usize::from(mib) << 20,
-            None => number(RESULT_MAX, 1..=512)?
-                .and_then(|mib| usize::try_from(mib).ok())
-                .map_or(RESULT_DEFAULT, |mib| mib << 20),
-        };
+impl WorkerSettings {
+    fn read(arguments: &WorkerArguments, settings: &Settings) -> Result<Self, CliError> {
+        let worker: tree::Worker = settings::decode(settings)?;
         let mut labels = Map::new();
-        let listed = setting(LABELS).unwrap_or_default();
-        let listed = listed.split(',').map(str::trim).filter(|label| !label.is_empty());
-        for label in listed {
-            let (key, value) = parted(label, LABELS)?;
+        for (label, origin) in settings.items_of("worker.labels") {
+            let (key, value) = parted(&label, &origin)?;
             labels.insert(key, value.into());
         }
-        for label in &arguments.labels {
-            let (key, value) = parted(label, "--label")?;
-            labels.insert(key, value.into());
-        }
-        let listen = match (arguments.listen, setting(LISTEN)) {
-            (Some(address), _) => Some(address),
-            (None, Some(text)) => Some(text.trim().parse().map_err(|_| {
-                let message = format!("{LISTEN} is an address with a port, not '{text}'");
-                CliError::new(ErrorKind::Config, message).hint("write it as 127.0.0.1:9090")
-            })?),
-            (None, None) => None,
-        };
-        let name = match arguments.name.clone().or_else(|| setting(NAME)) {
-            Some(name) => name.trim().to_owned(),
-            None => own_name(),
-        };
-        let pool = arguments.pool.clone().or_else(|| setting(POOL));
-        let pool = pool.map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty());
-        let url = arguments.nats_url.clone().or_else(|| setting(NATS_URL));
-        let bus = bus::address(url.as_deref())?;
-        let mode = WorkerMode::read(arguments, &setting)?;
-        let isolation = arguments.isolation.clone();
-        let token_file = secrecy::file(arguments);
+        let pool = worker.pool.as_deref().map(str::trim).filter(|pool| !pool.is_empty());
         Ok(Self {
-            mode,
-            name,
-            pool,
-            bus,
-            slots,
+            mode: WorkerMode::read(arguments, &worker)?,
+            name: worker.name.as_deref().map_or_else(own_name, |name| name.trim().to_owned()),
+            pool: pool.map(str::to_owned),
+            bus: bus::address(settings, &settings::decode(settings)?)?,
+            slots: worker.slots,
             labels,
-            listen,
-            grace,
-            result_max,
-            isolation,
-            token_file,
+            listen: worker.listen,
+            grace: worker.grace_secs,
+            result_max: worker.result_max_mb << 20,
+            steps: settings::decode(settings)?,
+            token_file: worker.token_file.map(secrecy::trimmed),
         })
     }
 }
 
-fn parted(label: &str, origin: &str) -> Result<(String, String), CliError> {
+/// Checks the settings of a worker process.
+pub(super) fn check(settings: &Settings) -> Result<(), CliError> {
+    WorkerSettings::read(&WorkerArguments::default(), settings).map(drop)
+}
+
+fn parted(label: &str, origin: &Origin) -> Result<(String, String), CliError> {
     let parts = label.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
     let (key, value) = parts.filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-        let kind = if origin == LABELS { ErrorKind::Config } else { ErrorKind::User };
-        CliError::new(kind, format!("{origin}: '{label}' is no label"))
+        let is_flag = matches!(origin, Origin::Flag(_));
+        let kind = if is_flag { ErrorKind::User } else { ErrorKind::Config };
+        let name = origin.name("worker.labels");
+        CliError::new(kind, format!("{name}: '{label}' is no label"))
             .hint("write it as region=west")
     })?;
     Ok((key.to_owned(), value.to_owned()))
@@ -318,43 +271,49 @@ fn own_name() -> String {
 
 #[cfg(test)]
 mod tests {
+    use noetl_config::RawValue;
+
     use super::*;
+    use crate::arguments::{Flags, WorkerFlags};
 
-    fn arguments() -> WorkerArguments {
-        WorkerArguments {
-            server: None,
-            context: None,
-            token: None,
-            token_file: None,
-            nats_url: None,
-            subscriptions: false,
-            subscription: None,
-            slots: Some(3),
-            pool: None,
-            labels: Vec::new(),
-            name: Some("w".to_owned()),
-            listen: None,
-            grace: Some(1),
-            isolation: IsolationArguments::default(),
-            result_max: Some(8),
-        }
-    }
+    const LABELS: &str = "NOETL_WORKER_LABELS";
 
-    fn read(arguments: &WorkerArguments, variables: &[(&str, &str)]) -> Result<Settings, String> {
-        let setting = |name: &str| {
-            let found = variables.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
+    fn read(
+        flags: &[(&str, &str)],
+        labels: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<WorkerSettings, String> {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let settings = Settings::new(Vec::new(), variables);
+        let flags = flags.iter().map(|(key, value)| (*key, Some(*value)));
+        let settings = Flags::<WorkerFlags>::given(flags).over(&settings);
+        let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+        let settings = match labels.is_empty() {
+            true => settings,
+            false => settings.with_flags([("worker.labels", "label", RawValue::List(labels))]),
         };
-        Settings::read(arguments, setting).map_err(|failure| failure.text())
+        WorkerSettings::read(&WorkerArguments::default(), &settings)
+            .map_err(|failure| failure.text())
     }
 
     #[test]
     fn flags_win_over_the_environment_and_labels_add_up() {
-        let variables = [(LABELS, "a=1, b=2"), (POOL, "gpu"), (NAME, "x"), (LISTEN, "[::1]:9")];
-        let given = WorkerArguments { labels: vec!["b=3".to_owned()], ..arguments() };
-        let settings = read(&given, &variables).expect("settings");
+        let variables = [
+            (LABELS, "a=1, b=2"),
+            ("NOETL_WORKER_POOL", " gpu "),
+            ("NOETL_WORKER_NAME", "x"),
+            (LISTEN, "[::1]:9"),
+        ];
+        let flags = [
+            ("worker.slots", "3"),
+            ("worker.name", "w"),
+            ("worker.grace_secs", "1"),
+            ("worker.result_max_mb", "8"),
+        ];
+        let settings = read(&flags, &["b=3", "c=4,5"], &variables).expect("settings");
         assert_eq!((settings.name.as_str(), settings.pool.as_deref()), ("w", Some("gpu")));
-        assert_eq!(serde_json::json!(settings.labels), serde_json::json!({"a": "1", "b": "3"}));
+        let labels = serde_json::json!({"a": "1", "b": "3", "c": "4,5"});
+        assert_eq!(serde_json::json!(settings.labels), labels);
         assert_eq!(settings.listen, "[::1]:9".parse().ok());
         assert_eq!((settings.slots, settings.grace), (3, Duration::from_secs(1)));
         assert_eq!(settings.result_max, 8 << 20);
@@ -366,15 +325,15 @@ mod tests {
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),
             (
-                NATS_URL,
+                "NOETL_NATS_URL",
                 "http://eve:s3cr3t@h",
                 "NOETL_NATS_URL: entry 1 of the NATS URL is not nats://[user:password@]host[:port]",
             ),
         ] {
-            assert_eq!(read(&arguments(), &[(variable, value)]), Err(said.to_owned()));
+            assert_eq!(read(&[], &[], &[(variable, value)]).err().as_deref(), Some(said));
         }
-        let given = WorkerArguments { labels: vec!["=x".to_owned()], ..arguments() };
-        assert_eq!(read(&given, &[]), Err("--label: '=x' is no label".to_owned()));
+        let refused = read(&[], &["=x"], &[(LABELS, "a=1")]).err();
+        assert_eq!(refused.as_deref(), Some("--label: '=x' is no label"));
     }
 
     #[test]

@@ -1,22 +1,29 @@
+use std::time::Duration;
+
 use super::*;
 
-fn with<T>(variables: &[(&str, &str)], ask: impl Fn(&Environment<'_>) -> T) -> T {
-    let read = |name: &str| {
-        let found = variables.iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| (*value).to_owned())
-    };
-    ask(&Environment { read: &read })
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
+const QUEUE: &str = "OTEL_BSP_MAX_QUEUE_SIZE";
+const DELAY: &str = "OTEL_BSP_SCHEDULE_DELAY";
+
+fn with<T>(
+    variables: &[(&str, &str)],
+    ask: impl Fn(&TraceExport<'_>) -> Result<T, CliError>,
+) -> Result<T, String> {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let settings = noetl_config::Settings::new(Vec::new(), variables);
+    let export = TraceExport::configured(&settings);
+    export.and_then(|export| ask(&export)).map_err(|failure| failure.text())
 }
 
 fn settings(variables: &[(&str, &str)]) -> Option<Settings> {
-    with(variables, |environment| environment.settings().map_err(|it| it.text())).unwrap()
+    with(variables, |export| export.settings()).unwrap()
 }
 
 fn refused(variables: &[(&str, &str)]) -> String {
-    with(variables, |environment| match (environment.settings(), environment.sampler()) {
-        (Err(failure), _) | (_, Err(failure)) => failure.text(),
-        (Ok(_), Ok(_)) => panic!("{variables:?} is taken"),
-    })
+    with(variables, |export| export.settings().and(export.sampler()))
+        .expect_err("the settings are wrong")
 }
 
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
@@ -67,9 +74,8 @@ fn everything_else_has_a_usual_value() {
 #[test]
 fn samplers_are_known_by_their_names() {
     let sampler = |name: &str, argument: &str| {
-        with(&[(SAMPLER, name), (SAMPLER_ARGUMENT, argument)], |environment| {
-            environment.sampler().map_err(|it| it.text()).unwrap()
-        })
+        let variables = [(SAMPLER, name), (SAMPLER_ARGUMENT, argument)];
+        with(&variables, |export| export.sampler()).unwrap()
     };
     let quarter = RootSampling::Share(Ratio::new(0.25).unwrap());
     assert_eq!(sampler("", ""), Sampler::default());

@@ -334,7 +334,7 @@ fn a_host_that_is_no_address() {
     exit: 2
     --- stdout
     --- stderr
-    error: invalid value 'everywhere' for '--host <HOST>': invalid IP address syntax
+    error: invalid value 'everywhere' for '--host <HOST>': expected an IP address
 
     For more information, try '--help'.
     ");

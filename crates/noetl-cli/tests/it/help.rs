@@ -15,7 +15,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
     assert_snapshot!(help(&[]), @r"
     Run durable workflows defined in YAML
 
-    Usage: noetl <COMMAND>
+    Usage: noetl [OPTIONS] <COMMAND>
 
     Commands:
       run           Run a playbook locally to completion
@@ -51,13 +51,16 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       grant         Restrict roles to paths, and credentials to playbooks
       audit         Inspect, export, and verify the audit of secrets
       doctor        Check the server, the access token, and this machine
+      config        Show and check the settings
       context       Manage contexts, which are named servers
       completions   Print a completion script for a shell [alias: completion]
       help          Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help     Print help
-      -V, --version  Print version
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
+      -V, --version        Print version
 
     Exit codes: 0 well, 1 the execution ended badly, 2 the playbook or the call is wrong,
     3 the surroundings are (database in use, port taken, disk full), 70 a defect, 130 interrupted.
@@ -124,6 +127,10 @@ fn the_help_of_run_is_stable() {
       -j, --json
               Print JSON, as --output json does
 
+          --config <FILE>
+              Configuration file, instead of noetl.toml in the working directory and the files of the
+              user and of this machine [env: NOETL_CONFIG]
+
       -h, --help
               Print help (see a summary with '-h')
 
@@ -183,16 +190,12 @@ fn the_help_of_check_is_stable() {
               [default: 20]
 
           --data <DIR>
-              Data directory of `noetl dev`, with --against
-
-              [env: NOETL_DATA=]
-              [default: noetl-data]
+              Directory for the database of `noetl dev`, its encryption key, and its token [env:
+              NOETL_DATA] [default: noetl-data]
 
           --database-url <URL>
-              Database to read with --against: `sqlite://path`, or
-              `postgres://user:password@host:port/database`
-
-              [env: NOETL_DATABASE_URL]
+              Database to use instead of the data directory: `sqlite://path`, or
+              `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
 
           --output <OUTPUT>
               Output format of the diagnostics
@@ -202,6 +205,10 @@ fn the_help_of_check_is_stable() {
               - json: JSON document for programs
 
               [default: text]
+
+          --config <FILE>
+              Configuration file, instead of noetl.toml in the working directory and the files of the
+              user and of this machine [env: NOETL_CONFIG]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -216,40 +223,43 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>         Address to listen on. --auth open requires a loopback address [env:
-                                NOETL_HOST=] [default: 127.0.0.1]
-          --port <PORT>         Port to listen on; 0 picks a free port [env: NOETL_PORT=] [default:
-                                8082]
-          --auth <MODE>         Authentication of callers: `token`, which is created and stored for you
-                                on this machine; `oidc`, an identity provider; or `open`, which lets
-                                every user and program of this machine do everything [env: NOETL_AUTH]
-                                [default: token]
-          --data <DIR>          Directory for the database [env: NOETL_DATA=] [default: noetl-data]
-          --database-url <URL>  Database to use instead of --data: `sqlite://path`, or
+          --host <HOST>         Address to listen on. Without authentication of callers, only a loopback
+                                address is accepted [env: NOETL_HOST] [default: 127.0.0.1]
+          --port <PORT>         Port to listen on; 0 picks a free port [env: NOETL_PORT] [default: 8082]
+          --auth <MODE>         Authentication of callers: `token` requires an access token, `oidc` also
+                                accepts tokens of an identity provider, and `open` lets every user and
+                                program of this machine do everything. `noetl dev` creates and stores
+                                its token for you [env: NOETL_AUTH] [default: token in noetl dev, open
+                                in noetl server]
+          --data <DIR>          Directory for the database of `noetl dev`, its encryption key, and its
+                                token [env: NOETL_DATA] [default: noetl-data]
+          --database-url <URL>  Database to use instead of the data directory: `sqlite://path`, or
                                 `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
-          --slots <N>           Maximum number of steps this process runs at a time; 0 if only separate
-                                workers run steps [env: NOETL_SLOTS=] [default: 16]
-          --nats-url <URL>      NATS server to announce commands and publish events on, such as
-                                `nats://user:password@host:port`; separate the servers of a cluster with
-                                commas. Publishing events requires NOETL_EVENT_STREAM_ENABLED or
-                                NOETL_OUTBOX_RELAY [env: NOETL_NATS_URL]
+          --slots <N>           Maximum number of steps that the process of `noetl dev` runs at a time;
+                                0 if only separate workers run steps [env: NOETL_SLOTS] [default: 16]
+          --nats-url <URL>      NATS server that announces commands, and on which servers publish
+                                events, such as `nats://user:password@host:port`; separate the servers
+                                of a cluster with commas. Publishing events requires
+                                NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY [env: NOETL_NATS_URL]
+          --config <FILE>       Configuration file, instead of noetl.toml in the working directory and
+                                the files of the user and of this machine [env: NOETL_CONFIG]
       -h, --help                Print help
 
     What is removed once a day, if any of these is given:
           --event-retention-days <N>    Days to retain finished executions with all their data, since
-                                        their last event; 0 is forever [default: 0] [env:
-                                        NOETL_EVENT_RETENTION_DAYS=]
+                                        their last event; 0 is forever [env: NOETL_EVENT_RETENTION_DAYS]
+                                        [default: 0]
           --command-retention-days <N>  Days to retain commands of finished executions, since the
-                                        commands ended; 0 is forever [default: 7] [env:
-                                        NOETL_COMMAND_RETENTION_DAYS=]
+                                        commands ended; 0 is forever [env: NOETL_COMMAND_RETENTION_DAYS]
+                                        [default: 7]
           --runtime-stale-minutes <N>   Minutes to retain worker pools, since their last heartbeat; 0 is
-                                        forever [default: 60] [env: NOETL_RUNTIME_STALE_MINUTES=]
-          --outbox-retention-days <N>   Days to retain published outbox rows; 0 is forever [default: 7]
-                                        [env: NOETL_OUTBOX_RETENTION_DAYS=]
+                                        forever [env: NOETL_RUNTIME_STALE_MINUTES] [default: 60]
+          --outbox-retention-days <N>   Days to retain published outbox rows; 0 is forever [env:
+                                        NOETL_OUTBOX_RETENTION_DAYS] [default: 7]
           --dedup-retention-days <N>    Days to remember messages of subscriptions for deduplication; 0
-                                        is forever [default: 7] [env: NOETL_DEDUP_RETENTION_DAYS=]
-          --audit-retention-days <N>    Days to retain audit records of secrets; 0 is forever [default:
-                                        90] [env: NOETL_AUDIT_RETENTION_DAYS=]
+                                        is forever [env: NOETL_DEDUP_RETENTION_DAYS] [default: 7]
+          --audit-retention-days <N>    Days to retain audit records of secrets; 0 is forever [env:
+                                        NOETL_AUDIT_RETENTION_DAYS] [default: 90]
     ");
 }
 
@@ -258,7 +268,7 @@ fn the_help_of_db_names_its_verbs() {
     assert_snapshot!(help(&["db"]), @r"
     Inspect, back up, and purge the database
 
-    Usage: noetl db <COMMAND>
+    Usage: noetl db [OPTIONS] <COMMAND>
 
     Commands:
       migrate   Create the database if it doesn't exist, and migrate its schema to the latest version
@@ -270,7 +280,9 @@ fn the_help_of_db_names_its_verbs() {
       help      Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
 }
 
@@ -308,13 +320,21 @@ fn the_help_of_execute_says_which_server_is_asked() {
       -f, --follow
               Print events until the execution ends, and exit with its outcome
 
+          --config <FILE>
+              Configuration file, instead of noetl.toml in the working directory and the files of the
+              user and of this machine [env: NOETL_CONFIG]
+
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
-              current context, else http://127.0.0.1:8082]
+              Server URL, such as http://host:8082. A URL in a file wins over the current context [env:
+              NOETL_SERVER_URL] [default: that of the current context, else http://127.0.0.1:8082]
+
+          --token <TOKEN>
+              Access token. A token in a file is sent only to a server that a file names [env:
+              NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
           --host <HOST>
               Host of the server, with --port
@@ -324,9 +344,6 @@ fn the_help_of_execute_says_which_server_is_asked() {
 
           --context <NAME>
               Context that names the server; see `noetl context`
-
-          --token <TOKEN>
-              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
@@ -347,7 +364,7 @@ fn the_help_of_groups_names_their_verbs() {
     assert_snapshot!(help(&["catalog"]), @r"
     Manage the documents of a server
 
-    Usage: noetl catalog <COMMAND>
+    Usage: noetl catalog [OPTIONS] <COMMAND>
 
     Commands:
       register  Register documents of any kind; `-` reads stdin
@@ -358,12 +375,14 @@ fn the_help_of_groups_names_their_verbs() {
       help      Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["token"]), @r"
     Manage access tokens of a server
 
-    Usage: noetl token <COMMAND>
+    Usage: noetl token [OPTIONS] <COMMAND>
 
     Commands:
       create  Create a token and print it. It can't be printed later
@@ -375,12 +394,14 @@ fn the_help_of_groups_names_their_verbs() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["audit"]), @r"
     Inspect, export, and verify the audit of secrets
 
-    Usage: noetl audit <COMMAND>
+    Usage: noetl audit [OPTIONS] <COMMAND>
 
     Commands:
       list    List requests for secrets, latest first
@@ -390,12 +411,14 @@ fn the_help_of_groups_names_their_verbs() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["context"]), @r"
     Manage contexts, which are named servers
 
-    Usage: noetl context <COMMAND>
+    Usage: noetl context [OPTIONS] <COMMAND>
 
     Commands:
       add      Add a context for a server
@@ -407,12 +430,14 @@ fn the_help_of_groups_names_their_verbs() {
       help     Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["subscription"]), @r"
     Manage subscriptions of a server
 
-    Usage: noetl subscription <COMMAND>
+    Usage: noetl subscription [OPTIONS] <COMMAND>
 
     Commands:
       register    Register a subscription whose document is in the catalog
@@ -427,12 +452,14 @@ fn the_help_of_groups_names_their_verbs() {
       help        Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["schedule"]), @r"
     Manage schedules of a server
 
-    Usage: noetl schedule <COMMAND>
+    Usage: noetl schedule [OPTIONS] <COMMAND>
 
     Commands:
       list    List schedules with their next runs
@@ -445,12 +472,14 @@ fn the_help_of_groups_names_their_verbs() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
     assert_snapshot!(help(&["credential"]), @r"
     Manage credentials on a server
 
-    Usage: noetl credential <COMMAND>
+    Usage: noetl credential [OPTIONS] <COMMAND>
 
     Commands:
       set     Store a credential, replacing any credential of that name
@@ -461,7 +490,9 @@ fn the_help_of_groups_names_their_verbs() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
 }
 
@@ -477,13 +508,15 @@ fn the_help_of_completions_is_stable() {
     assert_snapshot!(help(&["completions"]), @r"
     Print a completion script for a shell
 
-    Usage: noetl completions <SHELL>
+    Usage: noetl completions [OPTIONS] <SHELL>
 
     Arguments:
       <SHELL>  Shell to complete commands for [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
 }
 
@@ -495,35 +528,37 @@ fn the_help_of_worker_is_stable() {
     Usage: noetl worker [OPTIONS]
 
     Options:
-          --slots <N>              Maximum number of steps to run at a time. [env: NOETL_WORKER_SLOTS]
+          --slots <N>              Maximum number of steps to run at a time [env: NOETL_WORKER_SLOTS]
                                    [default: 16]
-          --pool <POOL>            Pool whose steps to run. [env: NOETL_WORKER_POOL] [default: shared]
-          --label <KEY=VALUE>      Label to show in `noetl workers`. Repeatable. [env:
-                                   NOETL_WORKER_LABELS, comma-separated]
-          --name <NAME>            Worker name, unique among all processes. [env: NOETL_WORKER_NAME]
+          --pool <POOL>            Pool whose steps to run [env: NOETL_WORKER_POOL] [default: shared]
+          --label <KEY=VALUE>      Label to show in `noetl workers`. Repeatable; labels of all layers
+                                   are joined [env: NOETL_WORKER_LABELS, comma-separated]
+          --name <NAME>            Worker name, unique among all processes [env: NOETL_WORKER_NAME]
                                    [default: generated]
           --listen <ADDRESS:PORT>  Address to serve `GET /health` and `GET /metrics` on; port 0 picks a
-                                   free port. [env: NOETL_WORKER_LISTEN] [default: none]
-          --result-max <MIB>       Maximum size of a step's result, in MiB. [env:
+                                   free port [env: NOETL_WORKER_LISTEN]
+          --result-max <MIB>       Maximum size of a step's result, in MiB [env:
                                    NOETL_WORKER_RESULT_MAX_MB] [default: 64]
           --grace <SECONDS>        Seconds that running steps may take to finish on shutdown; unfinished
-                                   commands are released. [env: NOETL_WORKER_GRACE_SECS] [default: 30]
+                                   commands are released [env: NOETL_WORKER_GRACE_SECS] [default: 30]
+          --config <FILE>          Configuration file, instead of noetl.toml in the working directory
+                                   and the files of the user and of this machine [env: NOETL_CONFIG]
       -h, --help                   Print help
 
     Server:
-          --server <URL>       Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default:
-                               that of the current context, else http://127.0.0.1:8082] [alias:
-                               --server-url]
-          --context <NAME>     Context that names the server; see `noetl context`
-          --token-file <FILE>  File with an access token of role worker; `-` reads stdin. [env:
+          --server <URL>       Server URL, such as http://host:8082. A URL in a file wins over the
+                               current context [env: NOETL_SERVER_URL] [default: that of the current
+                               context, else http://127.0.0.1:8082] [alias: --server-url]
+          --token-file <FILE>  File with an access token of role worker; `-` reads stdin [env:
                                NOETL_TOKEN_FILE]
           --token <TOKEN>      Access token of role worker. Prefer a file: other processes may read the
-                               arguments and the environment while the worker starts. [env: NOETL_TOKEN]
-                               [default: that of the context]
-          --nats-url <URL>     NATS server that announces commands, such as
-                               `nats://user:password@host:port`, so that the worker requests commands
-                               only when some are pending; separate the servers of a cluster with
-                               commas. [env: NOETL_NATS_URL] [default: none; the worker uses long polls]
+                               arguments and the environment while the worker starts [env: NOETL_TOKEN
+                               or NOETL_SESSION_TOKEN] [default: that of the context]
+          --nats-url <URL>     NATS server that announces commands, and on which servers publish events,
+                               such as `nats://user:password@host:port`; separate the servers of a
+                               cluster with commas. Publishing events requires
+                               NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY [env: NOETL_NATS_URL]
+          --context <NAME>     Context that names the server; see `noetl context`
 
     Subscriptions:
           --subscriptions        Run every subscription that fetches messages from a source, in addition
@@ -537,34 +572,34 @@ fn the_help_of_worker_is_stable() {
     Isolation of steps:
           --step-isolation <LEVEL>      Isolation level of steps: 0 none, 1 Landlock and a subreaper, 2
                                         namespaces, 3 separate users, or auto for the highest level up
-                                        to 2 that this machine supports (3 with --step-users). [env:
+                                        to 2 that this machine supports (3 with --step-users) [env:
                                         NOETL_STEP_ISOLATION] [default: auto]
           --step-users <FIRST-LAST>     User IDs to run steps as, one per tenant, such as
-                                        `200000-265535`. Requires root. [env: NOETL_STEP_USERS]
+                                        `200000-265535`. Requires root [env: NOETL_STEP_USERS]
           --step-paths <PATHS>          Directories that steps may use in addition to system
                                         directories, `=ro` for read-only: `/srv/data,/srv/shared=ro;
-                                        TENANT: /srv/tenant`. [env: NOETL_STEP_PATHS] [default: all]
-          --step-tools <KINDS>          Tool kinds that steps may use: `shell,http; TENANT: http`. [env:
+                                        TENANT: /srv/tenant` [env: NOETL_STEP_PATHS] [default: all]
+          --step-tools <KINDS>          Tool kinds that steps may use: `shell,http; TENANT: http` [env:
                                         NOETL_STEP_TOOLS] [default: all]
           --step-share-tenants          Run steps of several tenants even if the level doesn't isolate
-                                        tenants (below 2). [env: NOETL_STEP_SHARE_TENANTS=true]
+                                        tenants (below 2) [env: NOETL_STEP_SHARE_TENANTS=true]
           --step-user <USER>            User to run steps as: a name, or IDs such as `1000:1000`.
-                                        Requires root. [env: NOETL_STEP_USER] [default: the worker's
+                                        Requires root [env: NOETL_STEP_USER] [default: the worker's
                                         user]
-          --step-no-network             Run steps without network access. [env:
+          --step-no-network             Run steps without network access [env:
                                         NOETL_STEP_NO_NETWORK=true]
-          --step-private-tmp            Give each step its own in-memory temporary directory. [env:
+          --step-private-tmp            Give each step its own in-memory temporary directory [env:
                                         NOETL_STEP_PRIVATE_TMP=true]
-          --step-memory <MIB>           Address space limit of each step process, in MiB. [env:
+          --step-memory <MIB>           Address space limit of each step process, in MiB [env:
                                         NOETL_STEP_MEMORY_MB]
-          --step-cpu-seconds <SECONDS>  CPU time limit of each step process, in seconds. [env:
+          --step-cpu-seconds <SECONDS>  CPU time limit of each step process, in seconds [env:
                                         NOETL_STEP_CPU_SECONDS]
-          --step-processes <N>          Maximum number of processes of the user that runs the steps.
+          --step-processes <N>          Maximum number of processes of the user that runs the steps
                                         [env: NOETL_STEP_PROCESSES]
           --step-cgroup <DIRECTORY>     Control group (version 2) to run steps in; its limits apply to
-                                        all steps together. [env: NOETL_STEP_CGROUP]
-          --step-env <NAMES>            Names of the worker's environment variables that steps inherit,
-                                        comma-separated. [env: NOETL_STEP_ENV] [default:
+                                        all steps together [env: NOETL_STEP_CGROUP]
+          --step-env <NAMES>            Names of the worker's environment variables that steps inherit
+                                        [env: NOETL_STEP_ENV, comma-separated] [default:
                                         PATH,HOME,LANG,TMPDIR]
     ");
 }
@@ -619,13 +654,21 @@ fn the_help_of_the_published_verbs_is_stable() {
           --force
               Register documents even if they have errors
 
+          --config <FILE>
+              Configuration file, instead of noetl.toml in the working directory and the files of the
+              user and of this machine [env: NOETL_CONFIG]
+
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
-              current context, else http://127.0.0.1:8082]
+              Server URL, such as http://host:8082. A URL in a file wins over the current context [env:
+              NOETL_SERVER_URL] [default: that of the current context, else http://127.0.0.1:8082]
+
+          --token <TOKEN>
+              Access token. A token in a file is sent only to a server that a file names [env:
+              NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
           --host <HOST>
               Host of the server, with --port
@@ -635,9 +678,6 @@ fn the_help_of_the_published_verbs_is_stable() {
 
           --context <NAME>
               Context that names the server; see `noetl context`
-
-          --token <TOKEN>
-              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
@@ -674,13 +714,21 @@ fn the_help_of_the_published_verbs_is_stable() {
               - json:  JSON, as returned by the server
               - yaml:  YAML form of the JSON response
 
+          --config <FILE>
+              Configuration file, instead of noetl.toml in the working directory and the files of the
+              user and of this machine [env: NOETL_CONFIG]
+
       -h, --help
               Print help (see a summary with '-h')
 
     Server:
           --server-url <URL>
-              Server URL, such as http://host:8082. [env: NOETL_SERVER_URL] [default: that of the
-              current context, else http://127.0.0.1:8082]
+              Server URL, such as http://host:8082. A URL in a file wins over the current context [env:
+              NOETL_SERVER_URL] [default: that of the current context, else http://127.0.0.1:8082]
+
+          --token <TOKEN>
+              Access token. A token in a file is sent only to a server that a file names [env:
+              NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
           --host <HOST>
               Host of the server, with --port
@@ -690,9 +738,6 @@ fn the_help_of_the_published_verbs_is_stable() {
 
           --context <NAME>
               Context that names the server; see `noetl context`
-
-          --token <TOKEN>
-              Access token. [env: NOETL_TOKEN or NOETL_SESSION_TOKEN] [default: that of the context]
 
     Output:
           --output <OUTPUT>
@@ -709,7 +754,7 @@ fn the_help_of_the_published_verbs_is_stable() {
     assert_snapshot!(help(&["ehdb", "query"]), @r"
     Query executions and events
 
-    Usage: noetl ehdb query <COMMAND>
+    Usage: noetl ehdb query [OPTIONS] <COMMAND>
 
     Commands:
       executions  List executions, newest first
@@ -718,6 +763,8 @@ fn the_help_of_the_published_verbs_is_stable() {
       help        Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help  Print help
+          --config <FILE>  Configuration file, instead of noetl.toml in the working directory and the
+                           files of the user and of this machine [env: NOETL_CONFIG]
+      -h, --help           Print help
     ");
 }

@@ -7,6 +7,7 @@ mod check;
 mod clocks;
 mod closed_output;
 mod command_stream;
+mod config;
 mod conformance;
 mod credentials;
 mod db;

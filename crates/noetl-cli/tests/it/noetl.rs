@@ -68,8 +68,8 @@ impl Home {
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
         let mut command = self.other(PROGRAM);
-        // Tests of other matters show no token.
-        command.args(arguments).env("NOETL_AUTH", "open");
+        // Tests of other matters show no token, and read no file of the user.
+        command.args(arguments).env("NOETL_AUTH", "open").env("NOETL_CONFIG", "/dev/null");
         command
     }
 

@@ -112,7 +112,7 @@ fn a_wrong_setting_in_the_environment_is_named() {
     assert_snapshot!(
         said("NOETL_SQLITE_SYNCHRONOUS", "fast") + &said("NOETL_SERVER_MACHINE_ID", "x"),
         @r"
-    error: NOETL_SQLITE_SYNCHRONOUS is 'full' or 'normal', not 'fast'
+    error: NOETL_SQLITE_SYNCHRONOUS is full or normal, not 'fast'
     error: NOETL_SERVER_MACHINE_ID is a number from 0 to 1023, not 'x'
     "
     );

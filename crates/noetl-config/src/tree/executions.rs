@@ -157,7 +157,7 @@ section! {
         /// Full URL for traces, instead of that of the collector.
         traces_endpoint: Option<String> =
             Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]).guarded();
-        /// Protocol: `http/protobuf`.
+        /// Protocol of the export: `http/protobuf`.
         protocol: Option<String> = Setting::new(
             Kind::Text,
             &["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"],

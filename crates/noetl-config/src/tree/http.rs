@@ -62,7 +62,7 @@ section! {
 }
 
 section! {
-    /// Authentication of callers.
+    /// Authentication of callers of the API.
     Auth = "auth" {
         /// Authentication of callers: `token` requires an access token, `oidc` also accepts tokens
         /// of an identity provider, and `open` lets every user and program of this machine do

@@ -67,7 +67,7 @@ section! {
         /// Control group (version 2) to run steps in; its limits apply to all steps together.
         cgroup: Option<PathBuf> = Setting::new(Kind::Path, &["NOETL_STEP_CGROUP"])
             .flag("step-cgroup", "DIRECTORY").guarded();
-        /// Names of the worker's environment variables that steps inherit, comma-separated.
+        /// Names of the worker's environment variables that steps inherit.
         env: Option<Vec<String>> = Setting::new(Kind::List, &["NOETL_STEP_ENV"])
             .note("PATH,HOME,LANG,TMPDIR").flag("step-env", "NAMES").guarded();
     }

@@ -64,7 +64,7 @@ section! {
 }
 
 section! {
-    /// Large results.
+    /// Storage of large results.
     Results = "results" {
         /// Store of large results: `db:`, `file:///directory`, or `s3://bucket/prefix`. Access to
         /// a bucket is configured by the `AWS_*` variables.

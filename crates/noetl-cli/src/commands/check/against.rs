@@ -37,8 +37,7 @@ pub(super) fn run(
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
-        let url = arguments.database_url.as_deref();
-        let database = Database::of_directory(url, &arguments.data)?;
+        let database = Database::configured(&arguments.database.settings())?;
         let opened = database.look_at().await?;
         let store = opened.store();
         let blobs: Arc<dyn Blobs> = match results::place()? {

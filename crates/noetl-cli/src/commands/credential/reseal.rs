@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use noetl_config::tree::{Database, Secrets};
 use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
 use serde_json::json;
 
 use crate::arguments::{DbArguments, Output};
-use crate::database::Database;
 use crate::error::{CliError, ErrorKind};
 use crate::output::{self, style};
 use crate::stores::StoreLocation;
@@ -21,8 +21,7 @@ pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
-        let default = Database::in_directory(&arguments.data);
-        let place = StoreLocation::chosen(arguments.database_url.as_deref(), default)?;
+        let place = StoreLocation::configured(&arguments.flags.settings())?;
         let name = place.name();
         let stores = place.open().await?;
         let resealed = KeyRotation::new(stores.routed.clone(), Some(key)).reseal().await;
@@ -35,8 +34,10 @@ pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, CliError> {
 
 /// Returns the encryption key of the environment, else that of the data directory, or `None`.
 pub(crate) fn key(arguments: &DbArguments) -> Result<Option<EncryptionKey>, CliError> {
-    match settings::setting(KEY_VARIABLE).is_some() || keys::is_in(&arguments.data) {
-        true => keys::of_directory(&arguments.data).map(Some),
+    let database: Database = settings::decode(&arguments.flags.settings())?;
+    let secrets: Secrets = settings::section()?;
+    match secrets.encryption_key.is_some() || keys::is_in(&database.data) {
+        true => keys::of_directory(&database.data).map(Some),
         false => Ok(None),
     }
 }

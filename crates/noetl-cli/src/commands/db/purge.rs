@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{database, size};
 use crate::arguments::{Output, PurgeArguments};
 use crate::error::{CliError, ErrorKind};
-use crate::{output, results};
+use crate::{output, policy, results};
 
 pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, CliError> {
-    let policy = arguments.policy.policy()?;
+    let policy = policy::policy(&arguments.retention.settings())?;
     let database = database(&arguments.db)?;
     let name = database.name();
     if database.schema().await?.0 == 0 {

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use noetl_config::tree::Steps;
 use noetl_tools::Level;
 use tokio::process::Command;
 
 use super::{Check, CheckState};
-use crate::arguments::IsolationArguments;
-use crate::settings::setting;
-use crate::{keys, runtime};
+use crate::{keys, runtime, settings};
 
 /// Time limit for `python --version`.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,11 +24,11 @@ pub(super) async fn checks(data: &Path) -> Vec<Check> {
 /// Checks the isolation level of steps on this machine. The hint lists the attacks that the level
 /// does not prevent.
 async fn isolation(data: &Path) -> Check {
-    let said = IsolationArguments::default();
     let settled = async {
-        let mut options = runtime::tools(&said)?;
+        let steps: Steps = settings::section()?;
+        let mut options = runtime::tools(&steps)?;
         options.own.add(data);
-        crate::isolation::settle(&mut options, &said).await?;
+        crate::isolation::settle(&mut options, &steps).await?;
         Ok(options.isolation.level)
     };
     match settled.await {
@@ -44,10 +43,14 @@ async fn isolation(data: &Path) -> Check {
 }
 
 async fn python() -> Check {
-    let name = setting("NOETL_PYTHON").unwrap_or_else(|| "python3".to_owned());
+    let program = match settings::section::<Steps>() {
+        Ok(steps) => steps.python,
+        Err(failure) => return Check::failed("python", &failure),
+    };
+    let name = program.display();
     let hint = "Python steps need it: install Python 3, or name one in NOETL_PYTHON";
     let bad = |message: String| Check::new("python", CheckState::Bad, message).hint(hint);
-    let mut command = Command::new(&name);
+    let mut command = Command::new(&program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(PATIENCE, command.output()).await {
         Ok(Ok(said)) if said.status.success() => {
@@ -90,7 +93,7 @@ fn probe(directory: &Path) -> io::Result<()> {
 fn key(data: &Path) -> Check {
     match keys::from_settings() {
         Err(failure) => Check::failed("key", &failure),
-        Ok(Some(_)) => Check::new("key", CheckState::Ok, "the environment has one"),
+        Ok(Some(_)) => Check::new("key", CheckState::Ok, "the settings contain one"),
         Ok(None) if keys::is_in(data) => {
             Check::new("key", CheckState::Ok, format!("{} has one", data.display()))
         }

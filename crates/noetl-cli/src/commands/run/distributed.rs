@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::arguments::{RemoteArguments, RunArguments, StartArguments};
+use crate::arguments::{Flags, RemoteArguments, RunArguments, StartArguments};
 use crate::commands::start;
 use crate::error::{CliError, ErrorKind};
 
@@ -33,9 +33,11 @@ pub(super) fn start(arguments: RunArguments) -> Result<ExitCode, CliError> {
         pool: None,
         follow: false,
         remote: RemoteArguments {
-            server_url: arguments.server_url,
+            flags: Flags::given([
+                ("client.server_url", arguments.server_url.as_deref()),
+                ("client.token", arguments.token.as_deref()),
+            ]),
             context: arguments.context,
-            token: arguments.token,
             json,
             ..RemoteArguments::default()
         },

@@ -12,7 +12,7 @@ use noetl_store::{StoreError, SystemClock};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::database::Database;
+use crate::arguments::{DatabaseFlags, Flags};
 use crate::error::{CliError, ErrorKind};
 use crate::settings;
 use crate::stores::StoreLocation;
@@ -32,8 +32,8 @@ pub(super) fn run(
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
     runtime.block_on(async {
-        // The URL is always given, so the default is never used.
-        let stores = StoreLocation::chosen(Some(url), Database::Memory)?.open().await?;
+        let flags = Flags::<DatabaseFlags>::given([("database.url", Some(url))]);
+        let stores = StoreLocation::configured(&flags.settings())?.open().await?;
         let direct = Direct {
             tokens: DirectTokens::new(stores.routed.clone(), Arc::new(SystemClock), who()),
             tenant: tenant.map(Tenant::new).unwrap_or_default(),
@@ -90,7 +90,7 @@ pub(super) fn body(reply: &impl Serialize) -> Result<Value, CliError> {
 
 /// Returns the actor for the audit: the user name from the environment, if known.
 fn who() -> String {
-    let user = settings::setting("USER").or_else(|| settings::setting("LOGNAME"));
+    let user = settings::variable("USER").or_else(|| settings::variable("LOGNAME"));
     match user {
         Some(user) => format!("{user} (on the database)"),
         None => "on the database".to_owned(),

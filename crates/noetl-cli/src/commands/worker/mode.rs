@@ -1,23 +1,19 @@
 //! Determines whether a worker process runs steps, subscriptions, or both.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use noetl_config::tree::{Executions, Worker};
 use noetl_sources::{MessageCounters, Options, SourceRegistry, SubscriptionRuntime};
 
 use crate::arguments::WorkerArguments;
 use crate::egress::fence;
 use crate::error::{CliError, ErrorKind};
 use crate::remote::Remote;
-use crate::settings::number;
+use crate::settings;
 
 /// Variables that select the mode, named as in published workers.
 const MODE: &str = "WORKER_MODE";
 const PATH: &str = "NOETL_SUBSCRIPTION_PATH";
-
-/// Variable with the lease duration in seconds. Other processes take over a subscription when the
-/// lease of its runtime expires.
-const LEASE: &str = "NOETL_LEASE_SECS";
 
 /// Work that a worker process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,35 +28,27 @@ pub(super) enum WorkerMode {
 }
 
 impl WorkerMode {
-    pub(super) fn read(
-        arguments: &WorkerArguments,
-        setting: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, CliError> {
+    pub(super) fn read(arguments: &WorkerArguments, worker: &Worker) -> Result<Self, CliError> {
         if let Some(path) = &arguments.subscription {
             return Ok(Self::Subscription(path.trim().to_owned()));
         }
         let subscriptions = arguments.subscriptions;
-        let mode = setting(MODE).unwrap_or_default();
-        match mode.trim().to_ascii_lowercase().as_str() {
-            "" | "worker" => Ok(Self::Steps { subscriptions }),
-            "subscription" if subscriptions => {
+        match worker.mode.as_deref() {
+            Some("subscription") if subscriptions => {
                 let message = format!("--subscriptions and {MODE}=subscription exclude each other");
                 let hint = format!("leave the flag out, or unset {MODE}");
                 Err(CliError::new(ErrorKind::User, message).hint(hint))
             }
-            "subscription" => {
-                let path = setting(PATH).map(|path| path.trim().to_owned());
+            Some("subscription") => {
+                let path = worker.subscription_path.as_deref().map(str::trim);
                 let path = path.filter(|path| !path.is_empty()).ok_or_else(|| {
                     let message = format!("{MODE} is subscription, and no path is named");
                     let hint = format!("set {PATH} to the path of a subscription in the catalog");
                     CliError::new(ErrorKind::Config, message).hint(hint)
                 })?;
-                Ok(Self::Subscription(path))
+                Ok(Self::Subscription(path.to_owned()))
             }
-            other => {
-                let message = format!("{MODE} is worker or subscription, not '{other}'");
-                Err(CliError::new(ErrorKind::Config, message))
-            }
+            Some(_) | None => Ok(Self::Steps { subscriptions }),
         }
     }
 }
@@ -85,6 +73,6 @@ pub(super) fn act_on_one(
 
 fn options(holder: String) -> Result<Options, CliError> {
     let usual = Options::new(holder);
-    let seconds = number(LEASE, 3..=3600)?.and_then(|seconds| u64::try_from(seconds).ok());
-    Ok(Options { lease: seconds.map_or(usual.lease, Duration::from_secs), ..usual })
+    let executions: Executions = settings::section()?;
+    Ok(Options { lease: executions.lease_secs.unwrap_or(usual.lease), ..usual })
 }

@@ -9,18 +9,18 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use noetl_config::tree::{Client, Worker};
+use noetl_config::{Origin, Secret, Settings};
 
 use crate::arguments::WorkerArguments;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::setting;
+use crate::settings;
 
-/// Variables that may contain the worker's token, in order of precedence.
-const TOKENS: [&str; 2] = ["NOETL_TOKEN", "NOETL_SESSION_TOKEN"];
-
-/// Secrets of servers that a worker doesn't need.
-const OTHERS: [&str; 2] = ["NOETL_INTERNAL_API_TOKEN", "NOETL_ENCRYPTION_KEY"];
+/// Settings with secrets: the worker's token, and those of servers that a worker doesn't need.
+const SECRETS: [&str; 3] = ["client.token", "server.internal_api_token", "secrets.encryption_key"];
 
 const TOKEN_FILE: &str = "NOETL_TOKEN_FILE";
 
@@ -29,17 +29,22 @@ const TOKEN_MAX: u64 = 64 << 10;
 
 /// Replaces this process with one that has no secrets in its arguments and environment. Returns
 /// `Ok` only if there are no secrets to remove.
-pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), CliError> {
-    let held = |name: &&str| std::env::var_os(name).is_some();
-    let is_exposed = arguments.token.is_some() || TOKENS.iter().chain(&OTHERS).any(held);
-    if !is_exposed {
+pub(super) fn leave_environment(
+    arguments: &WorkerArguments,
+    layers: &Settings,
+) -> Result<(), CliError> {
+    let secrets = settings::variables_of(&SECRETS);
+    let has_flag = arguments.flags.has("client.token");
+    if !has_flag && !secrets.iter().any(|name| std::env::var_os(name).is_some()) {
         return Ok(());
     }
-    let token = match (&arguments.token, file(arguments)) {
-        (Some(token), _) => Some(token.clone()),
-        // The new process reads the file, and inherits stdin for that.
-        (None, Some(_)) => None,
-        (None, None) => TOKENS.iter().find_map(|name| setting(name)),
+    let worker: Worker = settings::decode(layers)?;
+    let token = match layers.origin_of("client.token") {
+        // The new process reads the file of the token, and inherits stdin for that.
+        _ if worker.token_file.is_some() && !has_flag => None,
+        // The new process reads the configuration file, too.
+        Origin::Default | Origin::File(_) => None,
+        Origin::Flag(_) | Origin::Variable(_) => settings::decode::<Client>(layers)?.token,
     };
     let program = std::env::current_exe().map_err(|error| restart_failed(&error))?;
     let mut given = without_token(std::env::args_os());
@@ -48,10 +53,10 @@ pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), CliEr
         again.arg0(name);
     }
     again.args(given);
-    TOKENS.iter().chain(&OTHERS).for_each(|name| {
+    for name in secrets {
         again.env_remove(name);
-    });
-    if let Some(token) = token {
+    }
+    if let Some(token) = token.as_ref().map(Secret::expose) {
         let (reader, mut writer) = std::io::pipe().map_err(|error| restart_failed(&error))?;
         // A pipe buffers this much without a reader, and nothing reads it before `exec`.
         if token.len() as u64 > TOKEN_MAX / 2 {
@@ -75,15 +80,14 @@ fn without_token(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Ite
     })
 }
 
-/// Returns the token from the file named by the arguments or the environment, or `None` if there is
-/// no such file name.
-pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String>, CliError> {
-    let Some(path) = file(arguments) else { return Ok(None) };
+/// Returns the token in a file, or `None` if there is no file.
+pub(super) fn token_in_file(path: Option<&Path>) -> Result<Option<String>, CliError> {
+    let Some(path) = path else { return Ok(None) };
     let mut text = String::new();
     let read = match path.as_os_str() == OsStr::new("-") {
         true => std::io::stdin().lock().take(TOKEN_MAX).read_to_string(&mut text),
         false => {
-            let opened = std::fs::File::open(&path);
+            let opened = std::fs::File::open(path);
             opened.and_then(|file| file.take(TOKEN_MAX).read_to_string(&mut text))
         }
     };
@@ -99,10 +103,12 @@ pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String
     }
 }
 
-/// Returns the path of the token file; `-` is stdin.
-pub(super) fn file(arguments: &WorkerArguments) -> Option<PathBuf> {
-    let named = arguments.token_file.clone();
-    named.or_else(|| setting(TOKEN_FILE).map(|path| PathBuf::from(path.trim())))
+/// Removes blanks around a path, which a variable may contain.
+pub(super) fn trimmed(path: PathBuf) -> PathBuf {
+    match path.to_str() {
+        Some(text) => PathBuf::from(text.trim()),
+        None => path,
+    }
 }
 
 fn restart_failed(error: &std::io::Error) -> CliError {

@@ -1,0 +1,282 @@
+//! Settings from files, variables, and flags.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use insta::assert_snapshot;
+use noetl_config::{Kind, Options, Setting};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::noetl::{Home, Running, Said};
+
+/// Names that the program has always read.
+const VARIABLES: &str = include_str!("../../../noetl-config/variables.txt");
+
+/// The program with these arguments, which reads files like one that a user starts.
+fn command(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = home.command(arguments);
+    command.env_remove("NOETL_CONFIG").env_remove("NOETL_AUTH").env("HOME", home.path());
+    command
+}
+
+fn said(home: &Home, arguments: &[&str]) -> Said {
+    home.end_of(&mut command(home, arguments))
+}
+
+fn sample(setting: &Setting) -> String {
+    match setting.kind {
+        Kind::Text if setting.key == "traces.sampler_arg" => "0.5".to_owned(),
+        Kind::Text if setting.is_secret() => "postgres://ada:hunter2@host/x".to_owned(),
+        Kind::Text => "some text".to_owned(),
+        Kind::Number { max, .. } | Kind::Seconds { max, .. } | Kind::Millis { max, .. } => {
+            max.to_string()
+        }
+        Kind::Switch | Kind::OtelSwitch => "true".to_owned(),
+        Kind::Choice(words) => words[1].to_owned(),
+        Kind::List => "a,b".to_owned(),
+        Kind::Path => "/some/path".to_owned(),
+        Kind::Ip => "127.0.0.2".to_owned(),
+        Kind::Socket => "127.0.0.1:9".to_owned(),
+    }
+}
+
+/// The settings that `noetl config show` prints, by variable.
+fn shown(command: &mut Command, home: &Home) -> BTreeMap<String, Value> {
+    let said = home.end_of(command);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    assert!(!said.stdout.contains("hunter2"), "{}", said.stdout);
+    let shown = said.json();
+    let shown = shown.as_array().unwrap().iter();
+    let named = shown.filter_map(|it| Some((it["variable"].as_str()?.to_owned(), it.clone())));
+    named.collect()
+}
+
+#[test]
+fn every_variable_reaches_the_program() {
+    let home = Home::new();
+    let mut seen = BTreeMap::new();
+    // The second variable of a setting counts only without the first.
+    for place in 0..2 {
+        let mut show = command(&home, &["config", "show", "--output", "json"]);
+        for setting in Options::settings() {
+            let variable = setting.variables.get(place);
+            show.envs(variable.map(|name| (name, sample(setting))));
+            show.envs((place > 0).then_some(("POSTGRES_HOST", "db")));
+        }
+        seen.extend(shown(&mut show, &home));
+    }
+    for name in VARIABLES.lines() {
+        let setting = Options::settings().find(|it| it.variables.contains(&name)).unwrap();
+        let value = seen[name]["value"].as_str().unwrap();
+        if !setting.is_secret() && name != "POSTGRES_HOST" {
+            assert_eq!(value, sample(setting), "{name}");
+        }
+        assert_eq!(seen[name]["layer"], "environment");
+    }
+}
+
+#[test]
+fn flags_win_over_variables_and_these_over_files() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join(".config/noetl")).unwrap();
+    let slots = |arguments: &[&str], variable: Option<&str>| {
+        let mut dev = command(&home, &["dev", "--port", "0", "--data", "data"]);
+        dev.args(arguments).envs(variable.map(|slots| ("NOETL_SLOTS", slots)));
+        dev.stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut child = dev.spawn().unwrap();
+        let greeting = BufReader::new(child.stderr.take().unwrap()).lines();
+        let lines: Vec<String> =
+            greeting.map(Result::unwrap).take_while(|line| !line.contains("  stop ")).collect();
+        let running = Running::of(child);
+        running.send(Signal::TERM);
+        running.end(&home);
+        let value = |name: &str| {
+            let line = lines.iter().filter_map(|line| line.trim().strip_prefix(name)).next();
+            line.map(|line| line.trim().replace(home.path().to_str().unwrap(), "~"))
+        };
+        (value("slots"), value("config"))
+    };
+    let is = |slots: &str, file: &str| {
+        (Some(slots.to_owned()), Some(file.to_owned()).filter(|file| !file.is_empty()))
+    };
+    assert_eq!(slots(&[], None), is("16", ""));
+    home.write(".config/noetl/noetl.toml", "[server]\nslots = 2\n");
+    assert_eq!(slots(&[], None), is("2", "~/.config/noetl/noetl.toml"));
+    home.write("noetl.toml", "[server]\nslots = 3\n");
+    assert_eq!(slots(&[], None).0.as_deref(), Some("3"));
+    assert_eq!(slots(&[], Some("4")).0.as_deref(), Some("4"));
+    assert_eq!(slots(&["--slots", "5"], Some("4")).0.as_deref(), Some("5"));
+    home.write("other.toml", "[server]\nslots = 6\n");
+    assert_eq!(slots(&["--config", "other.toml"], None), is("6", "other.toml"));
+    assert_eq!(slots(&["--config", "/dev/null"], None).0.as_deref(), Some("16"));
+}
+
+#[test]
+fn the_origin_of_each_value_is_shown() {
+    let home = Home::new();
+    home.write("noetl.toml", "[server]\nport = 1\n\n[worker]\nlabels = ['a=1']\n");
+    let mut show = command(&home, &["config", "show", "--origin"]);
+    show.env("NOETL_WORKER_SLOTS", "4").env("NOETL_TOKEN", "hunter2");
+    show.env("NOETL_DATABASE_URL", "postgres://ada:hunter2@db/noetl?password=hunter2");
+    let said = home.end_of(&mut show);
+    let set: Vec<&str> = said.stdout.lines().filter(|line| !line.ends_with("(default)")).collect();
+    assert_snapshot!(set.join("\n"), @r"
+    server.port = 1  (noetl.toml:2:8)
+    database.url = postgres://********@db/noetl?********  (NOETL_DATABASE_URL)
+    worker.slots = 4  (NOETL_WORKER_SLOTS)
+    worker.labels = a=1  (noetl.toml:5:10)
+    client.token = ********  (NOETL_TOKEN)
+    ");
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    assert!(said.stdout.contains("server.host = 127.0.0.1  (default)\n"), "{}", said.stdout);
+}
+
+#[test]
+fn all_problems_are_reported_with_their_place() {
+    let home = Home::new();
+    home.write(
+        "noetl.toml",
+        "[server]\nprot = 1\nhost = '0.0.0.0'\n[worker]\nslots = 'many'\n[wroker]\n",
+    );
+    let mut check = command(&home, &["config", "check"]);
+    check.env("NOETL_PORT", "x").env("NOETL_QUOTAS", "y").env("NOETL_PROT", "1");
+    assert_snapshot!(home.end_of(&mut check).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    warning: unknown variable NOETL_PROT; did you mean NOETL_PORT?
+    error: noetl.toml:2:1: unknown key 'prot' in [server]
+      help: did you mean port?
+    error: noetl.toml:3:1: server.host has no effect in a file of the working directory
+      help: name the file with --config or NOETL_CONFIG if you trust it, or set the key in the file of your user or of this machine
+    error: noetl.toml:5:9: worker.slots is a number from 1 to 10000, not the string 'many'
+    error: noetl.toml:6:2: unknown section 'wroker'
+      help: did you mean worker?
+    error: NOETL_PORT is a number from 0 to 65535, not 'x'
+    error: NOETL_QUOTAS: 'y' is none of executions=N, starts=N (a second), documents=N, bytes=N
+      help: as in NOETL_QUOTAS='executions=1000 starts=50; acme: executions=10'
+    6 problems (noetl.toml)
+    ");
+}
+
+#[test]
+fn a_file_can_be_checked_without_the_environment() {
+    let home = Home::new();
+    home.write("good.toml", "[server]\nhost = '0.0.0.0'\n[auth]\nmode = 'token'\n");
+    let mut check = command(&home, &["config", "check", "good.toml"]);
+    let said = home.end_of(check.env("NOETL_PORT", "x").env("NOETL_PROT", "1"));
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), "no problems (good.toml)\n"));
+    home.write("bad.toml", "[secrets]\nencryption_key = 'hunter2'\n[egress]\nallow = ['a b']\n");
+    let said = crate::config::said(&home, &["config", "check", "bad.toml", "--output", "json"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(!said.stdout.contains("hunter2"), "{said:?}");
+    let problems = said.json()["problems"].as_array().unwrap().len();
+    assert_eq!(problems, 2, "{said:?}");
+}
+
+#[test]
+fn a_wrong_file_stops_what_uses_settings_and_nothing_else() {
+    let home = Home::new();
+    home.write("noetl.toml", "[server]\nprot = 1\n");
+    home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
+    for arguments in [
+        &["run", "test.yaml"][..],
+        &["dev"],
+        &["status", "1"],
+        &["db", "stats"],
+        &["worker"],
+        &["config", "show"],
+    ] {
+        let said = said(&home, arguments);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert_eq!(
+            said.stderr,
+            "error: noetl.toml:2:1: unknown key 'prot' in [server]\n  help: did you mean port?\n"
+        );
+    }
+    for arguments in [&["check", "test.yaml"][..], &["completions", "bash"], &["context", "list"]] {
+        assert_eq!(said(&home, arguments).code, Some(0), "{arguments:?}");
+    }
+    let said = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_CONFIG", "/dev/null"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_file_of_the_working_directory_cannot_redirect_a_token() {
+    let home = Home::new();
+    let file = "[client]\nserver_url = 'http://127.0.0.1:9'\n";
+    home.write("noetl.toml", file);
+    let mut status = command(&home, &["status", "1"]);
+    let said = home.end_of(status.env("NOETL_TOKEN", "hunter2"));
+    assert_eq!(said.code, Some(3));
+    assert!(said.stderr.contains("client.server_url has no effect in a file of the working"));
+    // The same file counts when its user names it.
+    let said = crate::config::said(&home, &["--config", "noetl.toml", "status", "1"]);
+    assert!(said.stderr.starts_with("error: http://127.0.0.1:9"), "{said:?}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let home = Home::new();
+    fs::create_dir(home.path().join("directory")).unwrap();
+    home.write("bytes.toml", b"# \xff");
+    home.write("huge.toml", vec![b'#'; 2 << 20]);
+    home.write("empty.toml", "");
+    for (file, expected) in [
+        ("directory", "error: directory: this is a directory\n"),
+        ("bytes.toml", "error: bytes.toml:1:3: the file is not valid UTF-8\n"),
+        ("huge.toml", "error: huge.toml: could not read the file: the file is larger than 1 MiB\n"),
+        ("absent.toml", "error: absent.toml: could not read the file: No such file"),
+    ] {
+        let said = said(&home, &["config", "show", "--config", file]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.stderr.starts_with(expected), "{said:?}");
+    }
+    assert_eq!(said(&home, &["config", "show", "--config", "empty.toml"]).code, Some(0));
+    fs::create_dir(home.path().join("noetl.toml")).unwrap();
+    let said = said(&home, &["config", "show"]);
+    assert!(said.stderr.starts_with("error: noetl.toml: this is not a file\n"), "{said:?}");
+    fs::remove_dir(home.path().join("noetl.toml")).unwrap();
+    let path = home.write("noetl.toml", "");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    let said = crate::config::said(&home, &["config", "show"]);
+    assert!(said.stderr.starts_with("error: noetl.toml: every user can write"), "{said:?}");
+}
+
+#[test]
+fn values_that_are_not_utf_8_are_named_unless_they_are_paths() {
+    let home = Home::new();
+    let bytes = OsStr::from_bytes(b"data\xff");
+    let said = home.end_of(command(&home, &["config", "show"]).env("NOETL_QUOTAS", bytes));
+    assert_eq!(said.code, Some(3));
+    assert_eq!(said.stderr, "error: NOETL_QUOTAS is not valid UTF-8\n");
+    let mut stats = command(&home, &["db", "migrate"]);
+    let said = home.end_of(stats.env("NOETL_DATA", bytes));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(home.path().join(bytes).join("noetl.db").exists());
+}
+
+#[test]
+fn unknown_variables_are_warnings() {
+    let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
+    let said = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_PROT", "1"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let warning = "warning: unknown variable NOETL_PROT; did you mean NOETL_PORT?\n";
+    assert!(said.stderr.starts_with(warning), "{said:?}");
+}
+
+#[test]
+fn steps_cannot_read_the_configuration_files() {
+    let file = "{kind: sqlite, db_path: noetl.toml, query: 'select 1'}";
+    let home = Home::with(&crate::noetl::one_step(file));
+    home.write("noetl.toml", "[server]\nport = 1\n");
+    let said = said(&home, &["run", "test.yaml"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("noetl.toml"), "{said:?}");
+}
