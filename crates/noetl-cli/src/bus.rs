@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use noetl_bus::{CommandBus, CommandConsumer, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{
-    AnnouncerHandle, AnnouncerOptions, ControlPlane, PublisherHandle, PublisherOptions,
-    SystemConsumers, SystemConsumersHandle,
-};
+use noetl_control::ControlPlane;
 use noetl_model::Clock;
+use noetl_publishing::{
+    AnnouncerHandle, AnnouncerOptions, PublisherHandle, PublisherOptions, SystemConsumers,
+    SystemConsumersHandle,
+};
 use noetl_store::{OutboxOptions, SystemClock};
 
 use crate::arguments::BusArguments;
@@ -131,7 +132,7 @@ impl BusSetup {
         let options = AnnouncerOptions { system_shards, ..AnnouncerOptions::new(server_url) };
         let databases = stores.shards.clone();
         let bus: Arc<dyn CommandBus> = bus?.clone();
-        Some(AnnouncerHandle::start(&options, databases, bus, control))
+        Some(AnnouncerHandle::start(&options, databases, bus, &control.journal))
     }
 
     /// Starts the system consumers of the stream, or returns `None` if none is enabled.
@@ -141,7 +142,14 @@ impl BusSetup {
         control: &ControlPlane,
     ) -> Option<SystemConsumersHandle> {
         let bus = bus.filter(|_| self.readers.any())?;
-        Some(SystemConsumersHandle::start(self.readers, &self.options, bus, control))
+        Some(SystemConsumersHandle::start(
+            self.readers,
+            &self.options,
+            bus,
+            &control.publishing.imports,
+            &control.views.projections,
+            &control.journal.metrics,
+        ))
     }
 
     /// Starts to publish events, or returns `None` if publishing is not enabled.
@@ -151,16 +159,30 @@ impl BusSetup {
         stores: &OpenStores,
         control: &ControlPlane,
     ) -> Option<PublisherHandle> {
-        let (bus, commits) = (bus?, control.watch.commits());
+        let (bus, commits) = (bus?, control.journal.watch.commits());
         let (clock, options): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), &self.options);
         Some(match self.way.as_ref()? {
             Way::Tail => {
                 let databases = stores.databases();
-                PublisherHandle::tail(options, databases, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::tail(
+                    options,
+                    databases,
+                    bus,
+                    &commits,
+                    &clock,
+                    &control.journal.metrics,
+                )
             }
             Way::Relay => {
                 let store = stores.routed.clone();
-                PublisherHandle::relay(options, store, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::relay(
+                    options,
+                    store,
+                    bus,
+                    &commits,
+                    &clock,
+                    &control.journal.metrics,
+                )
             }
         })
     }

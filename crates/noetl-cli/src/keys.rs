@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use noetl_control::{
+use noetl_secrets::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE,
 };
 

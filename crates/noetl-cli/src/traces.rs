@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use noetl_control::Traces;
+use noetl_journal::Traces;
 use noetl_model::trace::{Ratio, RootSampling, Sampler};
 use noetl_otlp::{ExporterTask, Settings};
 

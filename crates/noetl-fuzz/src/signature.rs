@@ -1,10 +1,10 @@
 //! Headers and bodies that strangers send to listeners.
 
 use hmac::{Hmac, Mac as _};
-use noetl_control::ListenerVerify;
 use noetl_model::Timestamp;
 use noetl_playbook::subscription::{SignedAt, VerifyKind};
 use noetl_server::fuzzing::verify;
+use noetl_triggers::ListenerVerify;
 use sha2::Sha256;
 
 const SECRET: &str = "the secret of the listener";

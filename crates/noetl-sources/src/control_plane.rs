@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{DeadLetter, MessageCounts};
 use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
+use noetl_work::{DeadLetter, MessageCounts};
 
 /// Errors of control-plane requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

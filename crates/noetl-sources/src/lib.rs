@@ -15,7 +15,6 @@ pub mod fuzzing;
 mod kafka;
 mod lease;
 mod limits;
-mod local;
 mod mqtt;
 mod nats;
 mod postgres;
@@ -36,7 +35,6 @@ pub use control_plane::{
 };
 pub use counters::MessageCounters;
 pub use kafka::Kafka;
-pub use local::LocalControlPlane;
 pub use mqtt::Mqtt;
 pub use nats::Nats;
 pub use postgres::Postgres;

@@ -13,10 +13,10 @@ use noetl_api::subscriptions::{
     DeadLetterRequest, MessageCounts, SubscriptionLeaseRequest, SubscriptionStatus,
 };
 use noetl_api::{Client, ClientError, Id, calls};
-use noetl_control::DeadLetter;
 use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
+use noetl_work::DeadLetter;
 use serde_json::value::RawValue;
 
 use crate::control_plane::{

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use noetl_control::CommandOutcome;
 use noetl_model::event::CommandSpec;
 use noetl_model::trace::SpanId;
 use noetl_model::{
@@ -14,6 +13,7 @@ use noetl_model::{
 };
 use noetl_playbook::pipeline::TASK_RUNS_MAX;
 use noetl_tools::ToolRegistry;
+use noetl_work::CommandOutcome;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 

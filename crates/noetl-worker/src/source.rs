@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::CommandOutcome;
+use noetl_work::CommandOutcome;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -45,7 +45,7 @@ pub trait CommandSource: Send + Sync + 'static {
 /// Runs commands from a source, at most `slots` at a time, until the source closes. Then waits up
 /// to `grace` for running commands, stops the rest, and abandons them. Returns `true` if every
 /// command was reported.
-pub(crate) async fn run<S: CommandSource>(
+pub async fn run<S: CommandSource>(
     source: &Arc<S>,
     performer: &CommandExecutor,
     slots: usize,

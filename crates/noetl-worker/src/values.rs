@@ -30,15 +30,6 @@ pub struct LoadError {
     pub is_passing: bool,
 }
 
-#[async_trait]
-impl ValueFetcher for noetl_control::LocalCommands {
-    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
-        Self::load(self, reference)
-            .await
-            .map_err(|error| LoadError { message: error.to_string(), is_passing: error.is_passing })
-    }
-}
-
 /// Values that one command has loaded, shared by all of its iterations.
 pub(crate) struct CommandValues<'a> {
     values: &'a dyn ValueFetcher,

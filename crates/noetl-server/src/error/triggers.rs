@@ -1,7 +1,8 @@
 //! Failures of subscriptions, their listeners, and schedules.
 
 use axum::http::StatusCode;
-use noetl_control::{ListenerError, ScheduleError, SubscriptionError};
+use noetl_journal::SubscriptionError;
+use noetl_triggers::{ListenerError, ScheduleError};
 
 use super::ApiError;
 

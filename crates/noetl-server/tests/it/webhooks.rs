@@ -352,7 +352,7 @@ async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
             assert!(log.len() < 4, "repeats fill no log: {}", log.len());
         }
         assert_eq!(executions(app).await, 4);
-        let page = app.control.metrics.text();
+        let page = app.control.journal.metrics.text();
         assert!(page.lines().any(|line| line == "noetl_webhook_replays_total 8"), "{page}");
     })
     .await;
@@ -451,7 +451,7 @@ async fn repeats_within_the_window_are_the_first_execution() {
         assert_eq!(plain("a").await.1["status"], "duplicate");
         assert_eq!(plain("b").await.1["status"], "accepted");
         assert_eq!(executions(app).await, 4);
-        let page = app.control.metrics.text();
+        let page = app.control.journal.metrics.text();
         for (outcome, count) in [("received", 14), ("dispatched", 4), ("duplicate", 10), ("failed", 0)] {
             let line = format!(
                 "noetl_subscription_messages_total{{outcome=\"{outcome}\",subscription=\"sub/orders\"}} {count}"

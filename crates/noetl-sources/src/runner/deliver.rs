@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use noetl_control::DeadLetter;
 use noetl_model::{ExecutionId, Value};
 use noetl_playbook::subscription::Subscription;
+use noetl_work::DeadLetter;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;

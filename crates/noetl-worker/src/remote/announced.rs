@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_bus::CommandConsumer;
-use noetl_control::{BATCH_MAX, COMMAND_STREAM, CommandOutcome, consumers_of_pool};
 use noetl_model::DEFAULT_POOL;
+use noetl_work::{COMMAND_STREAM, CommandOutcome, LEASE_BATCH_MAX, consumers_of_pool};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
@@ -83,7 +83,7 @@ impl AnnouncedSource {
             let wait = if hearing.readers.is_empty() { DEAF_WAIT } else { Duration::ZERO };
             return NextLease::nothing(wait);
         }
-        let max = free.clamp(1, BATCH_MAX);
+        let max = free.clamp(1, LEASE_BATCH_MAX);
         let next = self.bus.next(COMMAND_STREAM, &hearing.readers, max, hearing.look_after).await;
         match next {
             Ok(given) => {

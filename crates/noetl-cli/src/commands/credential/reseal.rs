@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
+use noetl_secrets::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
 use serde_json::json;
 
 use crate::arguments::{DbArguments, Output};

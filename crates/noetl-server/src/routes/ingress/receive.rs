@@ -6,13 +6,14 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use noetl_api::Id;
 use noetl_api::ingress::IngressReply;
-use noetl_control::{
-    IngressMessage, Listener, ListenerError, MessageCounts, MessageError, ReceiveError,
-    ReceiveOutcome, StartError, SubmitError, TraceParent,
-};
 use noetl_engine::Rejection;
+use noetl_journal::{StartError, SubmitError, TraceParent};
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::VerifyKind;
+use noetl_triggers::{
+    IngressMessage, Listener, ListenerError, MessageError, ReceiveError, ReceiveOutcome,
+};
+use noetl_work::MessageCounts;
 use tracing::{error, warn};
 
 use super::verify::{self, Signature};
@@ -88,10 +89,10 @@ async fn answer(
         Ok(_) => "new",
         Err(_) => "error",
     };
-    app.control.metrics.execute_outcomes.with_label_values(&["ingress", label]).inc();
+    app.control.journal.metrics.execute_outcomes.with_label_values(&["ingress", label]).inc();
     let received = outcome?;
     if received.is_replay {
-        app.control.metrics.webhook_replays.inc();
+        app.control.journal.metrics.webhook_replays.inc();
     }
     let reply = IngressReply {
         status: if received.is_duplicate { "duplicate" } else { "accepted" }.to_owned(),
@@ -104,7 +105,7 @@ async fn answer(
 }
 
 async fn taken(app: &App, name: &str, request: Request) -> Result<ReceiveOutcome, ApiError> {
-    let listener = app.control.listeners.open(&app.tenant, name).await;
+    let listener = app.control.triggers.listeners.open(&app.tenant, name).await;
     let listener = listener.map_err(|failure| not_served(name, failure))?;
     let headers = request.headers().clone();
     let traced = request.extensions().get::<RequestTrace>().cloned();
@@ -127,14 +128,15 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<ReceiveOutcome
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
     let message = IngressMessage { headers: headers.collect(), body: body.into(), signature };
-    let received = app.control.ingress.receive(&app.tenant, &listener, &message, trace).await;
+    let received =
+        app.control.triggers.ingress.receive(&app.tenant, &listener, &message, trace).await;
     let one = MessageCounts { received: 1, ..MessageCounts::default() };
     let counts = match &received {
         Ok(received) if received.is_duplicate => MessageCounts { duplicate: 1, ..one },
         Ok(_) => MessageCounts { dispatched: 1, ..one },
         Err(_) => MessageCounts { failed: 1, ..one },
     };
-    app.control.metrics.subscriptions.add(&listener.path, counts);
+    app.control.journal.metrics.subscriptions.add(&listener.path, counts);
     received.map_err(not_received)
 }
 
@@ -247,7 +249,7 @@ fn not_received(failure: ReceiveError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use noetl_control::{ListenerDedup, ListenerVerify};
+    use noetl_triggers::{ListenerDedup, ListenerVerify};
     use serde_json::json;
 
     use super::*;
