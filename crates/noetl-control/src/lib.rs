@@ -30,6 +30,7 @@ mod leasing;
 mod listeners;
 pub mod local;
 mod lost_reports;
+mod message_starts;
 pub mod metrics;
 mod notifications;
 mod objects;
@@ -103,10 +104,11 @@ pub use leasing::{
     BATCH_MAX, LEASE, LeaseError, LeaseService, LeasedRow, LongPoll, RenewalResult, WAIT_MAX,
 };
 pub use listeners::{
-    IngressMessage, IngressService, Listener, ListenerDedup, ListenerError, ListenerVerify,
-    Listeners, MessageError, ReceiveError, ReceiveOutcome,
+    IngressMessage, IngressService, Listener, ListenerError, ListenerVerify, Listeners,
+    OpenListener, ReceiveError, ReceiveOutcome,
 };
 pub use local::{CommandAssignment, CommandOutcome, LOCAL_WORKER, LoadError, LocalCommands};
+pub use message_starts::{MessageEntry, MessageStarter};
 pub use metrics::Metrics;
 pub use noetl_engine::ExecutionLimits;
 pub use noetl_store::LogStream;

@@ -31,6 +31,7 @@ use crate::keychain::KeychainService;
 use crate::leasing::LeaseService;
 use crate::listeners::{IngressService, Listeners};
 use crate::local::LocalCommands;
+use crate::message_starts::MessageStarter;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::options::Options;
@@ -69,6 +70,8 @@ pub struct ControlPlane {
     pub dead_letters: DeadLetters,
     /// Settings of push subscriptions' listeners.
     pub listeners: Listeners,
+    /// Starts for messages of subscriptions.
+    pub messages: MessageStarter,
     /// Messages pushed to this server.
     pub ingress: IngressService,
     pub schedules: Schedules,

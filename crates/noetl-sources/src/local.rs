@@ -6,18 +6,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use noetl_control::{
-    ControlPlane, CredentialError, DeadLetter, DeadLetterError, DedupKey, DedupStart, EventReport,
-    ReportError, SecretRequest, StartError, StartRequest, SubmitError, SubscriptionError,
-    TraceParent, WINDOW_MAX,
+    ControlPlane, CredentialError, DeadLetter, DeadLetterError, DedupStart, EventReport,
+    MessageEntry, ReportError, SecretRequest, StartError, SubmitError, SubscriptionError,
+    TraceParent,
 };
-use noetl_model::{Map, SubscriptionId, Tenant, TraceContext, Value};
+use noetl_model::{Map, SubscriptionId, Tenant, Value};
+use noetl_playbook::subscription::MessageStart;
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 use noetl_tools::ToolCredential;
 use tokio::sync::{Mutex, watch};
 
 use crate::control_plane::{
-    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
-    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
+    StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 
 /// Starts in flight at a time: enough to share commits, few enough that one subscription doesn't
@@ -46,43 +47,14 @@ impl LocalControlPlane {
     }
 
     async fn start_one(&self, start: MessageStart) -> StartOutcome {
-        let request = StartRequest {
-            path: Some(start.playbook),
-            payload: start.payload,
-            parent: Some(start.subscription.log()),
-            pool: start.pool,
-            trace: trace_of(start.trace.as_ref()),
-            ..StartRequest::default()
-        };
-        let started = match start.once {
-            None => {
-                let started = self.control.executions.start(&self.tenant, request).await;
-                started.map(|started| StartOutcome::New(started.execution))
-            }
-            Some((key, window)) => {
-                let window = window.min(WINDOW_MAX);
-                let once = DedupKey { scope: start.subscription, key, window, is_noted: true };
-                let started = self.control.starts.start_once(&self.tenant, request, once).await;
-                started.map(|started| match started {
-                    DedupStart::New(started) => StartOutcome::New(started.execution),
-                    DedupStart::Duplicate(execution) => StartOutcome::Duplicate(execution),
-                })
-            }
-        };
-        let outcome = match &started {
-            Ok(StartOutcome::Duplicate(_)) => "duplicate",
-            Ok(_) => "new",
-            Err(_) => "error",
-        };
-        let counted = &self.control.metrics.execute_outcomes;
-        counted.with_label_values(&["subscription", outcome]).inc();
-        started.unwrap_or_else(|error| StartOutcome::Failed(fault(&error)))
+        let trace = start.trace.clone().map_or(TraceParent::Unsaid, TraceParent::Said);
+        let entry = MessageEntry::Subscription;
+        match self.control.messages.start(&self.tenant, entry, start, trace).await {
+            Ok(DedupStart::New(started)) => StartOutcome::New(started.execution),
+            Ok(DedupStart::Duplicate(execution)) => StartOutcome::Duplicate(execution),
+            Err(error) => StartOutcome::Failed(fault(&error)),
+        }
     }
-}
-
-/// Parses the trace context of a message. Ignores one that is invalid.
-fn trace_of(named: Option<&Map>) -> TraceParent {
-    named.and_then(TraceContext::of_fields).map_or(TraceParent::Unsaid, TraceParent::Said)
 }
 
 fn fault(error: &StartError) -> StartFailure {

@@ -28,6 +28,7 @@ use crate::leasing::{ExecutionCache, HandoffCache, LeaseActivity, LeaseService};
 use crate::listeners::{IngressService, Listeners};
 use crate::local::{LocalCommands, LocalDeps};
 use crate::lost_reports::LostReports;
+use crate::message_starts::MessageStarter;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::options::Options;
@@ -251,14 +252,21 @@ impl ControlPlane {
             subscriptions.clone(),
             ids.clone(),
         );
+        let messages = MessageStarter::new(
+            executions.clone(),
+            starts.clone(),
+            reports.clone(),
+            metrics.clone(),
+        );
         Ok(Self {
             ingress: IngressService::new(
                 subscriptions.clone(),
-                executions.clone(),
-                starts.clone(),
+                messages.clone(),
+                metrics.clone(),
                 clock.clone(),
                 options.replay_window,
             ),
+            messages,
             starts,
             executions,
             intake: ImportService::new(store.clone(), reports.clone(), ids),
