@@ -114,11 +114,11 @@ fn check(subscription: &Subscription, start: &MessageStart) {
     assert_eq!(payload["subscription"], subscription.path, "a body replaces nothing");
     assert_eq!(payload["source"], subscription.source.as_str());
     assert_eq!(payload["message"]["id"], start.message);
-    let named = subscription.headers.directives.iter().flat_map(|directive| {
+    let mut named = subscription.headers.directives.iter().flat_map(|directive| {
         let mapped = directive.map.values().filter_map(Value::as_str).map(str::trim);
         directive.allowed.iter().map(String::as_str).chain(mapped)
     });
-    let is_named = named.into_iter().any(|named| named == start.playbook);
+    let is_named = named.any(|named| named == start.playbook);
     assert!(is_named || start.playbook == subscription.dispatch.playbook, "{}", start.playbook);
     let headers = payload["message"]["headers"].as_object().expect("headers");
     for name in ["authorization", "cookie", "proxy-authorization", "x-session-token"] {

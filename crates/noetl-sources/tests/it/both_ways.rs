@@ -1,18 +1,20 @@
 //! The same documents and messages through both ways in: pushed to a listener over HTTP, and fetched
 //! from NATS.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::HeaderMap;
 use noetl_api::catalog::RegisterRequest;
 use noetl_control::EncryptionKey;
+use noetl_fence::EgressPolicy;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
-use noetl_sources::SubscriptionRuntime;
+use noetl_sources::{ControlPlaneClient, SourceRegistry, SubscriptionRuntime};
 use noetl_test_app::TestApp;
 use noetl_test_services::nats::TestNats;
 use serde_json::json;
 
-use crate::stage::{Stage, until};
+use crate::stage::{Stage, options, until};
 
 const OTHER: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: o, path: tests/other}\n\
                      workflow:\n  - {step: start, tool: {kind: noop}}\n";
@@ -59,6 +61,11 @@ impl Outcome {
 
 impl BothWays {
     async fn new() -> Self {
+        Self::over(|stage| stage.local()).await
+    }
+
+    /// With a runtime that reaches the control plane by this client.
+    async fn over(client: impl Fn(&Stage) -> Arc<dyn ControlPlaneClient>) -> Self {
         let key =
             EncryptionKey::from_base64("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
         let app = TestApp::builder().encryption_key(key).start().await;
@@ -69,7 +76,8 @@ impl BothWays {
         let url = format!("{}/api/credentials", stage.app.base);
         let stored = http.post(url).json(&credential).send().await.unwrap();
         assert!(stored.status().is_success(), "{stored:?}");
-        let runtime = stage.runtime();
+        let sources = SourceRegistry::standard(EgressPolicy::default());
+        let runtime = SubscriptionRuntime::all(client(&stage), sources, options("owner"));
         Self { stage, runtime, http, documents: AtomicUsize::new(0) }
     }
 
@@ -411,6 +419,38 @@ async fn an_execution_continues_the_trace_with_the_allowed_baggage() {
     }
     for found in trace("  headers: {trace: {propagate: none}}\n").await {
         assert_eq!(found, Value::Null);
+    }
+    ways.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_in_another_process_starts_the_same_executions() {
+    let ways = BothWays::over(|stage| stage.remote()).await;
+    // A window beyond the longest possible one is that one.
+    let pair = ways
+        .subscribe(
+            "  dedup: {enabled: true, window_secs: 99999999}\n  headers:\n    \
+             trace: {baggage_allowlist: [user]}\n    \
+             directives: [{header: x-key, controls: idempotency_key}]\n",
+        )
+        .await;
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{id}-00f067aa0ba902b7-01");
+    let headers = [("traceparent", &*parent), ("baggage", "user=ada,secret=x"), ("x-key", "k")];
+    let first = ways.send(&pair, &headers, b"1").await;
+    let again = ways.send(&pair, &headers, b"2").await;
+    for (first, again) in first.iter().zip(again) {
+        let execution = first.started();
+        assert!(matches!(again, Outcome::Duplicate(known) if known == execution), "{again:?}");
+        let row = ways.stage.app.read_log(execution).await.remove(0);
+        let meta: Value = serde_json::from_str(row.meta.as_deref().unwrap()).unwrap();
+        assert!(meta["trace"]["traceparent"].as_str().unwrap().contains(id), "{meta}");
+        assert_eq!(meta["trace"]["baggage"], "user=ada");
+        let workload = ways.stage.workload(execution).await;
+        assert_eq!((&workload["body"], &workload["idempotency_key"]), (&json!(1), &json!("k")));
+        let event = "subscription.message.directives_applied";
+        until("the applied directives", async || !ways.events(execution, event).await.is_empty())
+            .await;
     }
     ways.close().await;
 }
