@@ -10,6 +10,7 @@ mod document;
 mod engine;
 mod event;
 mod kafka;
+mod message;
 mod signature;
 mod template;
 mod wire;
@@ -19,6 +20,7 @@ pub use document::document;
 pub use engine::engine;
 pub use event::event;
 pub use kafka::kafka;
+pub use message::message;
 pub use signature::signature;
 pub use template::template;
 pub use wire::wire;
@@ -27,12 +29,13 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("cron", cron),
     ("document", document),
     ("engine", engine),
     ("event", event),
     ("kafka", kafka),
+    ("message", message),
     ("signature", signature),
     ("template", template),
     ("wire", wire),

@@ -6,20 +6,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use noetl_control::ControlPlane;
-use noetl_journal::{StartError, StartRequest, SubmitError, SubscriptionError, TraceParent};
-use noetl_model::{Map, SubscriptionId, Tenant, TraceContext, Value};
+use noetl_journal::{StartError, SubmitError, SubscriptionError, TraceParent};
+use noetl_model::{Map, SubscriptionId, Tenant, Value};
+use noetl_playbook::subscription::MessageStart;
 use noetl_remote::{EventReport, ReportError};
 use noetl_secrets::{CredentialError, SecretRequest};
+use noetl_sources::{
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
+    StartOutcome, SubscriptionGrant, SubscriptionView,
+};
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 use noetl_tools::ToolCredential;
-use noetl_triggers::{DeadLetterError, DedupKey, DedupStart, WINDOW_MAX};
+use noetl_triggers::{DeadLetterError, DedupKey, DedupStart, MessageEntry, WINDOW_MAX};
 use noetl_work::DeadLetter;
 use tokio::sync::{Mutex, watch};
-
-use noetl_sources::{
-    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
-    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
-};
 
 /// Starts in flight at a time: enough to share commits, few enough that one subscription doesn't
 /// monopolize the journal.
@@ -47,44 +47,14 @@ impl LocalControlPlane {
     }
 
     async fn start_one(&self, start: MessageStart) -> StartOutcome {
-        let request = StartRequest {
-            path: Some(start.playbook),
-            payload: start.payload,
-            parent: Some(start.subscription.log()),
-            pool: start.pool,
-            trace: trace_of(start.trace.as_ref()),
-            ..StartRequest::default()
-        };
-        let started = match start.once {
-            None => {
-                let started = self.control.journal.executions.start(&self.tenant, request).await;
-                started.map(|started| StartOutcome::New(started.execution))
-            }
-            Some((key, window)) => {
-                let window = window.min(WINDOW_MAX);
-                let once = DedupKey { scope: start.subscription, key, window, is_noted: true };
-                let started =
-                    self.control.triggers.starts.start_once(&self.tenant, request, once).await;
-                started.map(|started| match started {
-                    DedupStart::New(started) => StartOutcome::New(started.execution),
-                    DedupStart::Duplicate(execution) => StartOutcome::Duplicate(execution),
-                })
-            }
-        };
-        let outcome = match &started {
-            Ok(StartOutcome::Duplicate(_)) => "duplicate",
-            Ok(_) => "new",
-            Err(_) => "error",
-        };
-        let counted = &self.control.journal.metrics.execute_outcomes;
-        counted.with_label_values(&["subscription", outcome]).inc();
-        started.unwrap_or_else(|error| StartOutcome::Failed(fault(&error)))
+        let trace = start.trace.clone().map_or(TraceParent::Unsaid, TraceParent::Said);
+        let entry = MessageEntry::Subscription;
+        match self.control.triggers.messages.start(&self.tenant, entry, start, trace).await {
+            Ok(DedupStart::New(started)) => StartOutcome::New(started.execution),
+            Ok(DedupStart::Duplicate(execution)) => StartOutcome::Duplicate(execution),
+            Err(error) => StartOutcome::Failed(fault(&error)),
+        }
     }
-}
-
-/// Parses the trace context of a message. Ignores one that is invalid.
-fn trace_of(named: Option<&Map>) -> TraceParent {
-    named.and_then(TraceContext::of_fields).map_or(TraceParent::Unsaid, TraceParent::Said)
 }
 
 fn fault(error: &StartError) -> StartFailure {

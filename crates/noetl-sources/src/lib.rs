@@ -9,7 +9,6 @@ mod ack_tracker;
 mod control_plane;
 mod counters;
 mod credentials;
-mod directives;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kafka;
@@ -24,14 +23,13 @@ mod redis;
 mod remote;
 mod runner;
 mod runtime;
-mod shape;
 mod source;
 mod spool;
 mod token;
 
 pub use control_plane::{
-    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
-    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
+    StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 pub use counters::MessageCounters;
 pub use kafka::Kafka;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
+
+pub use noetl_playbook::subscription::Message;
 
 use crate::kafka::Kafka;
 use crate::mqtt::Mqtt;
@@ -30,22 +31,6 @@ pub enum SourceError {
     /// The source cannot be used with these settings.
     #[error("{0}")]
     Settings(String),
-}
-
-/// A message from any kind of source.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Message {
-    /// Message ID, which is the default deduplication key.
-    pub id: String,
-    pub body: Bytes,
-    /// Headers in message order. Names may repeat.
-    pub headers: Vec<(String, String)>,
-    /// Attributes from the source itself, other than headers.
-    pub attributes: Map,
-    /// Origin of the message, such as the stream and its sequence number.
-    pub metadata: Map,
-    /// Identifier of this delivery at the source.
-    pub ack_id: Option<String>,
 }
 
 /// Ack handle of one delivery.

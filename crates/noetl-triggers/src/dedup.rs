@@ -20,7 +20,7 @@ use noetl_store::{DedupOutcome, Store};
 use tracing::warn;
 
 /// Maximum window: the default retention of dedup keys.
-pub const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const WINDOW_MAX: Duration = noetl_playbook::subscription::DEDUP_WINDOW_MAX;
 
 /// Time after its reservation during which an execution may still be started. Much longer than a
 /// start takes, and shorter than any retention of executions.

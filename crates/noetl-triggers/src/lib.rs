@@ -5,6 +5,7 @@ mod dead_letters;
 mod dedup;
 mod documents;
 mod listeners;
+mod message_starts;
 mod schedules;
 mod service;
 
@@ -12,8 +13,9 @@ pub use dead_letters::{DeadLetterError, DeadLetters};
 pub use dedup::{DedupKey, DedupStart, DedupStarter, WINDOW_MAX};
 pub use documents::DocumentTriggers;
 pub use listeners::{
-    IngressMessage, IngressService, Listener, ListenerDedup, ListenerError, ListenerVerify,
-    Listeners, MessageError, ReceiveError, ReceiveOutcome,
+    IngressMessage, IngressService, Listener, ListenerError, ListenerVerify, Listeners,
+    OpenListener, ReceiveError, ReceiveOutcome,
 };
+pub use message_starts::{MessageEntry, MessageStarter};
 pub use schedules::{ScheduleError, ScheduleSpec, Schedules};
 pub use service::{Options, TriggerDeps, Triggers};

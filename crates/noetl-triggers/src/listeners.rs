@@ -1,13 +1,12 @@
 //! Resolves the listener name of a push subscription to its subscription and settings.
 //!
-//! Documents may predate validation. A document that does not parse is skipped; one that lacks a
-//! required field fails when its listener is requested. A document version never changes, so each
+//! Documents may predate validation. A document that does not parse is skipped. A gateway gets the
+//! settings of every document that has the required fields; this server itself serves only documents
+//! without errors, in the compiled form that runtimes of pull subscriptions use too. A document version never changes, so each
 //! is parsed once.
 
 mod cache;
-mod directives;
 mod limits;
-mod message;
 mod receive;
 mod settings;
 
@@ -18,15 +17,15 @@ use lru::LruCache;
 use noetl_catalog::SUBSCRIPTION_KIND;
 use noetl_journal::{SubscriptionError, Subscriptions};
 use noetl_model::{CatalogId, SubscriptionId, Tenant, Value};
+use noetl_playbook::subscription::Mode;
 use noetl_secrets::{CredentialError, Credentials, SecretRequest};
 use noetl_store::{Store, StoreError};
 
 use self::cache::{CachedListener, ListenerCache, READ_BYTES_MAX, read};
-use self::settings::SubscriptionSpec;
+use self::settings::{SubscriptionSpec, text};
 
-pub use message::{IngressMessage, MessageError};
-pub use receive::{IngressService, ReceiveError, ReceiveOutcome};
-pub use settings::{Listener, ListenerDedup, ListenerVerify};
+pub use receive::{IngressMessage, IngressService, ReceiveError, ReceiveOutcome};
+pub use settings::{Listener, ListenerVerify, OpenListener};
 
 /// Fields of a credential that may contain its secret, in order of precedence.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "value", "key", "password"];
@@ -50,6 +49,14 @@ pub enum ListenerError {
         /// Path of the document.
         path: String,
         field: &'static str,
+    },
+    /// The subscription's document has errors.
+    #[error("Subscription '{path}' has errors: {reason}")]
+    Invalid {
+        /// Path of the document.
+        path: String,
+        /// First error of the document.
+        reason: String,
     },
     /// The listener's credential contains no secret text.
     #[error("Credential '{0}' holds no secret text")]
@@ -97,7 +104,9 @@ impl Listeners {
         tenant: &Tenant,
         name: &str,
     ) -> Result<(Listener, SubscriptionId), ListenerError> {
-        let (mut listener, alias) = self.listener(tenant, name).await?;
+        let (path, read) = self.find(tenant, name).await?;
+        let document = SubscriptionSpec { path: &path, spec: &read.spec };
+        let (mut listener, alias) = document.listener(name)?;
         if let Some(alias) = alias {
             listener.verify.secret = Some(self.secret(tenant, &alias, "gateway").await?);
         }
@@ -106,28 +115,23 @@ impl Listeners {
         Ok((listener, row.id))
     }
 
-    /// Returns the settings of a listener that this server serves itself. Registers nothing,
-    /// because the sender is not authenticated yet. Returns [`ListenerError::Unknown`] for a
-    /// subscription that pulls its messages.
-    pub async fn open(&self, tenant: &Tenant, name: &str) -> Result<Listener, ListenerError> {
-        let (mut listener, alias) = self.listener(tenant, name).await?;
-        if !listener.is_push {
+    /// Returns a listener that this server serves itself. Registers nothing, because the sender is
+    /// not authenticated yet. Returns [`ListenerError::Unknown`] for a subscription that pulls its
+    /// messages, and [`ListenerError::Invalid`] for a document with errors.
+    pub async fn open(&self, tenant: &Tenant, name: &str) -> Result<OpenListener, ListenerError> {
+        let (path, read) = self.find(tenant, name).await?;
+        if text(&read.spec, "mode").as_deref() == Some(Mode::Pull.as_str()) {
             return Err(ListenerError::Unknown(name.to_owned()));
         }
+        let (mut verify, alias) = SubscriptionSpec { path: &path, spec: &read.spec }.verify()?;
+        let subscription = match &read.subscription {
+            Ok(subscription) => subscription.clone(),
+            Err(reason) => return Err(ListenerError::Invalid { path, reason: reason.clone() }),
+        };
         if let Some(alias) = alias {
-            listener.verify.secret = Some(self.kept_secret(tenant, alias).await?);
+            verify.secret = Some(self.kept_secret(tenant, alias).await?);
         }
-        Ok(listener)
-    }
-
-    async fn listener(
-        &self,
-        tenant: &Tenant,
-        name: &str,
-    ) -> Result<(Listener, Option<String>), ListenerError> {
-        let found = self.find(tenant, name).await.map_err(ListenerError::Store)?;
-        let (path, read) = found.ok_or_else(|| ListenerError::Unknown(name.to_owned()))?;
-        SubscriptionSpec { path: &path, spec: &read.spec }.listener(name)
+        Ok(OpenListener { name: name.to_owned(), verify, subscription })
     }
 
     async fn kept_secret(&self, tenant: &Tenant, alias: String) -> Result<String, ListenerError> {
@@ -172,14 +176,16 @@ impl Listeners {
         &self,
         tenant: &Tenant,
         name: &str,
-    ) -> Result<Option<(String, Arc<CachedListener>)>, StoreError> {
-        for head in self.store.newest_of(tenant, SUBSCRIPTION_KIND).await? {
-            let read = self.read(tenant, head.id).await?;
+    ) -> Result<(String, Arc<CachedListener>), ListenerError> {
+        for head in
+            self.store.newest_of(tenant, SUBSCRIPTION_KIND).await.map_err(ListenerError::Store)?
+        {
+            let read = self.read(tenant, head.id).await.map_err(ListenerError::Store)?;
             if let Some(read) = read.filter(|read| read.listener == name) {
-                return Ok(Some((head.path, read)));
+                return Ok((head.path, read));
             }
         }
-        Ok(None)
+        Err(ListenerError::Unknown(name.to_owned()))
     }
 
     /// Returns the parsed document. Reads its text only if the document is not cached.
@@ -194,7 +200,8 @@ impl Listeners {
         let Some(entry) = self.store.entry(tenant, id).await? else { return Ok(None) };
         let bytes = entry.content.len();
         // Parsing a large document takes long and must not block other requests.
-        let read = tokio::task::spawn_blocking(move || read(&entry.content)).await.ok().flatten();
+        let reading = tokio::task::spawn_blocking(move || read(&entry.path, &entry.content));
+        let read = reading.await.ok().flatten();
         self.lock().put(id, read.clone(), bytes);
         Ok(read)
     }

@@ -14,6 +14,7 @@ use crate::dead_letters::DeadLetters;
 use crate::dedup::DedupStarter;
 use crate::documents::DocumentTriggers;
 use crate::listeners::{IngressService, Listeners};
+use crate::message_starts::MessageStarter;
 use crate::schedules::{Runner, Schedules};
 
 /// Settings of the triggers.
@@ -38,6 +39,8 @@ pub struct Triggers {
     pub subscriptions: Subscriptions,
     /// Settings of push subscriptions' listeners.
     pub listeners: Listeners,
+    /// Starts for messages of subscriptions.
+    pub messages: MessageStarter,
     /// Messages pushed to this server.
     pub ingress: IngressService,
     pub schedules: Schedules,
@@ -79,16 +82,22 @@ impl Triggers {
             subscriptions.clone(),
             ids.clone(),
         );
-        let ingress = IngressService::new(
-            subscriptions.clone(),
+        let messages = MessageStarter::new(
             executions.clone(),
             starts.clone(),
+            remote.reports.clone(),
+            journal.metrics.clone(),
+        );
+        let ingress = IngressService::new(
+            subscriptions.clone(),
+            messages.clone(),
+            journal.metrics.clone(),
             clock.clone(),
             options.replay_window,
         );
         let dead_letters =
             DeadLetters::new(data.objects.clone(), remote.reports.clone(), subscriptions.clone());
         let listeners = documents.listeners.clone();
-        Self { subscriptions, listeners, ingress, schedules, starts, dead_letters }
+        Self { subscriptions, listeners, messages, ingress, schedules, starts, dead_letters }
     }
 }

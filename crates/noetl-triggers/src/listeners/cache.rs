@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use noetl_model::{CatalogId, Value};
 use noetl_playbook::subscription::listener;
-use noetl_playbook::subscription_spec;
+use noetl_playbook::{Severity, Subscription, check_subscription, subscription_spec};
 
 use super::settings::text;
 
@@ -16,11 +16,13 @@ const READ_MAX: usize = 4096;
 /// Maximum total text size of cached documents, in bytes.
 pub(super) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Cached part of a document: its listener name and `spec`.
+/// Cached parts of a document.
 #[derive(Debug)]
 pub(super) struct CachedListener {
     pub(super) listener: String,
     pub(super) spec: Value,
+    /// Compiled document at its catalog path, or the first error.
+    pub(super) subscription: Result<Arc<Subscription>, String>,
 }
 
 /// LRU cache of parsed documents, bounded by count and by bytes of text.
@@ -54,11 +56,25 @@ impl ListenerCache {
     }
 }
 
-pub(super) fn read(content: &str) -> Option<Arc<CachedListener>> {
+/// Parses the document at a catalog path. Returns `None` if it has no listener.
+pub(super) fn read(path: &str, content: &str) -> Option<Arc<CachedListener>> {
     let spec = subscription_spec(content)?;
-    let path = spec.get("ingress").and_then(|ingress| text(ingress, "gateway_path"))?;
-    let listener = listener(&path)?.to_owned();
-    Some(Arc::new(CachedListener { listener, spec }))
+    let route = spec.get("ingress").and_then(|ingress| text(ingress, "gateway_path"))?;
+    let listener = listener(&route)?.to_owned();
+    let subscription = compile(path, content);
+    Some(Arc::new(CachedListener { listener, spec, subscription }))
+}
+
+fn compile(path: &str, content: &str) -> Result<Arc<Subscription>, String> {
+    let checked = check_subscription(content);
+    // The path of the registration takes precedence over the one in the document.
+    let path = path.to_owned();
+    let compiled = checked.subscription.map(|found| Arc::new(Subscription { path, ..found }));
+    compiled.ok_or_else(|| {
+        let mut errors = checked.diagnostics.into_iter();
+        let first = errors.find(|found| found.severity == Severity::Error);
+        first.map_or_else(String::new, |found| found.message)
+    })
 }
 
 #[cfg(test)]
@@ -68,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_by_bytes() {
         let mut documents = ListenerCache::new(100);
-        let document = read("spec: {ingress: {gateway_path: /in/orders/}}");
+        let document = read("sub/a", "spec: {ingress: {gateway_path: /in/orders/}}");
         let ids = [1, 2, 3].map(CatalogId::new);
         documents.put(ids[0], document.clone(), 60);
         documents.put(ids[1], None, 1000);
@@ -84,9 +100,23 @@ mod tests {
     #[test]
     fn a_document_that_cannot_be_read_has_no_listener() {
         let spec = "spec: {ingress: {gateway_path: /in/orders/}}";
-        assert_eq!(read(spec).map(|read| read.listener.clone()).as_deref(), Some("orders"));
+        assert_eq!(
+            read("sub/a", spec).map(|read| read.listener.clone()).as_deref(),
+            Some("orders")
+        );
         for text in ["", "spec: [", "spec: {ingress: {gateway_path: 7}}", "spec: {mode: pull}"] {
-            assert!(read(text).is_none(), "{text}");
+            assert!(read("sub/a", text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_document_is_compiled_at_its_catalog_path_or_names_its_first_error() {
+        let text = "kind: Subscription\nmetadata: {name: a, path: sub/other}\nspec: {source: webhook, \
+                    mode: push, dispatch: {playbook: p}, ingress: {gateway_path: /in/orders, \
+                    verify: {type: bearer, secret: s}}}\n";
+        let read = |text: &str| read("sub/a", text).expect("a listener").subscription.clone();
+        assert_eq!(read(text).map(|found| found.path.clone()), Ok("sub/a".to_owned()));
+        let wrong = text.replace("mode: push, ", "");
+        assert_eq!(read(&wrong), Err("'mode' is missing".to_owned()));
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct MessagePermit(Arc<Mutex<Count>>);
 /// The message exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LimitExceeded {
+    /// Key of the limit in the document.
+    pub(super) limit: &'static str,
     /// Whether to record the rejection in the subscription's event log now.
     pub(super) is_to_be_told: bool,
 }
@@ -74,7 +76,8 @@ impl MessageLimiter {
         if is_to_be_told {
             held.told = Some(now);
         }
-        Err(LimitExceeded { is_to_be_told })
+        let limit = if is_room { "max_dispatch_per_sec" } else { "max_in_flight" };
+        Err(LimitExceeded { limit, is_to_be_told })
     }
 }
 
@@ -98,8 +101,9 @@ mod tests {
         let limits = MessageLimiter::default();
         let enter = || limits.acquire(ONE, Some(2), None, at(0));
         let (first, _second) = (enter().expect("a place"), enter().expect("a place"));
-        assert_eq!(enter().expect_err("full"), LimitExceeded { is_to_be_told: true });
-        assert_eq!(enter().expect_err("full"), LimitExceeded { is_to_be_told: false });
+        let exceeded = |is_to_be_told| LimitExceeded { limit: "max_in_flight", is_to_be_told };
+        assert_eq!(enter().expect_err("full"), exceeded(true));
+        assert_eq!(enter().expect_err("full"), exceeded(false));
         assert!(limits.acquire(SubscriptionId::new(2), Some(1), None, at(0)).is_ok(), "another's");
         drop(first);
         assert!(enter().is_ok());
@@ -108,8 +112,10 @@ mod tests {
     #[test]
     fn so_many_a_second_and_no_more_after_a_rest() {
         let limits = MessageLimiter::default();
-        let take = |millis| limits.acquire(ONE, None, Some(2.0), at(millis)).is_ok();
+        let enter = |millis| limits.acquire(ONE, None, Some(2.0), at(millis));
+        let take = |millis| enter(millis).is_ok();
         assert_eq!([take(0), take(0), take(0)], [true, true, false]);
+        assert_eq!(enter(0).expect_err("full").limit, "max_dispatch_per_sec");
         assert_eq!([take(400), take(500), take(500)], [false, true, false]);
         // An hour of rest is worth one second's messages.
         let hour = 3_600_000;

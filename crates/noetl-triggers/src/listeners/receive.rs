@@ -4,6 +4,7 @@
 //! durable, so a sender without a response redelivers; within the dedup window, redelivery leads to
 //! the same execution.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,18 +15,32 @@ use noetl_journal::{
 };
 use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, ExecutionId, SubscriptionId, Tenant};
+use noetl_playbook::subscription::{
+    MessageContext, MessageRejection, MessageStart, Propagate, PushRequest, PushedMessage,
+    start_for_message,
+};
 use noetl_store::SubscriptionState;
 use serde_json::json;
 use tracing::warn;
 
-use super::directives::decide;
-use super::limits::MessageLimiter;
-use super::message::{IngressMessage, MessageError};
-use super::settings::{Listener, ListenerDedup};
-use crate::dedup::{DedupKey, DedupStart, DedupStarter};
+use super::OpenListener;
+use super::limits::{MessageLimiter, MessagePermit};
+use crate::dedup::DedupStart;
+use crate::message_starts::{MessageEntry, MessageStarter};
 
 /// Maximum number of subscription IDs cached by path.
 const KNOWN_MAX: usize = 4096;
+
+/// A message from an authenticated sender.
+#[derive(Debug, Clone, Default)]
+pub struct IngressMessage {
+    /// Headers by lower-case name. Among several with one name, the last.
+    pub headers: BTreeMap<String, String>,
+    /// Body bytes as received, not decoded.
+    pub body: Vec<u8>,
+    /// Verified signature in hex. Equal bytes with an equal signed time have equal signatures.
+    pub signature: Option<String>,
+}
 
 /// Outcome of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +67,9 @@ pub enum ReceiveError {
     /// The message exceeds a concurrency or rate limit.
     #[error("Subscription '{0}' takes no more messages now")]
     Limited(String),
-    /// The message cannot be parsed.
+    /// The message can never start an execution.
     #[error(transparent)]
-    Message(MessageError),
+    Message(MessageRejection),
     /// The playbook could not be started.
     #[error("the playbook '{playbook}' was not started")]
     Start {
@@ -67,18 +82,12 @@ pub enum ReceiveError {
     Subscription(SubscriptionError),
 }
 
-/// Returns `true` if executions continue the sender's trace.
-fn propagates(listener: &Listener) -> bool {
-    let said = listener.headers.as_ref().and_then(|headers| headers.pointer("/trace/propagate"));
-    said.and_then(|said| said.as_str()) != Some("none")
-}
-
 /// Receives messages of push subscriptions. Cheap to clone.
 #[derive(Clone)]
 pub struct IngressService {
     subscriptions: Subscriptions,
-    executions: Executions,
-    starts: DedupStarter,
+    starter: MessageStarter,
+    metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
     limits: MessageLimiter,
     /// Dedup window of signatures without a signed time. Zero turns deduplication of them off.
@@ -89,69 +98,126 @@ pub struct IngressService {
 impl IngressService {
     pub(crate) fn new(
         subscriptions: Subscriptions,
-        executions: Executions,
-        starts: DedupStarter,
+        starter: MessageStarter,
+        metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
         replay_window: Duration,
     ) -> Self {
         let most = NonZeroUsize::new(KNOWN_MAX).expect("more than none");
         let known = Arc::new(Mutex::new(LruCache::new(most)));
         let limits = MessageLimiter::default();
-        Self { subscriptions, executions, starts, clock, limits, replay_window, known }
+        Self { subscriptions, starter, metrics, clock, limits, replay_window, known }
     }
 
-    /// Starts an execution for a message of an authenticated sender. The execution continues the
-    /// sender's trace unless the document sets `headers.trace.propagate: none`.
+    /// Starts an execution for a message of an authenticated sender, and counts the outcome. The
+    /// execution continues the sender's trace unless the document sets
+    /// `headers.trace.propagate: none`.
     pub async fn receive(
         &self,
         tenant: &Tenant,
-        listener: &Listener,
-        message: &IngressMessage,
+        listener: &OpenListener,
+        message: IngressMessage,
         trace: TraceParent,
     ) -> Result<ReceiveOutcome, ReceiveError> {
-        let subscription = self.taking(tenant, &listener.path).await?;
-        let now = self.clock.now();
-        let section = listener.headers.as_ref().filter(|_| listener.trusts_headers());
-        let decided = decide(section, &message.headers);
-        let shaped = message.shape(listener, &decided, now).map_err(ReceiveError::Message)?;
-        let most = (listener.max_in_flight, listener.max_per_sec);
-        let _place = match self.limits.acquire(subscription, most.0, most.1, now) {
-            Ok(place) => place,
-            Err(refused) => {
-                if refused.is_to_be_told {
-                    self.tell(tenant, subscription, listener).await;
-                }
-                return Err(ReceiveError::Limited(listener.path.clone()));
+        let received = match self.admit(tenant, listener, message).await {
+            Ok((start, permit)) => {
+                let received = self.start(tenant, listener, start, trace).await;
+                drop(permit);
+                received
+            }
+            Err(error) => {
+                self.starter.count_rejected(MessageEntry::Ingress);
+                Err(error)
             }
         };
-        let playbook = decided.playbook.unwrap_or_else(|| listener.playbook.clone());
-        let request = StartRequest {
-            path: Some(playbook.clone()),
-            payload: shaped.payload,
-            parent: Some(subscription.log()),
-            pool: decided.pool.or_else(|| listener.execution_pool.clone()),
-            trace: if propagates(listener) { trace } else { TraceParent::Unsaid },
-            ..StartRequest::default()
+        let one = MessageCounts { received: 1, ..MessageCounts::default() };
+        let counts = match &received {
+            Ok(received) if received.is_duplicate => MessageCounts { duplicate: 1, ..one },
+            Ok(_) => MessageCounts { dispatched: 1, ..one },
+            Err(_) => MessageCounts { failed: 1, ..one },
         };
-        let key = decided.idempotency_key.unwrap_or(shaped.id);
-        let repeat = repeat(listener, message, key, self.replay_window);
-        let is_signature = repeat.as_ref().is_some_and(|repeat| repeat.is_signature);
-        let once = repeat.map(|Repeat { key, window, is_signature }| DedupKey {
-            scope: subscription,
-            key,
-            window,
-            // Replays of one captured message must not fill the subscription's event log.
-            is_noted: !is_signature,
-        });
-        let started = match once {
-            None => self.executions.start(tenant, request).await.map(DedupStart::New),
-            Some(once) => self.starts.start_once(tenant, request, once).await,
+        self.metrics.subscriptions.add(&listener.subscription.path, counts);
+        if received.as_ref().is_ok_and(|received| received.is_replay) {
+            self.metrics.webhook_replays.inc();
+        }
+        received
+    }
+
+    /// Counts a request that is rejected before its message is received.
+    pub fn count_rejected(&self) {
+        self.starter.count_rejected(MessageEntry::Ingress);
+    }
+
+    /// Returns the start request of a message, if its subscription accepts it now.
+    async fn admit(
+        &self,
+        tenant: &Tenant,
+        listener: &OpenListener,
+        message: IngressMessage,
+    ) -> Result<(MessageStart, MessagePermit), ReceiveError> {
+        let document = &listener.subscription;
+        let subscription = self.taking(tenant, &document.path).await?;
+        let now = self.clock.now();
+        let request = PushRequest {
+            listener: listener.name.clone(),
+            headers: message.headers.into_iter().collect(),
+            body: message.body.into(),
+            signature: message.signature,
+            received_at: now,
+            replay_window: self.replay_window,
         };
+        let pushed = request.into_message(document).map_err(ReceiveError::Message)?;
+        let PushedMessage { message, context } = pushed;
+        let context = MessageContext { subscription, push: Some(&context) };
+        let start = start_for_message(document, context, &message);
+        let start = start.map_err(ReceiveError::Message)?;
+        let limits = &document.limits;
+        let (most, per_sec) = (limits.max_in_flight, limits.max_dispatch_per_sec);
+        match self.limits.acquire(subscription, most, per_sec, now) {
+            Ok(permit) => Ok((start, permit)),
+            Err(exceeded) => {
+                if exceeded.is_to_be_told {
+                    self.tell(tenant, subscription, listener, exceeded.limit).await;
+                }
+                Err(ReceiveError::Limited(document.path.clone()))
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        tenant: &Tenant,
+        listener: &OpenListener,
+        mut start: MessageStart,
+        trace: TraceParent,
+    ) -> Result<ReceiveOutcome, ReceiveError> {
+        let (subscription, playbook) = (start.subscription, start.playbook.clone());
+        let is_signature = start.dedup.as_ref().is_some_and(|dedup| dedup.is_signature);
+        let directives = std::mem::take(&mut start.directives);
+        let (message, named) = (std::mem::take(&mut start.message), start.trace.clone());
+        let trace = match (listener.subscription.headers.propagate, trace) {
+            (Propagate::None, _) => TraceParent::Unsaid,
+            // The request has a span of its own in the sender's trace. Its baggage is not filtered.
+            (Propagate::W3c, TraceParent::Said(context)) => {
+                let baggage = named.as_ref().and_then(|named| named.baggage.as_deref());
+                TraceParent::Said(context.with_baggage(baggage))
+            }
+            (Propagate::W3c, other @ (TraceParent::Made(_) | TraceParent::Unsaid)) => other,
+        };
+        let started = self.starter.start(tenant, MessageEntry::Ingress, start, trace).await;
         let (execution, is_duplicate) = match started {
             Ok(DedupStart::New(started)) => (started.execution, false),
             Ok(DedupStart::Duplicate(execution)) => (execution, true),
             Err(cause) => return Err(ReceiveError::Start { playbook, cause }),
         };
+        if !is_duplicate && !directives.applied.is_empty() {
+            let (starter, tenant) = (self.starter.clone(), tenant.clone());
+            // The response must not wait for a record that nothing depends on.
+            tokio::spawn(async move {
+                let named = named.as_ref();
+                starter.record_directives(&tenant, execution, &message, &directives, named).await;
+            });
+        }
         let is_replay = is_duplicate && is_signature;
         Ok(ReceiveOutcome { execution, subscription, is_duplicate, is_replay })
     }
@@ -184,7 +250,14 @@ impl IngressService {
     }
 
     /// Records in the subscription's event log that messages are rejected, on a best-effort basis.
-    async fn tell(&self, tenant: &Tenant, id: SubscriptionId, listener: &Listener) {
+    async fn tell(
+        &self,
+        tenant: &Tenant,
+        id: SubscriptionId,
+        listener: &OpenListener,
+        limit: &'static str,
+    ) {
+        let limits = &listener.subscription.limits;
         let said = ReportedEvent {
             event_type: "subscription.rate_limited".to_owned(),
             step: Arc::from("ingress"),
@@ -192,8 +265,11 @@ impl IngressService {
             payload: Some(json!({
                 "subscription_id": id.to_string(),
                 "listener": listener.name,
-                "max_in_flight": listener.max_in_flight,
-                "max_dispatch_per_sec": listener.max_per_sec,
+                "reason": limit,
+                "max_in_flight": limits.max_in_flight,
+                "max_dispatch_per_sec": limits.max_dispatch_per_sec,
+                "action": "reject",
+                "loss_safe": true,
             })),
             meta: None,
             worker: None,
@@ -207,127 +283,5 @@ impl IngressService {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<(Tenant, String), SubscriptionId>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Dedup rule of one message.
-struct Repeat {
-    /// Dedup key of the message.
-    key: String,
-    /// Window in which the key starts at most one execution.
-    window: Duration,
-    /// Whether the key is the signature.
-    is_signature: bool,
-}
-
-/// Returns the dedup rule of a message, or `None` if every message starts an execution.
-///
-/// Without `dedup` in the document, a signature is the key: one with a signed time for twice its
-/// tolerance, because clocks may differ either way, and one without for `replay_window`. With
-/// `dedup`, a verified signature is still the key unless the document trusts unsigned headers,
-/// because a replay can change the header that carries the message ID.
-fn repeat(
-    listener: &Listener,
-    message: &IngressMessage,
-    key: String,
-    replay_window: Duration,
-) -> Option<Repeat> {
-    let signed_at = listener.verify.signed_at.as_ref();
-    let counts = signed_at.map(|signed_at| Duration::from_secs(signed_at.tolerance_secs * 2 + 1));
-    let signature = message.signature.as_ref().map(|mac| format!("signature:{mac}"));
-    match (signature, listener.dedup) {
-        (Some(key), ListenerDedup::Within(window)) if !listener.trusts_headers() => {
-            // A window shorter than the validity of the signed time would accept the same signature
-            // twice.
-            let window = counts.map_or(window, |counts| window.max(counts));
-            Some(Repeat { key, window, is_signature: true })
-        }
-        (_, ListenerDedup::Within(window)) => Some(Repeat { key, window, is_signature: false }),
-        (Some(key), ListenerDedup::Unsaid | ListenerDedup::Off) if counts.is_some() => {
-            counts.map(|window| Repeat { key, window, is_signature: true })
-        }
-        (Some(key), ListenerDedup::Unsaid) if !replay_window.is_zero() => {
-            Some(Repeat { key, window: replay_window, is_signature: true })
-        }
-        (_, ListenerDedup::Unsaid | ListenerDedup::Off) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use noetl_playbook::subscription::{SIGNED, SignedAt, VerifyKind};
-    use serde_json::Value;
-
-    use super::*;
-    use crate::listeners::settings::ListenerVerify;
-
-    const WINDOW: Duration = Duration::from_secs(300);
-
-    fn listener(kind: VerifyKind, timed: bool, dedup: ListenerDedup, unsigned: bool) -> Listener {
-        let header = "x-time".to_owned();
-        let signed_at = SignedAt { header, tolerance_secs: 60, signed: SIGNED.to_owned() };
-        let verify = ListenerVerify {
-            kind,
-            header: None,
-            secret: None,
-            audience: None,
-            service_account: None,
-            prefix: None,
-            signed_at: timed.then_some(signed_at),
-            issuer: String::new(),
-        };
-        Listener {
-            name: String::new(),
-            path: String::new(),
-            source: String::new(),
-            is_push: true,
-            verify,
-            max_bytes: None,
-            playbook: String::new(),
-            payload_from: String::new(),
-            execution_pool: None,
-            dedup,
-            max_in_flight: None,
-            max_per_sec: None,
-            headers: Some(json!({ "unsigned": Value::Bool(unsigned) })),
-        }
-    }
-
-    /// Returns the dedup key of a message and its window in seconds.
-    fn recognized(listener: &Listener, window: Duration) -> Option<(String, u64)> {
-        let is_signed = listener.verify.kind == VerifyKind::HmacSha256;
-        let signature = is_signed.then(|| "mac".to_owned());
-        let message = IngressMessage { signature, ..IngressMessage::default() };
-        let found = repeat(listener, &message, "key".to_owned(), window)?;
-        assert_eq!(found.is_signature, found.key == "signature:mac");
-        Some((found.key, found.window.as_secs()))
-    }
-
-    #[test]
-    fn a_signature_counts_once_unless_the_document_says_otherwise() {
-        use VerifyKind::{Bearer, HmacSha256};
-        let within = |seconds| ListenerDedup::Within(Duration::from_secs(seconds));
-        let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
-        let key = |seconds| Some(("key".to_owned(), seconds));
-        for (kind, timed, dedup, unsigned, expected) in [
-            (HmacSha256, false, ListenerDedup::Unsaid, false, signature(300)),
-            (HmacSha256, false, ListenerDedup::Unsaid, true, signature(300)),
-            (HmacSha256, false, ListenerDedup::Off, false, None),
-            (HmacSha256, false, within(7), false, signature(7)),
-            (HmacSha256, false, within(7), true, key(7)),
-            (HmacSha256, true, ListenerDedup::Unsaid, false, signature(121)),
-            (HmacSha256, true, ListenerDedup::Off, false, signature(121)),
-            (HmacSha256, true, within(7), false, signature(121)),
-            (HmacSha256, true, within(500), false, signature(500)),
-            (Bearer, false, ListenerDedup::Unsaid, false, None),
-            (Bearer, false, within(7), false, key(7)),
-        ] {
-            let listener = listener(kind, timed, dedup, unsigned);
-            let found = recognized(&listener, WINDOW);
-            assert_eq!(found, expected, "{kind:?} {timed} {dedup:?} {unsigned}");
-        }
-        let untimed = listener(HmacSha256, false, ListenerDedup::Unsaid, false);
-        assert_eq!(recognized(&untimed, Duration::ZERO), None, "the setting is off");
-        assert_eq!(crate::Options::default().replay_window, WINDOW);
     }
 }

@@ -3,21 +3,18 @@
 //! The document may predate validation. An invalid value is an error rather than ignored: a
 //! misspelled replay window must not become no window.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use noetl_model::Value;
+use noetl_playbook::Subscription;
 use noetl_playbook::subscription::{
-    Mode, PAYLOAD_FROM, PUSH_ISSUER, SIGNED, SignedAt, TOLERANCE_SECS, TOLERANCE_SECS_MAX,
-    VerifyKind, is_issuer, is_signed_form,
+    PAYLOAD_FROM, PUSH_ISSUER, SIGNED, SignedAt, TOLERANCE_SECS, TOLERANCE_SECS_MAX, VerifyKind,
+    is_issuer, is_signed_form,
 };
 
 use super::ListenerError;
-use crate::dedup::WINDOW_MAX;
 
-/// Default dedup window, in seconds.
-const DEDUP_WINDOW_SECS: u64 = 300;
-
-/// Settings needed to serve a listener.
+/// Settings of a listener for a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listener {
     pub name: String,
@@ -25,47 +22,26 @@ pub struct Listener {
     pub path: String,
     /// Source kind, such as `webhook` or `pubsub`. Default: `webhook`.
     pub source: String,
-    /// Whether messages are pushed to the subscription. Default: `true`.
-    pub is_push: bool,
     /// Authentication that senders must pass.
     pub verify: ListenerVerify,
-    /// Maximum size of a message, in bytes.
-    pub max_bytes: Option<u64>,
     /// Playbook that a message starts.
     pub playbook: String,
     /// Part of the message whose fields are copied to the top level of the payload.
     pub payload_from: String,
     /// Pool that runs the execution.
     pub execution_pool: Option<String>,
-    /// Deduplication of messages, from `dedup` in the document.
-    pub dedup: ListenerDedup,
-    /// Maximum number of messages processed at a time.
-    pub max_in_flight: Option<u64>,
-    /// Maximum number of messages started per second.
-    pub max_per_sec: Option<f64>,
     /// Section `headers` of the document: directives and trust in unsigned headers.
     pub headers: Option<Value>,
 }
 
-/// Deduplication of a listener's messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListenerDedup {
-    /// Not set in the document: signatures are deduplicated within the default window.
-    Unsaid,
-    /// Turned off in the document: only signatures with a signed time are deduplicated.
-    Off,
-    /// Equal dedup keys start at most one execution within this window.
-    Within(Duration),
-}
-
-impl Listener {
-    /// Returns `true` if headers may choose the message ID and directives. A signature covers the
-    /// body and the signed time only, so a replay can carry other headers; with signatures, the
-    /// document has to allow it (`headers: {unsigned: true}`).
-    pub(super) fn trusts_headers(&self) -> bool {
-        let allowed = self.headers.as_ref().and_then(|headers| headers.get("unsigned"));
-        self.verify.kind != VerifyKind::HmacSha256 || allowed == Some(&Value::Bool(true))
-    }
+/// A listener that this server serves itself.
+#[derive(Debug, Clone)]
+pub struct OpenListener {
+    pub name: String,
+    /// Authentication that senders must pass.
+    pub verify: ListenerVerify,
+    /// Document of the subscription, with the path at which it is registered.
+    pub subscription: Arc<Subscription>,
 }
 
 /// Authentication of senders, with its secret.
@@ -114,20 +90,10 @@ impl SubscriptionSpec<'_> {
             name: name.to_owned(),
             path: self.path.to_owned(),
             source: text(self.spec, "source").unwrap_or_else(|| "webhook".to_owned()),
-            // Documents without a mode date from the first gateways, which only pushed.
-            is_push: text(self.spec, "mode").is_none_or(|mode| mode == Mode::Push.as_str()),
             verify,
-            max_bytes: self.count(self.section("ingress"), "max_bytes", "ingress.max_bytes")?,
             playbook: self.needed(dispatch, "playbook", "dispatch.playbook")?,
             payload_from: text(dispatch, "payload_from").unwrap_or_else(|| PAYLOAD_FROM.into()),
             execution_pool: text(dispatch, "execution_pool"),
-            dedup: self.dedup()?,
-            max_in_flight: self.count(
-                self.section("limits"),
-                "max_in_flight",
-                "limits.max_in_flight",
-            )?,
-            max_per_sec: self.rate()?,
             headers: self.spec.get("headers").filter(|headers| !headers.is_null()).cloned(),
         };
         Ok((listener, alias))
@@ -138,7 +104,7 @@ impl SubscriptionSpec<'_> {
     }
 
     /// Returns the authentication of senders, and the name of the credential with the secret.
-    fn verify(&self) -> Result<(ListenerVerify, Option<String>), ListenerError> {
+    pub(super) fn verify(&self) -> Result<(ListenerVerify, Option<String>), ListenerError> {
         let verify = self.section("ingress").get("verify").unwrap_or(&Value::Null);
         let kind = self.needed(verify, "type", "ingress.verify.type")?;
         let kind = VerifyKind::from_text(&kind);
@@ -191,28 +157,6 @@ impl SubscriptionSpec<'_> {
             return Err(self.incomplete("ingress.verify.signed"));
         }
         Ok(Some(SignedAt { header: header.to_lowercase(), tolerance_secs, signed }))
-    }
-
-    fn dedup(&self) -> Result<ListenerDedup, ListenerError> {
-        let dedup = self.section("dedup");
-        let window = self.count(dedup, "window_secs", "dedup.window_secs")?;
-        let window = Duration::from_secs(window.unwrap_or(DEDUP_WINDOW_SECS));
-        match dedup.get("enabled") {
-            None | Some(Value::Null) => Ok(ListenerDedup::Unsaid),
-            Some(Value::Bool(true)) => Ok(ListenerDedup::Within(window.min(WINDOW_MAX))),
-            Some(Value::Bool(false)) => Ok(ListenerDedup::Off),
-            Some(_) => Err(self.incomplete("dedup.enabled")),
-        }
-    }
-
-    fn rate(&self) -> Result<Option<f64>, ListenerError> {
-        match self.section("limits").get("max_dispatch_per_sec") {
-            None | Some(Value::Null) => Ok(None),
-            Some(found) => match found.as_f64() {
-                Some(rate) if rate > 0.0 && rate.is_finite() => Ok(Some(rate)),
-                _ => Err(self.incomplete("limits.max_dispatch_per_sec")),
-            },
-        }
     }
 
     fn count(
@@ -276,8 +220,8 @@ mod tests {
             (Some("x-sig"), Some("hook"))
         );
         assert_eq!(
-            (listener.verify.signed_at, listener.dedup, listener.is_push),
-            (None, ListenerDedup::Unsaid, true)
+            (listener.verify.signed_at, listener.source.as_str(), listener.playbook.as_str()),
+            (None, "webhook", "a/b")
         );
         for (field, value) in [
             ("timestamp_header", json!(7)),
@@ -305,29 +249,6 @@ mod tests {
         }
         for wrong in ["{body}", "{timestamp}", "{body}{timestamp}{body}"] {
             assert!(timed("signed", json!(wrong)).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn dedup_and_limits_are_read_and_bounded() {
-        let mut whole = spec(json!({"type": "bearer", "secret": "hook"}));
-        whole["mode"] = json!("pull");
-        whole["dedup"] = json!({"enabled": true, "window_secs": u64::MAX});
-        whole["limits"] = json!({"max_in_flight": 3, "max_dispatch_per_sec": 0.5});
-        let (listener, _) = read(&whole).expect("a listener");
-        assert_eq!((listener.dedup, listener.is_push), (ListenerDedup::Within(WINDOW_MAX), false));
-        whole["dedup"] = json!({"enabled": false});
-        assert_eq!(read(&whole).expect("a listener").0.dedup, ListenerDedup::Off);
-        assert_eq!((listener.max_in_flight, listener.max_per_sec), (Some(3), Some(0.5)));
-        for (section, wrong) in [
-            ("dedup", json!({"enabled": "yes"})),
-            ("dedup", json!({"enabled": true, "window_secs": 0})),
-            ("limits", json!({"max_in_flight": 0})),
-            ("limits", json!({"max_dispatch_per_sec": -1})),
-        ] {
-            let mut whole = whole.clone();
-            whole[section] = wrong;
-            assert!(read(&whole).is_err(), "{section}");
         }
     }
 }
