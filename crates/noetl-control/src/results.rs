@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef as Reference;
 use noetl_model::{Event, Fact, Map, Value};
-use noetl_playbook::template::blob_of_ref;
 use noetl_store::{BlobError, BlobRef, Blobs, Digest};
+use noetl_template::blob_of_ref;
 
 use crate::journal::SubmitError;
 

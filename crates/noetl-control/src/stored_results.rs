@@ -5,8 +5,8 @@ use std::sync::Arc;
 use noetl_engine::replay::canonical;
 use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
-use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
+use noetl_template::blob_of_ref;
 
 use crate::ids::IdGenerator;
 use crate::objects::{is_stored_for, owner};

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use noetl_model::{Event, EventId, Fact, Failure, FailureKind, Timestamp};
 use noetl_playbook::Playbook;
-use noetl_playbook::template::{Entropy, ValueRef};
+use noetl_template::{Entropy, ValueRef};
 
 pub use input::{
     Abandon, Answer, AnswerSource, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork, Input,

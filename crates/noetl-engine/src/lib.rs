@@ -37,7 +37,7 @@ pub use effects::{Effect, effects_of};
 pub use execution::{Execution, ExecutionSummary, OpenCommand, Status};
 pub use history::{Divergence, first_divergence};
 pub use loaded::DecisionValues;
-pub use noetl_playbook::template::ValueRef;
+pub use noetl_template::ValueRef;
 pub use required_values::required_values;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
 pub use spans::{OpenSpan, spans_before, spans_of};

@@ -5,7 +5,7 @@
 
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{JoinRule, OnError, RoutingMode, Step, StepWork, Tool};
-use noetl_playbook::template::{
+use noetl_template::{
     Guard, Mention, MentionSuffix, Names, Template, ValueRef, ValueSlot, ValueSource,
     ValueTemplate, is_reference,
 };
@@ -60,7 +60,7 @@ fn completed(playbook: &Playbook, state: &Execution, input: &Complete) -> Vec<Va
     let own = match (&open.answer, &input.reference) {
         (Some(answer), _) => Some(answer.slot.clone()),
         (None, Some(reference)) => {
-            let fields = input.data.as_ref().map(noetl_playbook::template::from_json);
+            let fields = input.data.as_ref().map(noetl_template::from_json);
             let fields = fields.unwrap_or_default();
             Some(ValueSlot::away(ValueSource::Blob { reference: reference.clone(), fields }))
         }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::Failure;
-use noetl_playbook::template::{
-    ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json,
-};
+use noetl_template::{ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json};
 
 use crate::decide::Decision;
 use crate::execution::Execution;

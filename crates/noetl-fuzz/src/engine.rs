@@ -15,7 +15,7 @@ use noetl_model::{
     Value,
 };
 use noetl_playbook::Playbook;
-use noetl_playbook::template::Entropy;
+use noetl_template::Entropy;
 use serde_json::json;
 
 /// Inputs of one run: enough to go through any example several times.

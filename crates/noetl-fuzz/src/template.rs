@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::{Map, Value};
-use noetl_playbook::template::{Guard, Names, Scope, Template, ValueTemplate, from_json_owned};
+use noetl_template::{Guard, Names, Scope, Template, ValueTemplate, from_json_owned};
 use serde_json::json;
 
 /// Bytes a rendering may produce at most, with room for how JSON writes them.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::{Guard, ValueTemplate};
 use serde::{Deserialize, Serialize};
 
 pub use loops::{
@@ -19,7 +20,6 @@ pub use split::{PlaybookCall, Segment, Split};
 
 use crate::graph::Graph;
 use crate::pipeline::{Pipeline, PolicyRule};
-use crate::template::{Guard, ValueTemplate};
 
 /// Index of a step in `workflow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

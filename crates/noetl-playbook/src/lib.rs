@@ -2,7 +2,7 @@
 //!
 //! [`check`] parses a document, reports every mistake with its line, column, and path, and returns
 //! the compiled form if there is no error. Pure: it never accesses a file, a clock, or the network.
-//! Templates are compiled here, once per playbook version; [`template`] renders them.
+//! Templates are compiled here, once per playbook version; [`noetl_template`] renders them.
 
 mod decode;
 pub mod diagnostic;
@@ -14,7 +14,6 @@ pub mod pipeline;
 pub mod python_names;
 pub mod schedule;
 pub mod subscription;
-pub mod template;
 mod yaml;
 
 pub use decode::{

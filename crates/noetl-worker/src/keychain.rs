@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use noetl_control::keychain_settings::{self as settings, alias, label};
 use noetl_control::reveal::value_at;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::template::{
+use noetl_template::{
     Data, KeychainNames as Found, LoadedValues, Scope, ValueLoader, ValueRef, ValueTemplate,
     from_json_owned,
 };

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use noetl_control::CommandOutcome;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{PipelineEnd, loop_result, note, write};
-use noetl_playbook::template::{Iteration, Scope, from_json_owned};
+use noetl_template::{Iteration, Scope, from_json_owned};
 use serde::Deserialize;
 
 use crate::pipeline::CompiledPipeline;

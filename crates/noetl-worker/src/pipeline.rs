@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use noetl_model::scope::{CommandScope, TaskResult};
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{Pipeline, PipelineEnd, PipelineRequest, PipelineRun, scope_of};
-use noetl_playbook::template::{Entropy, ExecutionIdentity, Scope};
+use noetl_template::{Entropy, ExecutionIdentity, Scope};
 
 use crate::executor::{CommandExecutor, CommandTask};
 use crate::keychain::CommandKeychain;

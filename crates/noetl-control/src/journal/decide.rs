@@ -6,8 +6,8 @@ use noetl_engine::{
     DecisionEnv, DecisionValues, Input, Rejection, ValueRef, decide, required_values,
 };
 use noetl_model::{Event, EventId, ExecutionId, Fact, Seq};
-use noetl_playbook::template::Entropy;
 use noetl_store::StoreError;
+use noetl_template::Entropy;
 
 use super::SubmitError;
 use super::writer::WriterDeps;

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use noetl_model::{Fact, Map, Seq, Tenant, Value};
-use noetl_playbook::template::{ExecutionIdentity, Names, Scope, ValueTemplate, from_json_owned};
 use noetl_store::ExecutionRow;
+use noetl_template::{ExecutionIdentity, Names, Scope, ValueTemplate, from_json_owned};
 
 use super::KeychainService;
 use super::settings::{self, alias, label};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::ExecutionStart;
 use noetl_model::{DEPTH_MAX, Fact, Map, Value, is_deeper_than};
-use noetl_playbook::template::{Names, Scope, ValueTemplate, from_json};
+use noetl_template::{Names, Scope, ValueTemplate, from_json};
 
 use super::{Decision, Rejection, StartInput};
 use crate::execution::Status;

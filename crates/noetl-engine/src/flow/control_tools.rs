@@ -14,7 +14,7 @@ use noetl_model::{
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{ControlTool, ControlToolKind, SetScope, StepWork};
 use noetl_playbook::pipeline::{Action, RuleError, judge};
-use noetl_playbook::template::{Scope, StepOutput, ValueSlot, from_json};
+use noetl_template::{Scope, StepOutput, ValueSlot, from_json};
 use sha2::{Digest, Sha256};
 
 use super::split::is_call;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_model::{Fact, Failure, FailureKind};
 use noetl_playbook::document::{AdmissionPolicy, JoinRule, Step, StepWork};
-use noetl_playbook::template::Scope;
+use noetl_template::Scope;
 
 use super::split::NextSegment;
 use super::{Activation, render, timeouts};

@@ -10,7 +10,7 @@ use noetl_model::{Fact, Failure, FailureKind, Map, Routing, StepOutcome, Value};
 use noetl_playbook::document::{
     Assignment, FailureMode, NextArc, OnError, OnNoMatch, RoutingMode, SetScope, Step,
 };
-use noetl_playbook::template::{Data, Names, Scope, ValueSlot, ValueSource, from_json};
+use noetl_template::{Data, Names, Scope, ValueSlot, ValueSource, from_json};
 
 use super::{Activation, render};
 use crate::decide::Decision;

@@ -6,7 +6,7 @@ use noetl_model::event::{CommandSpec, LoopEvent, LoopItem};
 use noetl_model::loops::{FrameSizes, FrameState, FrameTransition, LoopItems};
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
 use noetl_playbook::document::{Cursor, LoopSource, Step};
-use noetl_playbook::template::from_json_owned;
+use noetl_template::from_json_owned;
 
 use super::collection;
 use crate::decide::Decision;

@@ -8,7 +8,7 @@ use noetl_model::scope::CommandScope;
 use noetl_model::{CommandId, Fact, Failure, Map, Value};
 use noetl_playbook::document::{Step, StepWork, Tool};
 use noetl_playbook::python_names::named_in;
-use noetl_playbook::template::{Scope, exact_json};
+use noetl_template::{Scope, exact_json};
 
 use super::split::NextSegment;
 use super::{render, timeouts};

@@ -17,9 +17,7 @@ use noetl_model::{CommandId, Fact, Failure, FailureKind, Map, Value};
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Segment, Split, Step, StepWork};
 use noetl_playbook::pipeline::{earlier_blob, earlier_key, earlier_tasks, merged};
-use noetl_playbook::template::{
-    Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json,
-};
+use noetl_template::{Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
 pub(crate) use call::is_call;
 

@@ -78,7 +78,7 @@ fn config(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     options: Option<&Cursor<'_>>,
-) -> Vec<(String, crate::template::ValueTemplate)> {
+) -> Vec<(String, noetl_template::ValueTemplate)> {
     let mut config = Vec::new();
     let own = at.names();
     for (key, entry) in at.entries() {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use noetl_template::SyntaxError;
+
 use super::cursor::{Cursor, Path};
 use super::names::Names;
 use super::split::Crossings;
@@ -10,7 +12,6 @@ use super::suggest;
 use super::workbook::Workbook;
 use crate::diagnostics::Diagnostics;
 use crate::document::StepIx;
-use crate::template::SyntaxError;
 use crate::yaml::{NodeKind, SourcePos, SourceText, locate};
 
 /// Maximum number of comparisons of unknown step names with known ones per document. Ten mistakes

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use noetl_template::{Mention, MentionSuffix};
 use serde_json::json;
 
 use super::context::Context;
@@ -12,7 +13,6 @@ use super::task::DecodedTask;
 use super::tool::{self, Decoded, Defaults};
 use crate::document::{PlaybookCall, Segment, SetScope, Split, StepWork};
 use crate::pipeline::Pipeline;
-use crate::template::{Mention, MentionSuffix};
 use crate::yaml::SourcePos;
 
 /// Maximum number of calls in a pipeline. Each segment carries the results of all earlier ones, so

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::task::DefaultTimeout;
@@ -12,7 +14,6 @@ use crate::document::{
     AdmissionPolicy, FailureMode, JoinRule, LoopExec, LoopMode, LoopSpec, OnError, Router,
     RoutingMode, Selection, Step, StepWork, TimeLimit,
 };
-use crate::template::Guard;
 
 const KEYS: &[&str] = &[
     "step",

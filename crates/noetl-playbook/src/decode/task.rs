@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::{Mention, Template, ValueTemplate};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -14,7 +15,6 @@ use super::policy::{self, DecodedRules, Labels, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
 use crate::document::{Assignment, ControlToolKind, Selection, TimeLimit, Tool};
 use crate::pipeline::{PolicyRule, compile_rules};
-use crate::template::{Mention, Template, ValueTemplate};
 use crate::yaml::NodeKind;
 
 /// Context of a task: settings of its step.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::Template;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{flow, names, step};
 use crate::document::{FailureMode, JoinRule, OnError, Router, Step, StepIx, StepWork};
-use crate::template::Template;
 use crate::yaml::SourcePos;
 
 /// Keys that authors write by mistake instead of `workflow`.

@@ -11,7 +11,7 @@ use noetl_control::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, SealedRep
 use noetl_model::event::BlobRef;
 use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
-use noetl_playbook::template::{blob_of_ref, result_ref};
+use noetl_template::{blob_of_ref, result_ref};
 use noetl_tools::{Artifacts, CredentialSource, LogSink, ToolCredential};
 
 use super::backoff::Backoff;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::template::{Data, truthy};
+use crate::{Data, truthy};
 
 #[track_caller]
 fn holds(workload: Value, source: &str) -> bool {

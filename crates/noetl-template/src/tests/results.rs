@@ -4,7 +4,7 @@ use noetl_model::event::BlobRef;
 use noetl_model::{ExecutionId, Failure, FailureKind};
 
 use super::*;
-use crate::template::{
+use crate::{
     ExecutionIdentity, StepOutput, TaskScope, ValueSlot, ValueSource, blob_of_ref, items_of,
     result_ref,
 };

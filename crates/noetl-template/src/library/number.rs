@@ -5,8 +5,8 @@ use minijinja::Error;
 use minijinja::value::{Kwargs, ValueKind};
 
 use super::{Library, argument};
-use crate::template::Data;
-use crate::template::guard::truthy;
+use crate::Data;
+use crate::guard::truthy;
 
 pub(super) fn register(library: &mut Library) {
     library.filter("int", int);

@@ -7,9 +7,9 @@ use minijinja::Error;
 use minijinja::value::ValueKind;
 
 use super::{Library, fail};
-use crate::template::Data;
-use crate::template::json::{show, text};
-use crate::template::limit::check_text;
+use crate::Data;
+use crate::json::{show, text};
+use crate::limit::check_text;
 
 pub(super) fn register(library: &mut Library) {
     library.filter("strftime", strftime);

@@ -4,9 +4,9 @@ use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Error, State, filters};
 
 use super::{Cost, Library, argument, fail};
-use crate::template::Data;
-use crate::template::json::text;
-use crate::template::limit::{check_items, check_text};
+use crate::Data;
+use crate::json::text;
+use crate::limit::{check_items, check_text};
 
 pub(super) fn register(library: &mut Library) {
     library.filter("upper", |v: &Data| Ok::<_, Error>(text(v)?.to_uppercase()));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use minijinja::machinery::{Span, ast};
 
 use super::{Compiler, captured};
-use crate::template::Data;
-use crate::template::error::SyntaxError;
-use crate::template::function::Function;
-use crate::template::library::{self, Filter};
-use crate::template::mention::{Mention, MentionSuffix};
-use crate::template::program::{
+use crate::Data;
+use crate::error::SyntaxError;
+use crate::function::Function;
+use crate::library::{self, Filter};
+use crate::mention::{Mention, MentionSuffix};
+use crate::program::{
     Application, Arguments, Arithmetic, Comparison, Expr, Method, Operator, PathKey, PathRoot,
     Slice,
 };

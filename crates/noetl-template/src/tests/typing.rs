@@ -125,7 +125,7 @@ fn json_survives_the_round_trip() {
 
 #[test]
 fn what_json_cannot_say_is_refused() {
-    use crate::template::{Data, to_json};
+    use crate::{Data, to_json};
     assert!(to_json(&Data::from(f64::NAN)).is_err());
     assert!(to_json(&Data::from(f64::INFINITY)).is_err());
     assert!(to_json(&Data::from_bytes(vec![1, 255])).is_err());

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use noetl_model::{CatalogId, ExecutionId, Failure, FailureKind};
 
 use super::*;
-use crate::template::{ExecutionIdentity, StepOutput};
+use crate::{ExecutionIdentity, StepOutput};
 
 fn response() -> Value {
     json!({

@@ -10,9 +10,9 @@ use serde_json::Value;
 use sha2::{Sha256, Sha512};
 
 use super::{Cost, Library, argument, fail};
-use crate::template::Data;
-use crate::template::json::{from_json_owned, show, text};
-use crate::template::limit::{OutputBudget, check_text};
+use crate::Data;
+use crate::json::{from_json_owned, show, text};
+use crate::limit::{OutputBudget, check_text};
 
 pub(super) fn register(library: &mut Library) {
     for name in ["tojson", "to_json"] {

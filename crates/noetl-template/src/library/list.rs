@@ -4,11 +4,11 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Error, ErrorKind};
 
 use super::{Cost, Library, argument, fail};
-use crate::template::Data;
-use crate::template::json::{show, text};
-use crate::template::limit::{DEPTH_MAX, ITEMS_MAX, check_items, too_deep};
-use crate::template::ops::is_list;
-use crate::template::path::item;
+use crate::Data;
+use crate::json::{show, text};
+use crate::limit::{DEPTH_MAX, ITEMS_MAX, check_items, too_deep};
+use crate::ops::is_list;
+use crate::path::item;
 
 pub(super) fn register(library: &mut Library) {
     for name in ["default", "d"] {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::template::ValueTemplate;
+use crate::ValueTemplate;
 
 /// Pieces that templates are made of, so that random texts get past the parser.
 fn piece() -> impl Strategy<Value = String> {

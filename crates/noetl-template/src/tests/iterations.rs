@@ -1,7 +1,7 @@
 //! Names that a loop's iteration and a pipeline's task bind.
 
 use super::*;
-use crate::template::{Iteration, TaskScope};
+use crate::{Iteration, TaskScope};
 
 #[track_caller]
 fn check_in(scope: &Scope, expression: &str, expected: Value) {

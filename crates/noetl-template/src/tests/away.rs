@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{render_in, scope};
-use crate::template::{
+use crate::{
     LoadedValues, Mention, MentionSuffix, Names, Scope, StepOutput, Template, ValueLoader,
     ValueRef, ValueSlot, ValueSource, exact_json, from_json,
 };
