@@ -32,6 +32,11 @@ static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 });
 
+/// Returns `true` if a string contains template delimiters.
+pub(super) fn has_delimiters(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
+}
+
 /// Compiles a template string.
 pub(super) fn template(source: &str) -> Result<Program, SyntaxError> {
     let mut compiler = Compiler::new(source, 0);
@@ -44,7 +49,7 @@ pub(super) fn template(source: &str) -> Result<Program, SyntaxError> {
 pub(super) fn condition(source: &str) -> Result<Program, SyntaxError> {
     let trimmed = source.trim();
     let mut compiler = Compiler::new(source, source.len() - source.trim_start().len());
-    let bare = !super::Template::is_template(trimmed);
+    let bare = !has_delimiters(trimmed);
     compiler.check_tokens(trimmed, bare)?;
     let body = if bare {
         let expr = parse_expr(trimmed).map_err(|error| compiler.parse_error(&error))?;

@@ -1,21 +1,26 @@
 //! Evaluation of expressions in a scope.
 
+mod function;
+mod higher;
+mod method;
+
 use std::sync::Arc;
 
 use minijinja::State;
 use minijinja::value::{Kwargs, ValueKind};
 
+use super::data::Data;
 use super::error::EvalError;
-use super::function::Function;
 use super::json::show;
 use super::library::{self, Cost, Filter};
 use super::limit::{Fuel, OutputBudget, check_items};
+use super::listed;
+use super::ops::{self, Comparison};
 use super::path::View;
 use super::program::{
-    Application, Arguments, Arithmetic, Comparison, Expr, Method, PathKey, PathRoot, Slice,
+    Application, Arguments, Arithmetic, Expr, Function, Method, PathKey, PathRoot, Slice,
 };
 use super::scope::Scope;
-use super::{Data, function, higher, listed, method, ops};
 
 /// A rendering in progress: its scope, local names, and remaining budget.
 pub(super) struct Evaluation<'s> {

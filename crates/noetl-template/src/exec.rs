@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Data;
+use super::data::Data;
 use super::error::EvalError;
 use super::eval::Evaluation;
 use super::json::{show, text};

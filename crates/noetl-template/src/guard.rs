@@ -1,12 +1,12 @@
 //! Conditions of arcs, steps, and rules.
 
-use minijinja::value::ValueKind;
-
+use super::compile;
+use super::data::truthy;
 use super::error::{RenderError, SyntaxError};
 use super::eval::Evaluation;
 use super::program::{Expr, TemplateBody};
 use super::scope::Scope;
-use super::{Data, Template, compile};
+use super::template::Template;
 
 /// A condition: a bare expression, a template, or a constant.
 #[derive(Debug, Clone)]
@@ -50,24 +50,5 @@ impl Guard {
             Self::Constant(_) => None,
             Self::Template(template) => Some(template),
         }
-    }
-}
-
-/// Texts that count as false in a condition.
-const FALSE_WORDS: [&str; 6] = ["false", "no", "off", "none", "null", "0"];
-
-/// Returns `true` if a value counts as true in a condition.
-///
-/// False values are false, zero, undefined, null, and the empty text, list, and map. Text that
-/// spells a false value, in any case, is also false: authors compare rendered flags such as
-/// `"false"`.
-pub fn truthy(value: &Data) -> bool {
-    match value.kind() {
-        ValueKind::String => {
-            let text = value.as_str().unwrap_or_default().trim();
-            let means_no = FALSE_WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
-            !text.is_empty() && !means_no
-        }
-        _ => value.is_true(),
     }
 }

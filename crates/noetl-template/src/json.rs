@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use minijinja::value::ValueKind;
 use serde_json::{Map, Number, Value};
 
-use super::error::{EvalError, shorten};
-use super::limit::{OutputBudget, too_deep};
-use super::{Data, RenderError};
+use super::data::Data;
+use super::error::{EvalError, RenderError, shorten};
+use super::limit::{DEPTH_MAX, OutputBudget, too_deep};
 
 /// Converts a JSON value by copying it.
 pub fn from_json(value: &Value) -> Data {
@@ -50,11 +50,14 @@ pub fn to_json(value: &Data) -> Result<Value, RenderError> {
 /// Bytes counted per JSON value, in addition to its text.
 const BYTES_PER_VALUE: usize = 8;
 
-pub(super) fn convert(
-    value: &Data,
-    room: &mut OutputBudget,
-    depth: usize,
-) -> Result<Value, EvalError> {
+impl OutputBudget {
+    /// Converts a rendered value to JSON within the output budget.
+    pub(super) fn json(&mut self, value: &Data) -> Result<serde_json::Value, EvalError> {
+        convert(value, self, DEPTH_MAX)
+    }
+}
+
+fn convert(value: &Data, room: &mut OutputBudget, depth: usize) -> Result<Value, EvalError> {
     room.take(BYTES_PER_VALUE)?;
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => Ok(Value::Null),

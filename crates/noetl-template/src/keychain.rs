@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Data;
+use super::data::Data;
 
 /// Declared keychain entries, and those resolved so far.
 ///

@@ -18,10 +18,9 @@ use minijinja::functions::Function;
 use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, State, filters, tests};
 
-use super::Data;
+use super::data::Data;
 use super::error::EvalError;
-use super::ops;
-use super::program::Comparison;
+use super::ops::{self, Comparison};
 
 /// A callable filter or test.
 #[derive(Clone)]

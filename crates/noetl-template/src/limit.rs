@@ -2,9 +2,8 @@
 
 use minijinja::value::ValueKind;
 
-use super::Data;
+use super::data::Data;
 use super::error::EvalError;
-use super::json;
 use super::object::Namespace;
 
 /// Maximum number of operations and list items of a rendering. Equivalent to a few tens of
@@ -124,11 +123,6 @@ impl OutputBudget {
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), EvalError> {
         self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
-    }
-
-    /// Converts a rendered value to JSON within the output budget.
-    pub(super) fn json(&mut self, value: &Data) -> Result<serde_json::Value, EvalError> {
-        json::convert(value, self, DEPTH_MAX)
     }
 }
 

@@ -7,8 +7,8 @@
 use minijinja::value::ValueKind;
 use serde_json::Value;
 
-use super::Data;
-use super::path::field;
+use super::data::Data;
+use super::data::field;
 
 /// Filters that iterate over a list and do not use a map's keys.
 const OF_LISTS: [&str; 23] = [
@@ -47,6 +47,39 @@ pub(super) fn items(data: &Data) -> Option<Data> {
     }
     let has_rows = is(data, "columns", ValueKind::Seq) && is(data, "row_count", ValueKind::Number);
     field(data, "rows").filter(|rows| has_rows && rows.kind() == ValueKind::Seq)
+}
+
+/// Returns an item by any key: an index of a list or text, from the end if negative, or a map's
+/// key.
+pub(super) fn item(data: &Data, key: &Data) -> Data {
+    let found = match data.kind() {
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {
+            let length = data.len().unwrap_or(0);
+            place(key, length).and_then(|place| match data.as_str() {
+                Some(text) => text.chars().nth(place).map(|c| Data::from(c.to_string())),
+                None => data.get_item_by_index(place).ok(),
+            })
+        }
+        _ => {
+            let own = data.as_object().and_then(|map| map.get_value(key));
+            own.or_else(|| {
+                let list = key.is_integer().then(|| items(data)).flatten();
+                list.map(|list| item(&list, key))
+            })
+        }
+    };
+    found.unwrap_or(Data::UNDEFINED)
+}
+
+fn place(key: &Data, length: usize) -> Option<usize> {
+    if !key.is_integer() {
+        return None;
+    }
+    let index = key.as_i64()?;
+    match usize::try_from(index) {
+        Ok(index) => Some(index),
+        Err(_) => length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
+    }
 }
 
 /// Returns the list that a filter's input acts as, if the filter iterates over a list.

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use minijinja::value::{Enumerator, Object};
 use noetl_model::Seq;
 
-use super::Data;
+use super::data::Data;
 use super::value_ref::{
-    DeferredValue, ValueList, ValuePatch, ValueRef, ValueSlot, ValueSource, merged,
+    DeferredValue, Names, ValueList, ValuePatch, ValueRef, ValueSlot, ValueSource, merged,
 };
 
 /// Loaded values, by reference.
@@ -183,6 +184,32 @@ impl ValueLoader {
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A map of names shared with the scope. Values that are not in memory are looked up when read.
+#[derive(Debug)]
+pub(super) struct SharedNames {
+    pub(super) names: Arc<Names>,
+    pub(super) reach: ValueLoader,
+}
+
+impl Object for SharedNames {
+    fn get_value(self: &Arc<Self>, key: &Data) -> Option<Data> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Data> {
+        self.names.get(key).map(|slot| self.reach.data(slot))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let keys = self.names.keys().map(|key| Data::from(Arc::clone(key)));
+        Enumerator::Values(keys.collect())
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.names.len())
     }
 }
 

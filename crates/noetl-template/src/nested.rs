@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Template;
 use super::error::{RenderError, SyntaxError};
 use super::eval::Evaluation;
 use super::scope::Scope;
+use super::template::Template;
 
 /// A JSON value whose strings may be compiled templates.
 #[derive(Debug, Clone)]

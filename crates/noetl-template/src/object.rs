@@ -5,34 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object};
 
-use super::loaded::ValueLoader;
-use super::{Data, Names};
-
-/// A map of names shared with the scope. Values that are not in memory are looked up when read.
-#[derive(Debug)]
-pub(super) struct SharedNames {
-    pub(super) names: Arc<Names>,
-    pub(super) reach: ValueLoader,
-}
-
-impl Object for SharedNames {
-    fn get_value(self: &Arc<Self>, key: &Data) -> Option<Data> {
-        self.get_value_by_str(key.as_str()?)
-    }
-
-    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Data> {
-        self.names.get(key).map(|slot| self.reach.data(slot))
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let keys = self.names.keys().map(|key| Data::from(Arc::clone(key)));
-        Enumerator::Values(keys.collect())
-    }
-
-    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
-        Some(self.names.len())
-    }
-}
+use super::data::Data;
 
 /// Result of `namespace()`: the only mutable value, used to pass data out of a loop.
 #[derive(Debug)]

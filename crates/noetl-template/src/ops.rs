@@ -4,11 +4,44 @@ use std::cmp::Ordering;
 
 use minijinja::value::ValueKind;
 
-use super::Data;
+use super::data::Data;
 use super::error::EvalError;
 use super::json::{show, text};
 use super::limit::{Fuel, check_items, check_text};
-use super::program::{Comparison, Operator};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Power,
+    Concat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+}
+
+impl Comparison {
+    /// Returns `true` for comparisons that order their operands.
+    pub(super) const fn is_ordering(self) -> bool {
+        match self {
+            Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual => true,
+            Self::Equal | Self::NotEqual | Self::In | Self::NotIn => false,
+        }
+    }
+}
 
 /// Computes `left operator right`. `written` is the source text, for messages.
 pub(super) fn arithmetic(

@@ -4,16 +4,21 @@
 //! has. A view exists only during the evaluation: a path yields plain data, so a result used as a
 //! whole is exactly the value that the tool returned.
 
+mod envelope;
+mod iteration;
+
 use std::sync::Arc;
 
 use minijinja::value::ValueKind;
 
+use super::data::{Data, field};
 use super::keychain::{self, KeychainNames, Lookup};
-use super::object::SharedNames;
+use super::listed::{self, item};
+use super::loaded::SharedNames;
 use super::program::PathRoot;
+use super::reference;
 use super::scope::{Scope, StepOutput};
-use super::value_ref::ValueSlot;
-use super::{Data, Names, envelope, iteration, listed, reference};
+use super::value_ref::{Names, ValueSlot};
 
 /// Current position in the evaluation of a path.
 pub(super) enum View<'s> {
@@ -284,44 +289,6 @@ pub(super) fn response_field(data: &Data, key: &str) -> View<'static> {
 pub(super) fn is_response(data: &Data) -> bool {
     data.kind() == ValueKind::Map
         && ["status_code", "headers", "data"].iter().all(|key| field(data, key).is_some())
-}
-
-/// Returns the value of a map's key. A present key is found even if its value is null.
-pub(super) fn field(data: &Data, key: &str) -> Option<Data> {
-    data.as_object()?.get_value_by_str(key)
-}
-
-/// Returns an item by any key: an index of a list or text, from the end if negative, or a map's
-/// key.
-pub(super) fn item(data: &Data, key: &Data) -> Data {
-    let found = match data.kind() {
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {
-            let length = data.len().unwrap_or(0);
-            place(key, length).and_then(|place| match data.as_str() {
-                Some(text) => text.chars().nth(place).map(|c| Data::from(c.to_string())),
-                None => data.get_item_by_index(place).ok(),
-            })
-        }
-        _ => {
-            let own = data.as_object().and_then(|map| map.get_value(key));
-            own.or_else(|| {
-                let items = key.is_integer().then(|| listed::items(data)).flatten();
-                items.map(|items| item(&items, key))
-            })
-        }
-    };
-    found.unwrap_or(Data::UNDEFINED)
-}
-
-fn place(key: &Data, length: usize) -> Option<usize> {
-    if !key.is_integer() {
-        return None;
-    }
-    let index = key.as_i64()?;
-    match usize::try_from(index) {
-        Ok(index) => Some(index),
-        Err(_) => length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
-    }
 }
 
 fn plain(value: Option<Data>) -> View<'static> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Data;
-use super::function::Function;
-use super::library::Filter;
+use super::data::Data;
+use super::library::{self, Filter};
 use super::mention::Mention;
+use super::ops::{Comparison, Operator};
 
 pub(super) struct Program {
     pub(super) source: Arc<str>,
@@ -116,37 +116,50 @@ pub(super) struct Arithmetic {
     pub(super) text: Box<str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    FloorDivide,
-    Remainder,
-    Power,
-    Concat,
+/// Function that a call refers to.
+pub(super) enum Function {
+    Range,
+    Now,
+    Uuid4,
+    Dict,
+    Namespace,
+    Zip,
+    Min,
+    Max,
+    /// A filter with the name of a function: `len(x)` is `x | length`.
+    Filter(Filter),
+    /// Unknown function. Calling it is an error; compiling it is not, so that playbooks for other
+    /// engines can be registered.
+    Unknown(Box<str>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    In,
-    NotIn,
-}
-
-impl Comparison {
-    /// Returns `true` for comparisons that order their operands.
-    pub(super) const fn is_ordering(self) -> bool {
-        match self {
-            Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual => true,
-            Self::Equal | Self::NotEqual | Self::In | Self::NotIn => false,
+impl Function {
+    pub(super) fn named(name: &str) -> Self {
+        let filter = match name {
+            "range" => return Self::Range,
+            "now" => return Self::Now,
+            "uuid4" | "uuid" => return Self::Uuid4,
+            "dict" => return Self::Dict,
+            "namespace" => return Self::Namespace,
+            "zip" => return Self::Zip,
+            "min" => return Self::Min,
+            "max" => return Self::Max,
+            "len" => "length",
+            "int" => "int",
+            "str" => "string",
+            "float" => "float",
+            "bool" => "bool",
+            "json" => "tojson",
+            _ => return Self::Unknown(name.into()),
+        };
+        match library::filter(filter) {
+            Some(filter) => Self::Filter(filter),
+            None => Self::Unknown(name.into()),
         }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self, Self::Unknown(_))
     }
 }
 

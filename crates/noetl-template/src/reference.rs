@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::ExecutionId;
 use noetl_model::event::BlobRef;
 
-use super::Data;
+use super::data::Data;
 use super::scope::Scope;
 use super::value_ref::{ValuePatch, ValueSlot, ValueSource};
 

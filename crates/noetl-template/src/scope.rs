@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
 
+use super::data::Data;
+use super::entropy::Entropy;
 use super::keychain::KeychainNames;
 use super::loaded::ValueLoader;
-use super::value_ref::ValueSlot;
-use super::{Data, Names};
+use super::value_ref::{Names, ValueSlot};
 
 /// Values that a template can see. Cheap to build, because every part is shared.
 #[derive(Debug, Clone, Default)]
@@ -95,42 +95,6 @@ pub struct TaskScope {
     pub iter: Arc<Names>,
     /// Duration of the run in milliseconds. `None` until it has ended.
     pub duration_ms: Option<u64>,
-}
-
-/// Deterministic source of random numbers. Clones share a sequence, and equal seeds yield equal
-/// sequences.
-#[derive(Debug, Clone, Default)]
-pub struct Entropy(Arc<AtomicU64>);
-
-impl Entropy {
-    /// Creates the sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(seed)))
-    }
-
-    /// Returns the current position in the sequence.
-    pub fn position(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Rewinds to a position, so that the same numbers are drawn again.
-    pub fn rewind(&self, to: u64) {
-        self.0.store(to, Ordering::Relaxed);
-    }
-
-    pub(super) fn draw(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Draws the next number of the sequence as a fraction: at least 0 and below 1.
-    pub fn chance(&self) -> f64 {
-        /// Number of bits that a float represents exactly.
-        const BITS: u32 = 53;
-        let bits = super::function::mix(self.draw()) >> (u64::BITS - BITS);
-        #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-        let (drawn, all) = (bits as f64, (1_u64 << BITS) as f64);
-        drawn / all
-    }
 }
 
 /// Output envelope of a step or task.

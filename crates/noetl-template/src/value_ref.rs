@@ -5,12 +5,16 @@
 
 use std::sync::{Arc, OnceLock};
 
+use indexmap::IndexMap;
 use noetl_model::Seq;
 use noetl_model::event::BlobRef;
 use serde_json::{Map, Value};
 
-use super::Data;
+use super::data::Data;
 use super::json::from_json;
+
+/// Values by name, in the order they were first written.
+pub type Names = IndexMap<Arc<str>, ValueSlot>;
 
 /// A named value: inline or by reference.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use minijinja::machinery::{Span, ast};
 
 use super::{Compiler, captured};
-use crate::Data;
+use crate::data::Data;
 use crate::error::SyntaxError;
-use crate::function::Function;
 use crate::library::{self, Filter};
 use crate::mention::{Mention, MentionSuffix};
+use crate::ops::{Comparison, Operator};
 use crate::program::{
-    Application, Arguments, Arithmetic, Comparison, Expr, Method, Operator, PathKey, PathRoot,
-    Slice,
+    Application, Arguments, Arithmetic, Expr, Function, Method, PathKey, PathRoot, Slice,
 };
 
 impl Compiler<'_> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Sha256, Sha512};
 
 use super::{Cost, Library, argument, fail};
-use crate::Data;
+use crate::data::Data;
 use crate::json::{from_json_owned, show, text};
 use crate::limit::{OutputBudget, check_text};
 

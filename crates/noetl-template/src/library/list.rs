@@ -4,11 +4,11 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Error, ErrorKind};
 
 use super::{Cost, Library, argument, fail};
-use crate::Data;
+use crate::data::Data;
 use crate::json::{show, text};
 use crate::limit::{DEPTH_MAX, ITEMS_MAX, check_items, too_deep};
+use crate::listed::item;
 use crate::ops::is_list;
-use crate::path::item;
 
 pub(super) fn register(library: &mut Library) {
     for name in ["default", "d"] {

@@ -5,8 +5,8 @@ use minijinja::Error;
 use minijinja::value::{Kwargs, ValueKind};
 
 use super::{Library, argument};
-use crate::Data;
-use crate::guard::truthy;
+use crate::data::Data;
+use crate::data::truthy;
 
 pub(super) fn register(library: &mut Library) {
     library.filter("int", int);

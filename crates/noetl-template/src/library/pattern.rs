@@ -5,11 +5,11 @@ use minijinja::value::Kwargs;
 use regex::{Regex, RegexBuilder};
 
 use super::{Cost, Library, argument, fail};
-use crate::Data;
+use crate::data::Data;
 use crate::json::text;
 use crate::limit::{check_items, check_text};
+use crate::listed::item;
 use crate::ops::is_list;
-use crate::path::item;
 
 /// Maximum size of a compiled pattern in bytes. Ample for hand-written patterns.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;

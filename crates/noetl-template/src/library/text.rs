@@ -4,7 +4,7 @@ use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Error, State, filters};
 
 use super::{Cost, Library, argument, fail};
-use crate::Data;
+use crate::data::Data;
 use crate::json::text;
 use crate::limit::{check_items, check_text};
 

@@ -7,7 +7,7 @@ use minijinja::Error;
 use minijinja::value::ValueKind;
 
 use super::{Library, fail};
-use crate::Data;
+use crate::data::Data;
 use crate::json::{show, text};
 use crate::limit::check_text;
 

@@ -5,13 +5,13 @@
 
 use minijinja::value::Kwargs;
 
-use super::Data;
-use super::error::EvalError;
-use super::eval::Evaluation;
-use super::json::show;
-use super::library::{self, Cost, Filter};
-use super::limit::check_items;
-use super::path::item;
+use super::Evaluation;
+use crate::data::Data;
+use crate::error::EvalError;
+use crate::json::show;
+use crate::library::{self, Cost, Filter};
+use crate::limit::check_items;
+use crate::listed::item;
 
 /// Calls `map`, `select`, `reject`, `selectattr`, or `rejectattr`.
 pub(super) fn call(

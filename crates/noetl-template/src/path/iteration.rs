@@ -1,9 +1,9 @@
 //! Names of a loop iteration, and of the current pipeline task.
 
-use super::Data;
-use super::path::View;
-use super::scope::{Iteration, Scope};
-use super::value_ref::ValueSlot;
+use super::View;
+use crate::data::Data;
+use crate::scope::{Iteration, Scope};
+use crate::value_ref::ValueSlot;
 
 /// Returns `true` if `iter` refers to the iteration and not to a name defined by the author.
 pub(super) fn is_inside(scope: &Scope) -> bool {

@@ -4,60 +4,15 @@ use std::sync::Arc;
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
 
-use super::Data;
-use super::error::EvalError;
-use super::eval::Evaluation;
-use super::json::show;
-use super::library;
-use super::limit::check_items;
-use super::object::Namespace;
-
-/// Function that a call refers to.
-pub(super) enum Function {
-    Range,
-    Now,
-    Uuid4,
-    Dict,
-    Namespace,
-    Zip,
-    Min,
-    Max,
-    /// A filter with the name of a function: `len(x)` is `x | length`.
-    Filter(library::Filter),
-    /// Unknown function. Calling it is an error; compiling it is not, so that playbooks for other
-    /// engines can be registered.
-    Unknown(Box<str>),
-}
-
-impl Function {
-    pub(super) fn named(name: &str) -> Self {
-        let filter = match name {
-            "range" => return Self::Range,
-            "now" => return Self::Now,
-            "uuid4" | "uuid" => return Self::Uuid4,
-            "dict" => return Self::Dict,
-            "namespace" => return Self::Namespace,
-            "zip" => return Self::Zip,
-            "min" => return Self::Min,
-            "max" => return Self::Max,
-            "len" => "length",
-            "int" => "int",
-            "str" => "string",
-            "float" => "float",
-            "bool" => "bool",
-            "json" => "tojson",
-            _ => return Self::Unknown(name.into()),
-        };
-        match library::filter(filter) {
-            Some(filter) => Self::Filter(filter),
-            None => Self::Unknown(name.into()),
-        }
-    }
-
-    pub(super) fn is_known(&self) -> bool {
-        !matches!(self, Self::Unknown(_))
-    }
-}
+use super::Evaluation;
+use crate::data::Data;
+use crate::entropy::mix;
+use crate::error::EvalError;
+use crate::json::show;
+use crate::library;
+use crate::limit::check_items;
+use crate::object::Namespace;
+use crate::program::Function;
 
 /// Calls a function with evaluated arguments.
 pub(super) fn call(
@@ -146,14 +101,6 @@ fn uuid4(run: &mut Evaluation<'_>) -> Data {
         &hex[16..20],
         &hex[20..]
     ))
-}
-
-/// Hashes a seed with SplitMix64. Adjacent seeds yield unrelated numbers.
-pub(super) fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Evaluates `dict(a=1)`, `dict({'a': 1}, b=2)`, and `dict([['a', 1]])`.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use noetl_model::Failure;
 use serde_json::{Map, Value};
 
-use super::Data;
-use super::json::from_json;
-use super::path::{View, field, is_response, response_field};
-use super::scope::{Scope, StepOutput};
-use super::{listed, reference};
+use super::{View, is_response, response_field};
+use crate::data::{Data, field};
+use crate::json::from_json;
+use crate::scope::{Scope, StepOutput};
+use crate::{listed, reference};
 
 /// Looks up a key of `output`.
 ///

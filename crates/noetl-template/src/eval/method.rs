@@ -3,12 +3,12 @@
 //! Most are filters under another name. Data is never callable, so a key and a method of the same
 //! name coexist: `m.items` is the key, `m.items()` is the method.
 
-use super::Data;
-use super::error::EvalError;
-use super::eval::Evaluation;
-use super::json::show;
-use super::library;
-use super::object::LoopState;
+use super::Evaluation;
+use crate::data::Data;
+use crate::error::EvalError;
+use crate::json::show;
+use crate::library;
+use crate::object::LoopState;
 
 /// Methods that would change a value in place.
 const CHANGING: [&str; 11] = [
