@@ -14,7 +14,7 @@ use noetl_playbook::Playbook;
 use noetl_playbook::document::{Segment, Step, StepWork};
 use noetl_template::{Entropy, Template, ValueRef};
 
-use crate::decide::{Decision, DecisionEnv, ExecutionLimits};
+use crate::decision::{Decision, DecisionEnv, ExecutionLimits};
 use crate::execution::Execution;
 use crate::loaded::DecisionValues;
 use crate::scope;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::Failure;
 use noetl_template::{ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json};
 
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::execution::Execution;
 use crate::values::failed_result;
 

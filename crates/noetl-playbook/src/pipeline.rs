@@ -40,7 +40,8 @@ use noetl_template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::document::{Assignment, Selection, SetScope, Tool};
+use crate::assignment::{Assignment, SetScope};
+use crate::tool::{Selection, Tool};
 
 pub use call::TaskCall;
 pub use looped::loop_result;

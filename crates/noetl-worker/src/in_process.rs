@@ -8,9 +8,10 @@ use noetl_control::{CommandAssignment, CommandOutcome, LocalCommands};
 use noetl_tools::ToolRegistry;
 use tokio::sync::Semaphore;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::services::{LocalServices, Services};
 use crate::source::{self, CommandSource};
+use crate::task::CommandTask;
 
 /// Runs the commands of the control plane in the same process.
 pub struct Worker {

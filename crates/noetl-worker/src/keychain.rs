@@ -21,8 +21,9 @@ use noetl_template::{
 };
 use noetl_tools::ToolCredential;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::secrets::CommandSecrets;
+use crate::task::CommandTask;
 use crate::values;
 
 /// Keychain of one command.

@@ -10,6 +10,7 @@
 //! HTTP.
 
 mod call;
+mod execute;
 mod executor;
 mod in_process;
 mod keychain;
@@ -20,12 +21,14 @@ mod secrets;
 mod services;
 mod source;
 mod split;
+mod task;
 mod tokens;
 mod values;
 
-pub use executor::{CommandExecutor, CommandTask};
+pub use executor::CommandExecutor;
 pub use in_process::Worker;
 pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, WorkerMetrics};
 pub use services::{NoServices, Services};
 pub use source::CommandSource;
+pub use task::CommandTask;
 pub use values::{LoadError, ValueFetcher};

@@ -8,7 +8,7 @@ use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_tools::{Artifacts, CredentialSource, LogSink, Stream, ToolCredential};
 
-use crate::executor::CommandTask;
+use crate::task::CommandTask;
 
 /// Provides each command with the services its tools may use.
 #[async_trait]

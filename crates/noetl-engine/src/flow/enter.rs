@@ -8,8 +8,8 @@ use noetl_playbook::document::{AdmissionPolicy, JoinRule, Step, StepWork};
 use noetl_template::Scope;
 
 use super::split::NextSegment;
-use super::{Activation, render, timeouts};
-use crate::decide::Decision;
+use super::{render, timeouts};
+use crate::decision::{Activation, Decision};
 use crate::scope;
 
 impl Decision<'_, '_> {

@@ -9,7 +9,7 @@ use noetl_playbook::document::{Cursor, LoopSource, Step};
 use noetl_template::from_json_owned;
 
 use super::collection;
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::scope;
 
 /// Variable that passes the number of rows to claim to the claim's statement.

@@ -11,7 +11,7 @@ use noetl_playbook::document::{
 use noetl_template::{Iteration, Scope};
 
 use super::{collection, render, timeouts};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::loops::LoopState;
 use crate::scope;
 

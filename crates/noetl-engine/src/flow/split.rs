@@ -22,7 +22,7 @@ use noetl_template::{Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSourc
 pub(crate) use call::is_call;
 
 use super::issue::{CommandParts, Made, PIPELINE, object};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::values::size_of;
 use crate::{scope, slice};
 

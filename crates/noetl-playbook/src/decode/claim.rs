@@ -8,7 +8,8 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::duration::is_template;
 use super::{duration, keys, value};
-use crate::document::{FrameSize, FrameSpec, Tool};
+use crate::document::{FrameSize, FrameSpec};
+use crate::tool::Tool;
 use crate::yaml::NodeKind;
 
 /// Databases that support claiming rows.

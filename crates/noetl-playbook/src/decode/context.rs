@@ -10,9 +10,10 @@ use super::names::Names;
 use super::split::Crossings;
 use super::suggest;
 use super::workbook::Workbook;
+use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
-use crate::document::StepIx;
-use crate::yaml::{NodeKind, SourcePos, SourceText, locate};
+use crate::graph::StepIx;
+use crate::yaml::{NodeKind, SourceText, locate};
 
 /// Maximum number of comparisons of unknown step names with known ones per document. Ten mistakes
 /// in a playbook of 100,000 steps get a suggestion each; a thousand must not take minutes.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{amount, guard, keys, set, suggest};
-use crate::document::Assignment;
+use crate::assignment::Assignment;
 
 const KEYS: &[&str] = &["rules"];
 

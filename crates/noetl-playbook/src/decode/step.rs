@@ -12,8 +12,9 @@ use super::tool::{self, Decoded, Defaults};
 use super::{admit, duration, guard, keys, r#loop, next, select, set, value};
 use crate::document::{
     AdmissionPolicy, FailureMode, JoinRule, LoopExec, LoopMode, LoopSpec, OnError, Router,
-    RoutingMode, Selection, Step, StepWork, TimeLimit,
+    RoutingMode, Step, StepWork, TimeLimit,
 };
+use crate::tool::Selection;
 
 const KEYS: &[&str] = &[
     "step",

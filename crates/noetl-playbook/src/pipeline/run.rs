@@ -26,7 +26,7 @@ use super::request::{PipelineEnd, PipelineRequest};
 use super::rules::{RuleError, judge};
 use super::writes::{EvaluatedAssignment, note, rendered, write};
 use super::{Action, Jump, Pipeline, PipelineTask};
-use crate::document::SetScope;
+use crate::assignment::SetScope;
 
 /// Default maximum number of task runs in a pipeline run. Far more than any pagination needs; it
 /// stops an endless jump.

@@ -4,7 +4,7 @@ use noetl_template::{Names, Scope, ValueSource, from_json};
 use serde_json::{Map, Value};
 
 use super::rules::RuleError;
-use crate::document::{Assignment, SetScope};
+use crate::assignment::{Assignment, SetScope};
 
 /// An assignment with a rendered value.
 #[derive(Debug, Clone, PartialEq)]

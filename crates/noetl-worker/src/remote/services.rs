@@ -18,8 +18,8 @@ use super::backoff::Backoff;
 use super::content;
 use super::link::{ServerLink, chain};
 use super::step_logs::{LogOrigin, LogShipper};
-use crate::executor::CommandTask;
 use crate::services::{Services, no_credential};
+use crate::task::CommandTask;
 use crate::values::{LoadError, ValueFetcher};
 
 /// Error code of a server that lacks this worker's public key.

@@ -13,7 +13,7 @@ use noetl_template::{Scope, ValueLoader, exact_json};
 use super::super::issue::{CommandParts, Made, PIPELINE};
 use super::super::timeouts;
 use super::{NextSegment, SegmentValue, away, segment_of, split_of};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::slice;
 
 impl Decision<'_, '_> {

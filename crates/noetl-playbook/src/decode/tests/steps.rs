@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use noetl_template::Guard;
 
 use super::{playbook, report_steps};
-use crate::document::{FailureMode, SetScope};
+use crate::assignment::SetScope;
+use crate::document::FailureMode;
 
 #[test]
 fn a_condition_on_the_step_is_kept() {

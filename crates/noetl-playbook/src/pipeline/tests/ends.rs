@@ -1,8 +1,8 @@
 //! What a pipeline comes to.
 
 use super::*;
-use crate::document::Selection;
 use crate::pipeline::{failed_value, loop_result, select};
+use crate::tool::Selection;
 
 fn plain(labels: &[&str]) -> Value {
     labels.iter().map(|label| json!({"name": label, "kind": "x"})).collect()

@@ -1,4 +1,4 @@
-//! Inputs that [`decide`](super::decide) accepts.
+//! Inputs that [`decide`](crate::decide) accepts.
 
 use std::sync::Arc;
 
