@@ -9,6 +9,7 @@ mod cron;
 mod document;
 mod engine;
 mod event;
+mod halves;
 mod kafka;
 mod signature;
 mod template;
@@ -37,11 +38,3 @@ pub const TARGETS: [Target; 8] = [
     ("template", template),
     ("wire", wire),
 ];
-
-/// The text before the first NUL and the bytes after it: two inputs in one.
-fn halves(data: &[u8]) -> (&[u8], &[u8]) {
-    match data.iter().position(|byte| *byte == 0) {
-        Some(at) => (&data[..at], &data[at + 1..]),
-        None => (data, &[]),
-    }
-}
