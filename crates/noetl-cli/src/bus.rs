@@ -12,11 +12,12 @@ use noetl_publishing::{
     AnnouncerHandle, AnnouncerOptions, PublisherHandle, PublisherOptions, SystemConsumers,
     SystemConsumersHandle,
 };
-use noetl_store::{OutboxOptions, SystemClock};
+use noetl_store::SystemClock;
 
 use crate::arguments::BusArguments;
 use crate::error::{CliError, ErrorKind};
-use crate::settings::{number, setting, switch};
+use crate::outbox::{self, OUTBOX};
+use crate::settings::{number, seconds, setting, switch};
 use crate::stores::OpenStores;
 
 /// Variable with the address of the NATS server.
@@ -24,9 +25,6 @@ pub(crate) const NATS_URL: &str = "NOETL_NATS_URL";
 
 /// Switch: publish committed events directly from the event log.
 const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
-
-/// Switch: write events to the outbox.
-const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
 
 /// Switch: publish the rows of the outbox from this process.
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
@@ -86,7 +84,7 @@ impl BusArguments {
             (false, true) => Some(Way::Relay),
             (false, false) => None,
         };
-        if is_relayed && !outbox()?.is_on {
+        if is_relayed && !outbox::options()?.is_on {
             let message = format!("{RELAY} has nothing to publish without {OUTBOX}");
             return Err(
                 CliError::new(ErrorKind::Config, message).hint(format!("set {OUTBOX}=true too"))
@@ -216,13 +214,6 @@ fn system_shards() -> Result<u32, CliError> {
     Ok(if switch("NOETL_SHARD_SUBJECT_ROUTE")? { count } else { 1 })
 }
 
-/// Reads the outbox settings of the stores.
-pub(crate) fn outbox() -> Result<OutboxOptions, CliError> {
-    let defaults = OutboxOptions::default();
-    let lease = seconds("NOETL_OUTBOX_LEASE_SECS", 1, 86_400)?;
-    Ok(OutboxOptions { is_on: switch(OUTBOX)?, lease: lease.unwrap_or(defaults.lease) })
-}
-
 fn options() -> Result<PublisherOptions, CliError> {
     let defaults = PublisherOptions::default();
     let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
@@ -249,9 +240,4 @@ fn options() -> Result<PublisherOptions, CliError> {
         age_max,
         lease: lease.unwrap_or(defaults.lease),
     })
-}
-
-fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, CliError> {
-    let seconds = number(name, least..=most)?;
-    Ok(seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
 }

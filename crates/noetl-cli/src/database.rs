@@ -7,8 +7,8 @@ use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
-use crate::bus;
 use crate::error::{CliError, ErrorKind};
+use crate::outbox;
 use crate::settings::{number, setting};
 
 /// File name of the database in a data directory.
@@ -200,7 +200,7 @@ impl OpenStore {
 }
 
 fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
-    let outbox = bus::outbox()?;
+    let outbox = outbox::options()?;
     let options = sqlite::Options { synchronous: synchronous()?, outbox, ..options };
     let store = SqliteStore::open(options).map_err(|error| unopened(&error))?;
     Ok(OpenStore::Sqlite(Arc::new(store)))
@@ -209,7 +209,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
 /// Returns the options of a Postgres store, with all settings from the environment.
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
-    let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
+    let mut options = postgres::Options::new(url).map_err(failed)?.outbox(outbox::options()?);
     if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 3..=10_000)? {
         options = options.connections(u32::try_from(connections).unwrap_or(u32::MAX));
     }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::error::{CliError, ErrorKind};
 
@@ -43,4 +44,10 @@ pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i6
         CliError::new(ErrorKind::Config, message)
     });
     number.map(Some)
+}
+
+/// Reads a number of seconds, or returns `None` if it is unset. Fails if it is outside the range.
+pub(crate) fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, CliError> {
+    let seconds = number(name, least..=most)?;
+    Ok(seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
 }

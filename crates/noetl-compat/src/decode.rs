@@ -2,8 +2,8 @@
 
 use noetl_model::event::CommandSpec;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::document::Selection;
 use noetl_playbook::pipeline::{merged_result, select};
+use noetl_playbook::tool::Selection;
 use serde::Deserialize;
 
 use super::{PIPELINE, split};

@@ -9,6 +9,7 @@ mod cron;
 mod document;
 mod engine;
 mod event;
+mod halves;
 mod kafka;
 mod message;
 mod signature;
@@ -40,11 +41,3 @@ pub const TARGETS: [Target; 9] = [
     ("template", template),
     ("wire", wire),
 ];
-
-/// The text before the first NUL and the bytes after it: two inputs in one.
-fn halves(data: &[u8]) -> (&[u8], &[u8]) {
-    match data.iter().position(|byte| *byte == 0) {
-        Some(at) => (&data[..at], &data[at + 1..]),
-        None => (data, &[]),
-    }
-}

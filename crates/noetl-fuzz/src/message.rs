@@ -31,8 +31,8 @@ const USUAL: &str = "  dispatch: {playbook: p/a}\n  dedup: {enabled: true}\n  he
 /// runs a playbook the document names, and shows no credential. A fetched message and a pushed one with
 /// the same headers and body lead to the same fields.
 pub fn message(data: &[u8]) {
-    let (keys, rest) = crate::halves(data);
-    let (headers, body) = crate::halves(rest);
+    let (keys, rest) = crate::halves::halves(data);
+    let (headers, body) = crate::halves::halves(rest);
     let headers: Vec<(String, String)> = headers.split(|byte| *byte == b'\n').map(header).collect();
     let mut plain: Vec<Option<Map>> = Vec::new();
     for way in WAYS {

@@ -17,7 +17,7 @@ use noetl_sources::{
 };
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 use noetl_tools::ToolCredential;
-use noetl_triggers::{DeadLetterError, DedupKey, DedupStart, MessageEntry, WINDOW_MAX};
+use noetl_triggers::{DeadLetterError, DedupStart, MessageEntry};
 use noetl_work::DeadLetter;
 use tokio::sync::{Mutex, watch};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef as Reference;
 use noetl_model::{Event, Fact, Value};
-use noetl_playbook::template::blob_of_ref;
 use noetl_store::{BlobError, BlobRef, Blobs, Digest};
+use noetl_template::blob_of_ref;
 use noetl_work::{INLINE_MAX, is_small, small_fields};
 
 const JSON: &str = "application/json";

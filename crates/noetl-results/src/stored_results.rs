@@ -6,8 +6,8 @@ use noetl_engine::replay::canonical;
 use noetl_identity::IdGenerator;
 use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
-use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
+use noetl_template::blob_of_ref;
 use noetl_work::Redaction;
 
 use crate::objects::{is_stored_for, owner};

@@ -6,9 +6,11 @@
 //! durable. A message that cannot start an execution is dead-lettered with the reason.
 
 mod ack_tracker;
+mod backoff;
 mod control_plane;
 mod counters;
 mod credentials;
+mod deps;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kafka;
@@ -20,6 +22,7 @@ mod postgres;
 mod pubsub;
 mod redelivery;
 mod redis;
+mod registry;
 mod remote;
 mod runner;
 mod runtime;
@@ -38,8 +41,7 @@ pub use nats::Nats;
 pub use postgres::Postgres;
 pub use pubsub::Pubsub;
 pub use redis::Redis;
+pub use registry::SourceRegistry;
 pub use remote::HttpControlPlane;
 pub use runtime::{Options, SubscriptionRuntime};
-pub use source::{
-    Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, SourceRegistry,
-};
+pub use source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};

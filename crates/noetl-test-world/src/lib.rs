@@ -9,6 +9,7 @@ mod chance;
 mod clients;
 mod connection;
 mod fault;
+mod lock;
 mod observer;
 mod outages;
 mod plan;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::template::{
+use noetl_template::{
     Data, KeychainNames as Found, LoadedValues, Scope, ValueLoader, ValueRef, ValueTemplate,
     from_json_owned,
 };
@@ -21,8 +21,9 @@ use noetl_tools::ToolCredential;
 use noetl_work::keychain_settings::{self as settings, alias, label};
 use noetl_work::reveal::value_at;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::secrets::CommandSecrets;
+use crate::task::CommandTask;
 use crate::values;
 
 /// Keychain of one command.

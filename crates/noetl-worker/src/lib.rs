@@ -10,6 +10,7 @@
 //! process of its control plane.
 
 mod call;
+mod execute;
 mod executor;
 mod keychain;
 mod looped;
@@ -19,11 +20,13 @@ mod secrets;
 mod services;
 mod source;
 mod split;
+mod task;
 mod tokens;
 mod values;
 
-pub use executor::{CommandExecutor, CommandTask};
+pub use executor::CommandExecutor;
 pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, WorkerMetrics};
 pub use services::{NoServices, Services, no_credential};
 pub use source::{CommandSource, run as run_source};
+pub use task::CommandTask;
 pub use values::{LoadError, ValueFetcher};

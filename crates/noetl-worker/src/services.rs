@@ -8,7 +8,7 @@ use noetl_model::{Failure, FailureKind, Value};
 use noetl_tools::{Artifacts, CredentialSource, LogSink};
 use noetl_work::ResolvedPlaceholder;
 
-use crate::executor::CommandTask;
+use crate::task::CommandTask;
 
 /// Provides each command with the services its tools may use.
 #[async_trait]

@@ -9,8 +9,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::services::Services;
+use crate::task::CommandTask;
 
 /// A channel to receive commands and report their completions: within a process, by leases over
 /// HTTP, or by another transport that announces them.

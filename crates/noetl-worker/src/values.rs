@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::event::BlobRef;
-use noetl_playbook::template::{Data, ValueRef, from_json_owned};
+use noetl_template::{Data, ValueRef, from_json_owned};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;

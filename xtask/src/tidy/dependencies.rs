@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{Finding, tree::Tree};
 
 /// Crates that decide; they know no time, disk, network or chance.
-const PURE: [&str; 4] = ["noetl-model", "noetl-playbook", "noetl-engine", "noetl-compat"];
+const PURE: [&str; 5] =
+    ["noetl-model", "noetl-template", "noetl-playbook", "noetl-engine", "noetl-compat"];
 const IMPURE: [&str; 8] =
     ["tokio", "sqlx", "rusqlite", "axum", "async-nats", "reqwest", "rand", "object_store"];
 

@@ -7,8 +7,8 @@ use noetl_engine::{
 };
 use noetl_identity as ids;
 use noetl_model::{Event, EventId, ExecutionId, Fact, Seq};
-use noetl_playbook::template::Entropy;
 use noetl_store::StoreError;
+use noetl_template::Entropy;
 
 use super::SubmitError;
 use super::writer::WriterDeps;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use noetl_catalog::PlaybookError;
 use noetl_model::{Fact, Map, Seq, Tenant, Value};
-use noetl_playbook::template::{ExecutionIdentity, Names, Scope, ValueTemplate, from_json_owned};
 use noetl_store::ExecutionRow;
+use noetl_template::{ExecutionIdentity, Names, Scope, ValueTemplate, from_json_owned};
 use noetl_work::keychain_settings::{self as settings, alias, label};
 use noetl_work::reveal::value_at;
 

@@ -19,12 +19,12 @@ use tracing::warn;
 use super::circuit::Circuit;
 use super::memory::RecentMessages;
 use super::outage::OutageLog;
+use crate::backoff::pause;
 use crate::control_plane::{
     ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, StartFailure, StartOutcome,
     SubscriptionView,
 };
 use crate::lease::SubscriptionLease;
-use crate::runtime::pause;
 use crate::source::Delivery;
 use crate::spool::SpoolOutcome;
 

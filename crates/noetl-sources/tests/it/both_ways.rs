@@ -264,7 +264,7 @@ async fn only_an_allowed_value_of_a_header_selects_a_playbook_or_a_pool() {
         for outcome in ways.send(&pair, &headers, b"{}").await {
             let execution = outcome.started();
             let control = &ways.stage.app.control;
-            let row = control.executions.get(&Tenant::default(), execution).await.unwrap();
+            let row = control.journal.executions.get(&Tenant::default(), execution).await.unwrap();
             assert_eq!(&*row.unwrap().path, playbook, "{route}");
             if playbook == "tests/greet" && pool.is_null() {
                 continue;
@@ -381,7 +381,7 @@ async fn dedup_keys_of_any_length_are_told_apart() {
         assert!(matches!(again[way], Outcome::Duplicate(known) if known == original), "{again:?}");
         assert_ne!(other[way].started(), original);
     }
-    let page = ways.stage.app.control.metrics.text();
+    let page = ways.stage.app.control.journal.metrics.text();
     for entry in ["ingress", "subscription"] {
         for (outcome, count) in [("new", 2), ("duplicate", 1)] {
             let line = format!(

@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lru::LruCache;
-use noetl_journal::{
-    Executions, StartError, StartRequest, SubscriptionError, Subscriptions, TraceParent,
-};
+use noetl_journal::{Metrics, StartError, SubscriptionError, Subscriptions, TraceParent};
 use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, ExecutionId, SubscriptionId, Tenant};
 use noetl_playbook::subscription::{
@@ -20,6 +18,7 @@ use noetl_playbook::subscription::{
     start_for_message,
 };
 use noetl_store::SubscriptionState;
+use noetl_work::MessageCounts;
 use serde_json::json;
 use tracing::warn;
 

@@ -21,9 +21,9 @@ use tracing::{info, warn};
 
 use super::lease::{LeasePoller, OwnedCommand};
 use super::metrics::{WorkerEvent, WorkerMetrics};
-use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
+use crate::task::CommandTask;
 
 /// Duration of the long poll while no announcements arrive. A bus that recovers may go unnoticed
 /// for this long.

@@ -26,9 +26,9 @@ use super::metrics::WorkerEvent;
 use super::reporter::{ReportOutcome, ReportReply, Reporter};
 use super::services::RemoteServices;
 use super::step_logs::LogShipper;
-use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
+use crate::task::CommandTask;
 
 /// Duration of a long poll. Servers respond within 30 seconds at the latest.
 const WAIT: Duration = Duration::from_secs(25);

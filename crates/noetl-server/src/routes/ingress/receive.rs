@@ -83,11 +83,11 @@ async fn answer(
     let (open, message, trace) = match authenticated(&app, listener, request).await {
         Ok(received) => received,
         Err(error) => {
-            app.control.ingress.count_rejected();
+            app.control.triggers.ingress.count_rejected();
             return Err(error);
         }
     };
-    let received = app.control.ingress.receive(&app.tenant, &open, message, trace).await;
+    let received = app.control.triggers.ingress.receive(&app.tenant, &open, message, trace).await;
     let received = received.map_err(|failure| not_received(failure, &open))?;
     let reply = IngressReply {
         status: if received.is_duplicate { "duplicate" } else { "accepted" }.to_owned(),
@@ -105,7 +105,7 @@ async fn authenticated(
     name: &str,
     request: Request,
 ) -> Result<(OpenListener, IngressMessage, TraceParent), ApiError> {
-    let listener = app.control.listeners.open(&app.tenant, name).await;
+    let listener = app.control.triggers.listeners.open(&app.tenant, name).await;
     let listener = listener.map_err(|failure| not_served(name, failure))?;
     let headers = request.headers().clone();
     let traced = request.extensions().get::<RequestTrace>().cloned();
