@@ -22,7 +22,7 @@ pub use self::checkup::Checkup;
 pub use self::editing::ReplaceError;
 use self::findings::{KINDS, long_path, no_path, shared_listener, unknown_kind};
 use crate::playbooks::{PlaybookError, Playbooks, check_aside};
-use crate::quotas::{QuotaExceeded, Quotas};
+use crate::quotas::{QuotaError, QuotaExceeded, Quotas};
 use crate::triggers::{SCHEDULE_KIND, SUBSCRIPTION_KIND, TriggerDocuments};
 
 /// Errors of registering a document.
@@ -37,6 +37,15 @@ pub enum RegisterError {
     /// The store is unavailable or rejected the document.
     #[error("failed to store the document")]
     Store(#[source] StoreError),
+}
+
+impl From<QuotaError> for RegisterError {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Over(over) => Self::Quota(over),
+            QuotaError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 /// Catalog service. Cheap to clone.

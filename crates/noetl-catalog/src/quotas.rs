@@ -12,7 +12,6 @@ use std::time::Duration;
 use noetl_model::{Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, ExecutionStatus, Store, StoreError};
 
-use crate::catalog::RegisterError;
 use crate::rate_limit::RateLimiter;
 
 /// Quota of one tenant. `None` means unlimited.
@@ -114,15 +113,6 @@ pub enum QuotaError {
     Over(QuotaExceeded),
     #[error(transparent)]
     Store(StoreError),
-}
-
-impl From<QuotaError> for RegisterError {
-    fn from(error: QuotaError) -> Self {
-        match error {
-            QuotaError::Over(over) => Self::Quota(over),
-            QuotaError::Store(error) => Self::Store(error),
-        }
-    }
 }
 
 impl Quotas {

@@ -6,7 +6,8 @@ use noetl_playbook::pipeline::{merged_result, select};
 use noetl_playbook::tool::Selection;
 use serde::Deserialize;
 
-use super::{PIPELINE, split};
+use crate::kinds::PIPELINE;
+use crate::split;
 
 /// Fields of a task that its result depends on.
 #[derive(Deserialize)]

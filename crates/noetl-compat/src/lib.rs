@@ -6,11 +6,13 @@
 //! the original decision. This module does no I/O; callers look up secrets and large values.
 
 mod decode;
+mod kinds;
 mod names;
 mod pipeline;
 mod settings;
 mod split;
 mod template_text;
+mod values;
 
 use noetl_model::event::CommandSpec;
 use noetl_model::{ExecutionId, Map, Value};
@@ -18,6 +20,8 @@ use noetl_model::{ExecutionId, Map, Value};
 use self::template_text::Texts;
 
 pub use self::decode::{decode_failure, decode_result};
+use self::kinds::{KINDS, PIPELINE};
+pub use self::values::ResolvedValues;
 
 /// Command format of a published worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +29,6 @@ pub enum Dialect {
     /// Format of published worker 5.52.
     Worker552,
 }
-
-/// Tool kinds that published workers support, among those a playbook can name.
-const KINDS: [&str; 8] =
-    ["noop", "shell", "http", "python", "postgres", "duckdb", "nats", "artifact"];
-
-/// Tool kind of a pipeline of tasks.
-const PIPELINE: &str = "task_sequence";
 
 /// A command in the format of published workers.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,15 +39,6 @@ pub struct CompatCommand {
     pub args: Map,
     /// Names available to templates, including literal texts that must not be rendered.
     pub render_context: Map,
-}
-
-/// Values looked up for a command.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ResolvedValues {
-    /// Values of the scope's blobs, in the scope's order.
-    pub blobs: Vec<Value>,
-    /// Keychain entries that the command's templates name, with their values.
-    pub keychain: Map,
 }
 
 /// Returns `true` if published workers support this tool kind, or it is a pipeline.

@@ -5,7 +5,8 @@ use noetl_model::scope::{CommandScope, ScopePart, TaskResult};
 use noetl_model::{ExecutionId, Map, Value};
 use serde_json::json;
 
-use super::{ResolvedValues, split};
+use crate::split;
+use crate::values::ResolvedValues;
 
 pub(super) fn template_names(
     execution: ExecutionId,

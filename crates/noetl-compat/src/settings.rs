@@ -5,8 +5,8 @@ mod python;
 
 use noetl_model::{ExecutionId, Map, Value};
 
-use super::KINDS;
 use super::template_text::is_template;
+use crate::kinds::KINDS;
 
 pub(super) use self::python::hide_from_code;
 

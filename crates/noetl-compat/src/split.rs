@@ -8,7 +8,7 @@ use noetl_model::scope::{CommandScope, ScopePart, SegmentAnswer, TaskResult};
 use noetl_playbook::pipeline::{Pipeline, earlier_key, earlier_tasks, merged};
 use serde_json::json;
 
-use super::ResolvedValues;
+use crate::values::ResolvedValues;
 
 /// Returns why a published worker can't run a segment, or `None` if it can.
 pub(super) fn lacking(issued: &CommandSpec) -> Option<String> {

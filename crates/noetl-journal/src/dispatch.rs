@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::long_polls::LongPolls;
 pub use self::remote_pools::RemotePools;
 use crate::announcements::AnnouncementQueue;
-use crate::journal::shard_of;
+use crate::shards::shard_of;
 
 /// Pending commands queued in memory per shard. Further ones are reloaded from the store once the
 /// queue is empty.

@@ -31,6 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::WorkerSlot;
+use crate::shards::shard_of;
 
 pub use handoff::LeaseHolder;
 pub(crate) use writer::{JournalWriter, WriterDeps};
@@ -103,12 +104,6 @@ pub(crate) struct NewExecution {
     pub(crate) key: u64,
     pub(crate) tenant: Tenant,
     pub(crate) playbook: Arc<Playbook>,
-}
-
-/// Returns the index of the shard that stores `execution`, out of `shards`.
-pub(crate) fn shard_of(execution: ExecutionId, shards: usize) -> usize {
-    let shards = u32::try_from(shards).unwrap_or(u32::MAX);
-    usize::try_from(noetl_model::shard_for(execution, shards)).unwrap_or_default()
 }
 
 pub(crate) struct QueuedInput {

@@ -7,9 +7,11 @@
 
 mod announcements;
 mod approvals;
+mod assignment;
 mod callbacks;
 mod dispatch;
 mod executions;
+mod expiry;
 mod journal;
 mod lifetime;
 mod local;
@@ -17,14 +19,17 @@ mod lost_reports;
 pub mod metrics;
 mod notifications;
 mod orphans;
+mod pending;
 mod recovery;
 mod scope;
 mod service;
+mod shards;
 mod snapshots;
 mod state_cache;
 mod step_logs;
 mod subscription_metrics;
 mod subscriptions;
+mod timer_rows;
 mod timers;
 mod traces;
 mod watch;
@@ -32,6 +37,7 @@ mod why;
 
 pub use announcements::{AnnouncementQueue, PendingAnnouncement};
 pub use approvals::{Approval, ApprovalPage, LoadSummary, WorkerLoad};
+pub use assignment::CommandAssignment;
 pub use callbacks::{CallbackError, CallbackOutcome, Callbacks};
 pub use dispatch::{LongPolls, RemotePools};
 pub use executions::{
@@ -40,7 +46,7 @@ pub use executions::{
 };
 pub use journal::{Accepted, Journal, LeaseHolder, Queued, SubmitError};
 pub use lifetime::Lifetime;
-pub use local::{CommandAssignment, LOCAL_WORKER, LoadError, LocalCommands};
+pub use local::{LOCAL_WORKER, LoadError, LocalCommands};
 pub use lost_reports::LostReports;
 pub use metrics::{Metrics, type_label};
 pub use notifications::{Notifications, Notifier};
@@ -49,7 +55,7 @@ pub use service::{JournalDeps, JournalService, OpenError, Options};
 pub use step_logs::{LogError, StepLogs};
 pub use subscription_metrics::SubscriptionMetrics;
 pub use subscriptions::{SubscriptionError, SubscriptionWhy, Subscriptions};
-pub use timers::ABANDON;
+pub use timer_rows::ABANDON;
 pub use traces::{IncomingTrace, TraceParent, Traces};
 pub use watch::{CommitWatch, ExecutionWatcher};
 pub use why::{EndReason, Wait, WhyReport};

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
-use noetl_model::event::{BlobRef, CommandSpec};
+use noetl_model::event::BlobRef;
 use noetl_model::placeholder::without_tags;
-use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Tenant, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Value};
 use noetl_results::{ResultError, ResultStorage};
 use noetl_secrets::{CredentialError, LocalSecrets, OpenCredential};
 use noetl_store::{LogStream, StoreError};
@@ -16,25 +16,14 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::dispatch::{Dispatcher, WorkerSlot};
+use crate::assignment::CommandAssignment;
+use crate::dispatch::Dispatcher;
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
 use crate::step_logs::StepLogs;
 
 /// Worker name under which this process claims commands. At startup, any command still claimed
 /// under it belonged to a process that has died.
 pub use noetl_model::command::LOCAL_WORKER;
-
-/// A claimed command, to be run and reported.
-pub struct CommandAssignment {
-    pub execution: ExecutionId,
-    pub command: CommandId,
-    /// Tenant of the execution.
-    pub tenant: Tenant,
-    pub issued: Arc<CommandSpec>,
-    /// Fires when the command must stop.
-    pub cancel: CancellationToken,
-    pub(crate) slot: WorkerSlot,
-}
 
 /// Error of reading a blob.
 #[derive(Debug, thiserror::Error)]

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatcher, PendingCommand};
+use crate::expiry;
 use crate::journal::Journal;
-use crate::recovery;
 
 /// Scan interval while work is pending and the store delivers no notifications of other processes.
 const LOOK_DEAF: Duration = Duration::from_millis(250);
@@ -96,7 +96,7 @@ impl OrphanScanner {
     }
 
     async fn expire(&self, row: &CommandRow) {
-        let input: Input = recovery::expire(row.id, "the process that ran it is gone");
+        let input: Input = expiry::expire(row.id, "the process that ran it is gone");
         info!(execution.id = %row.execution, command.id = %row.id, "command's process is gone, expiring command");
         // A command that cannot be expired now is found at the next scan.
         if let Err(error) = self.journal.submit(row.execution, input).await {

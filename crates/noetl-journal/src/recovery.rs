@@ -7,14 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Expire, Input};
+use noetl_engine::Input;
 use noetl_identity as identity;
-use noetl_model::command::{ATTEMPTS_OVER_RESTARTS_MAX, is_remote_worker};
+use noetl_model::command::is_remote_worker;
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatcher, PendingCommand};
+use crate::expiry::expire;
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
 
@@ -106,33 +107,6 @@ async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(),
         match journal.submit(row.execution, input.clone()).await {
             Err(SubmitError::Busy | SubmitError::Unleased) => tokio::time::sleep(BUSY_REST).await,
             outcome => return outcome.map(|_| ()),
-        }
-    }
-}
-
-/// Returns the input that expires a command of a process of this store. The command may have run.
-pub(crate) fn expire(command: CommandId, reason: &str) -> Input {
-    Input::Expire(expire_input(command, reason, true))
-}
-
-/// Like [`expire`], for a command that may be known not to have run.
-pub(crate) fn expire_input(command: CommandId, reason: &str, may_have_run: bool) -> Expire {
-    let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
-    Expire { command, reason: reason.to_owned(), attempts_max, may_have_run }
-}
-
-/// Enqueues every pending command for a slot, oldest first.
-pub(crate) async fn enqueue_pending(
-    store: &dyn Store,
-    dispatch: &Dispatcher,
-) -> Result<(), StoreError> {
-    let mut after = CommandId::new(i64::MIN);
-    loop {
-        let open = store.open_commands(after, PAGE).await?;
-        let Some(last) = open.last() else { return Ok(()) };
-        after = last.id;
-        for row in open.iter().filter(|row| row.state == CommandState::Pending) {
-            dispatch.enqueue(PendingCommand { execution: row.execution, command: row.id });
         }
     }
 }

@@ -2,6 +2,7 @@
 //! publishers, and the rows that system consumers read back.
 
 mod announcements;
+mod event_stream;
 mod import;
 mod outbox;
 mod publisher;
@@ -12,8 +13,9 @@ mod system_consumers;
 mod tailer;
 
 pub use announcements::{AnnouncerHandle, AnnouncerOptions};
+pub use event_stream::PublisherOptions;
 pub use import::{ImportService, ImportSummary, InvalidRow, check_depth, check_type, parse_row};
 pub use outbox::OutboxService;
-pub use publisher::{PublisherHandle, PublisherOptions};
+pub use publisher::PublisherHandle;
 pub use service::Publishing;
 pub use system_consumers::{SystemConsumers, SystemConsumersHandle};

@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::event_stream::{PublisherOptions, pause, payload_limit};
 use crate::outbox::delay;
-use crate::publisher::{PublisherOptions, pause, payload_limit};
 use crate::stream_metrics::StreamMetrics;
 
 /// Maximum number of rows claimed at a time. Their payloads are in memory together.

@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::event_stream::{MATERIALIZER, PROJECTOR, PublisherOptions, STREAM, pause};
 use crate::import::ImportService;
-use crate::publisher::{MATERIALIZER, PROJECTOR, PublisherOptions, STREAM, pause};
 
 /// Messages read at a time, as in external consumers. They are in memory together.
 const BATCH: usize = 200;

@@ -25,7 +25,7 @@ use tracing::{info, warn};
 
 use self::follow::FollowExit;
 use self::lease::TailerLease;
-use crate::publisher::{PublisherOptions, pause};
+use crate::event_stream::{PublisherOptions, pause};
 use crate::stream_metrics::StreamMetrics;
 
 /// Name of the lease, and prefix of the cursor names.

@@ -5,7 +5,6 @@
 //! leases, and the response names the commands to stop. A command claimed for a client that has
 //! disconnected becomes available once its lease expires.
 
-mod activity;
 mod execution_cache;
 mod fair;
 mod handoff_cache;
@@ -27,7 +26,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::activity::LeaseActivity;
 pub(crate) use self::execution_cache::{CachedExecution, ExecutionCache};
 use self::fair::interleave_executions;
 pub(crate) use self::handoff_cache::HandoffCache;

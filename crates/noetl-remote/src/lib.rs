@@ -1,6 +1,7 @@
 //! Remote and published workers: their registrations, the leases of their commands, and the reports
 //! that they and clients send about executions.
 
+mod lease_activity;
 mod leasing;
 mod published_claims;
 mod reports;

@@ -9,7 +9,8 @@ use noetl_results::ExecutionData;
 use noetl_secrets::Secrets;
 use noetl_store::Store;
 
-use crate::leasing::{ExecutionCache, HandoffCache, LeaseActivity, LeaseReaper, LeaseService};
+use crate::lease_activity::LeaseActivity;
+use crate::leasing::{ExecutionCache, HandoffCache, LeaseReaper, LeaseService};
 use crate::published_claims::PublishedClaims;
 use crate::reports::Reports;
 use crate::workers::Workers;

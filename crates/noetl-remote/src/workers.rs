@@ -24,7 +24,7 @@ use tracing::info;
 
 use self::registration_lock::RegistrationLocks;
 use self::rhythm::Rhythm;
-use crate::leasing::LeaseActivity;
+use crate::lease_activity::LeaseActivity;
 
 /// Maximum number of workers cached. Beyond it the cache is cleared, which costs some extra writes.
 const REMEMBERED_MAX: usize = 10_000;

@@ -11,7 +11,7 @@ use noetl_model::Value;
 use noetl_store::{SealedRow, Store, StoreError};
 use tracing::warn;
 
-use crate::credentials::CredentialError;
+use crate::credential_error::CredentialError;
 use crate::rotation::{KeyRotation, NAMED_MAX, PAGE, named};
 use crate::sealing::{Binding, EncryptionKey, SealError, SealedAt, is_bound};
 

@@ -15,7 +15,8 @@ use noetl_work::NAME_MAX;
 use noetl_work::keychain_settings::label;
 
 use crate::audit::{SecretOutcome, SecretRequest};
-use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
+use crate::credential_error::CredentialError;
+use crate::credentials::{Credentials, SHORT_NAME};
 use crate::sealing::{SealedAt, key_version};
 
 /// Address of a keychain entry.

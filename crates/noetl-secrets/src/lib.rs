@@ -4,6 +4,7 @@
 mod administration;
 mod audit;
 mod binding;
+mod credential_error;
 mod credentials;
 mod grants;
 mod keychain;
@@ -17,9 +18,8 @@ mod worker_access;
 pub use administration::{Administration, DirectTokens};
 pub use audit::{AuditCheck, SecretAuditLog, SecretOutcome, SecretRequest, verify_audit};
 pub use binding::{Resealed, verify_sealed};
-pub use credentials::{
-    CredentialError, CredentialRequest, Credentials, LocalSecrets, OpenCredential,
-};
+pub use credential_error::CredentialError;
+pub use credentials::{CredentialRequest, Credentials, LocalSecrets, OpenCredential};
 pub use grants::{GrantError, GrantRequest, Grants, covers};
 pub use keychain::{KeychainKey, KeychainLookup, KeychainRequest, KeychainService, RevealedSecret};
 pub use placeholders::{Minter, Placeholders};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use noetl_store::{SealedLocation, SealedRow, Store};
 
-use crate::credentials::CredentialError;
+use crate::credential_error::CredentialError;
 use crate::sealing::{EncryptionKey, WrappedBy, key_version};
 
 /// Records read at a time.

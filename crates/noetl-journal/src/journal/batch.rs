@@ -20,7 +20,7 @@ use super::{Accepted, SubmitError};
 use crate::dispatch::{PendingCommand, WorkerSlot};
 use crate::snapshots::{self, PendingSnapshot};
 use crate::state_cache::CachedState;
-use crate::timers;
+use crate::timer_rows;
 
 /// Caller that waits for the outcome of an input, and the range of the item's events the input led
 /// to.
@@ -135,11 +135,11 @@ impl BatchItem {
         let mut due: Vec<NewTimer> =
             timers_of(state, |what| parts.notify.has_recipient(playbook, what), &self.events)
                 .into_iter()
-                .map(|wish| timers::row(parts.ids.due(), wish))
+                .map(|wish| timer_rows::row(parts.ids.due(), wish))
                 .collect();
         if state.is_failing() && !self.was_failing {
             let at = parts.clock.now().plus(STOP_GRACE);
-            due.push(timers::abandon(parts.ids.due(), state.id(), at));
+            due.push(timer_rows::abandon(parts.ids.due(), state.id(), at));
         }
         self.has_due = !due.is_empty();
         Some(Append {

@@ -15,7 +15,7 @@ use super::contention::ContendedInputs;
 use super::decide::decide_plain;
 use super::writer::{JournalWriter, WriterDeps};
 use crate::dispatch::{PendingCommand, WorkerSlot};
-use crate::recovery;
+use crate::pending;
 
 impl JournalWriter {
     /// Claims pending commands while slots are free.
@@ -122,8 +122,7 @@ impl JournalWriter {
         if !self.parts.dispatch.take_overflow(self.parts.shard) {
             return;
         }
-        if let Err(error) =
-            recovery::enqueue_pending(&*self.parts.store, &self.parts.dispatch).await
+        if let Err(error) = pending::enqueue_pending(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "failed to reload pending commands, retrying");
             self.parts.dispatch.overflow(self.parts.shard);

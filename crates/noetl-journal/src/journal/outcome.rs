@@ -15,8 +15,8 @@ use super::batch::{LocalClaim, UncommittedItem};
 use super::retry::requeue_or_fail;
 use super::writer::{CommitWaiters, JournalWriter, STORE_REST};
 use crate::announcements::PendingAnnouncement;
+use crate::assignment::CommandAssignment;
 use crate::dispatch::PendingCommand;
-use crate::local::CommandAssignment;
 
 impl JournalWriter {
     pub(super) async fn committed(

@@ -7,7 +7,7 @@ use super::SubmitError;
 use super::batch::Batch;
 use super::writer::JournalWriter;
 use crate::dispatch::PendingCommand;
-use crate::recovery;
+use crate::expiry;
 
 impl JournalWriter {
     /// Reloads the executions of failed commits, stops commands that the log no longer lists as
@@ -56,7 +56,7 @@ impl JournalWriter {
                     None => self.parts.dispatch.enqueue(PendingCommand { execution, command }),
                     Some(worker) if worker == self.parts.identity.worker() => {
                         if !self.parts.dispatch.is_running(command) {
-                            let expire = recovery::expire(command, "its claim was not confirmed");
+                            let expire = expiry::expire(command, "its claim was not confirmed");
                             // Rejected if the command has ended in the meantime.
                             let _ = self.decide_into(item, expire, None, None).await;
                         }

@@ -10,8 +10,8 @@ use tracing::warn;
 
 use super::JournalService;
 use crate::dispatch::PendingCommand;
+use crate::expiry;
 use crate::journal::SubmitError;
-use crate::recovery;
 
 /// Maximum time to release commands. Commands left after it become available once their lease
 /// expires.
@@ -101,7 +101,7 @@ impl JournalService {
 
     async fn hand_one_back(&self, held: PendingCommand, may_have_run: bool) {
         let reason = "the process that held it ended and gave it back";
-        let input = Input::Expire(recovery::expire_input(held.command, reason, may_have_run));
+        let input = Input::Expire(expiry::expire_input(held.command, reason, may_have_run));
         match self.journal.submit(held.execution, input).await {
             // Rejected if the command has already ended.
             Ok(_) | Err(SubmitError::Refused(_)) => self.dispatch.untrack(held.command),

@@ -9,10 +9,11 @@ use noetl_model::{CommandId, ExecutionId, Failure, FailureKind};
 use noetl_store::{ExecutionStatus, StoreError, TimerRow};
 use tracing::{debug, warn};
 
-use super::{ABANDON, TimerService};
+use super::TimerService;
 use crate::executions::{ParentLink, PreassignedId, StartError, StartRequest};
 use crate::journal::SubmitError;
 use crate::notifications::Notification;
+use crate::timer_rows::ABANDON;
 use crate::traces::TraceParent;
 
 /// Attempts to send a notification before it is dropped.

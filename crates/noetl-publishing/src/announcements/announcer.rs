@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::STREAM;
 use super::message::Routes;
 use super::retries::{AnnouncementRetries, DOUBT};
-use crate::publisher::pause;
+use crate::event_stream::pause;
 
 /// Announcements published at a time.
 const BATCH: usize = 256;

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::lease::TailerLease;
 use super::page::{CursorSource, Page, RejectedRows};
 use super::{NAME, Tailer};
-use crate::publisher::{pause, payload_limit};
+use crate::event_stream::{pause, payload_limit};
 
 pub(super) enum FollowExit {
     /// Another process holds the lease.

@@ -17,7 +17,7 @@ use noetl_store::{ActiveLease, CommandRow, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::LeaseActivity;
+use crate::lease_activity::LeaseActivity;
 
 /// Scan interval while remote workers hold leases. Much shorter than a lease.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

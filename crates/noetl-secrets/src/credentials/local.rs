@@ -9,8 +9,9 @@ use noetl_model::{ExecutionId, Tenant, Value};
 use noetl_store::StoreError;
 use noetl_work::{Redaction, ResolvedPlaceholder};
 
-use super::{CredentialError, Credentials};
+use super::Credentials;
 use crate::audit::SecretRequest;
+use crate::credential_error::CredentialError;
 use crate::placeholders::Minter;
 
 /// Credential with decrypted data.

@@ -7,8 +7,9 @@ use noetl_model::{ExecutionId, Tenant, Value};
 use noetl_work::reveal::value_at;
 use noetl_work::{ResolvedPlaceholder, secret_names};
 
-use super::{CredentialError, Credentials};
+use super::Credentials;
 use crate::audit::SecretRequest;
+use crate::credential_error::CredentialError;
 
 impl Credentials {
     /// Verifies a placeholder in the execution of `asking`, and returns its value. `text` has to be

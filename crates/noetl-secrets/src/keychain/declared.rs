@@ -16,7 +16,7 @@ use noetl_work::reveal::value_at;
 
 use super::KeychainService;
 use crate::audit::{SecretOutcome, SecretRequest};
-use crate::credentials::CredentialError;
+use crate::credential_error::CredentialError;
 
 impl KeychainService {
     /// Returns the data of the entry that an execution's playbook declares under a name, or `None`
