@@ -43,6 +43,10 @@ unsupported() {
   if [ -n "${NOETL_SKIPS_FILE:-}" ]; then printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$NOETL_SKIPS_FILE"; fi
 }
 
+# An interrupted script has not succeeded, although its last command may have.
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use noetl_control::StartRequest;
+use noetl_journal::StartRequest;
 use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
 
 use crate::raw;
@@ -107,9 +107,9 @@ pub(crate) async fn run(
                     payload: payload.clone(),
                     ..StartRequest::default()
                 };
-                let started = control.executions.start(&tenant, request).await;
+                let started = control.journal.executions.start(&tenant, request).await;
                 let id = started.map_err(|error| error.to_string())?.execution;
-                let ended = control.executions.wait_until_finished(&tenant, id).await;
+                let ended = control.journal.executions.wait_until_finished(&tenant, id).await;
                 ended.map_err(|error| error.to_string())?;
                 ids.push(id);
             }

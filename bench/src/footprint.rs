@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use noetl_control::StartRequest;
+use noetl_journal::StartRequest;
 use noetl_model::{Failure, Tenant, Value};
 use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
 use tokio::sync::Notify;
@@ -97,7 +97,7 @@ async fn grown(medium: &Medium, slots: usize, tools: ToolRegistry) -> Outcome<f6
     let before = usage::resident_mib();
     for _ in 0..EXECUTIONS {
         let request = StartRequest { catalog: Some(entry.id), ..StartRequest::default() };
-        stage.control.executions.start(&tenant, request).await?;
+        stage.control.journal.executions.start(&tenant, request).await?;
     }
     let grown = usage::resident_mib() - before;
     stage.abandon().await;

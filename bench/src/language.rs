@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use noetl_control::{ControlPlane, StartRequest};
+use noetl_control::ControlPlane;
+use noetl_journal::StartRequest;
 use noetl_model::{CatalogId, Map, Tenant, Value};
 use noetl_store::ExecutionStatus;
 use serde_json::json;
@@ -192,8 +193,9 @@ async fn timed(
     for _ in 0..times {
         let payload = payload.clone();
         let request = StartRequest { catalog: Some(playbook), payload, ..StartRequest::default() };
-        let id = control.executions.start(&tenant, request).await?.execution;
+        let id = control.journal.executions.start(&tenant, request).await?.execution;
         let row = control
+            .journal
             .executions
             .wait_until_finished(&tenant, id)
             .await?

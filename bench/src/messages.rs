@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::events::EventView;
 use noetl_api::{Client, calls};
-use noetl_control::{ControlPlane, EncryptionKey, Options, StartRequest};
+use noetl_control::{ControlPlane, Options};
 use noetl_fence::EgressPolicy;
+use noetl_journal::StartRequest;
+use noetl_local::LocalControlPlane;
 use noetl_model::{SubscriptionId, Tenant, Value};
+use noetl_secrets::EncryptionKey;
 use noetl_server::App;
-use noetl_sources::{LocalControlPlane, SourceRegistry, SubscriptionRuntime};
+use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::SystemClock;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -106,7 +109,12 @@ impl Served {
              dispatch: {{playbook: bench/order}}\n"
         );
         self.register("Subscription", content).await?;
-        let row = self.control.subscriptions.register(&Tenant::default(), "bench/orders").await?;
+        let row = self
+            .control
+            .triggers
+            .subscriptions
+            .register(&Tenant::default(), "bench/orders")
+            .await?;
         Ok(row.id)
     }
 
@@ -126,7 +134,12 @@ impl Served {
 
     /// How many executions were accepted of messages.
     fn accepted(&self) -> u64 {
-        self.control.metrics.execute_outcomes.with_label_values(&["subscription", "new"]).get()
+        self.control
+            .journal
+            .metrics
+            .execute_outcomes
+            .with_label_values(&["subscription", "new"])
+            .get()
     }
 
     async fn close(self) -> Outcome<()> {
@@ -205,7 +218,7 @@ async fn direct(medium: &Medium, count: usize) -> Outcome<f64> {
                     payload: payload.as_object().cloned().unwrap_or_default(),
                     ..StartRequest::default()
                 };
-                let started = control.executions.start(&Tenant::default(), request).await;
+                let started = control.journal.executions.start(&Tenant::default(), request).await;
                 started.map_err(|error| error.to_string())?;
             }
         });

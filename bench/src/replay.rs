@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use noetl_control::{ORGANIZATION, ReplayRequest};
 use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{ReadBound, Store};
+use noetl_views::{ORGANIZATION, ReplayRequest};
 
 use crate::report::line;
 use crate::stage::{Medium, Stage};
@@ -39,7 +39,7 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
     // Lets the peak begin anew.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let started = Instant::now();
-    let replayed = stage.control.replay.state(&request).await?;
+    let replayed = stage.control.views.replay.state(&request).await?;
     let took = started.elapsed().as_secs_f64();
     let growth = memory_mib("self", "VmHWM:") - before;
     if replayed.state.event_count != u64::try_from(rows)? {
@@ -47,7 +47,7 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
     }
     drop(replayed);
     let started = Instant::now();
-    stage.control.replay.state(&request).await?;
+    stage.control.views.replay.state(&request).await?;
     let again = started.elapsed().as_secs_f64();
     drop(stage.close().await.close().await);
     let rate = rows as f64 / took;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use noetl_bus::EventStream;
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{ControlPlane, Options, PublisherHandle, PublisherOptions};
+use noetl_control::{ControlPlane, Options};
+use noetl_local::Worker;
 use noetl_model::Clock;
+use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::{MemoryStore, Store, SystemClock};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 use noetl_tools::{Noop, ToolRegistry};
-use noetl_worker::Worker;
 use tempfile::TempDir;
 
 /// Where to measure.
@@ -156,7 +157,7 @@ impl Stage {
         let control =
             ControlPlane::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
-        let worker = Worker::new(control.local.clone(), tools);
+        let worker = Worker::new(control.journal.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
         let publishing = match &place.nats {
             Some(nats) => Some(publish(nats, &place.store, &control).await?),
@@ -195,7 +196,8 @@ async fn publish(
     let bus: Arc<dyn EventStream> = Arc::new(NatsStream::open(Address::parse(nats)?));
     tokio::time::timeout(Duration::from_secs(10), bus.connected()).await?;
     let databases = vec![("database".to_owned(), store.clone())];
-    let (clock, commits): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), control.watch.commits());
+    let (clock, commits): (Arc<dyn Clock>, _) =
+        (Arc::new(SystemClock), control.journal.watch.commits());
     let options = PublisherOptions::default();
-    Ok(PublisherHandle::tail(&options, databases, &bus, &commits, &clock, &control.metrics))
+    Ok(PublisherHandle::tail(&options, databases, &bus, &commits, &clock, &control.journal.metrics))
 }

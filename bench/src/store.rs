@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use noetl_control::{EventReport, StartRequest};
+use noetl_journal::StartRequest;
 use noetl_model::{Map, Tenant, Value};
+use noetl_remote::EventReport;
 use noetl_store::{ExecutionFilter, Store};
 
 use crate::raw;
@@ -89,8 +90,8 @@ pub(crate) async fn open(medium: &Medium, events: usize) -> Outcome<String> {
     let mut payload = Map::new();
     payload.insert("steps".into(), Value::from(events / 7));
     let request = StartRequest { catalog: Some(entry.id), payload, ..StartRequest::default() };
-    let execution = stage.control.executions.start(&tenant, request).await?.execution;
-    stage.control.executions.wait_until_finished(&tenant, execution).await?;
+    let execution = stage.control.journal.executions.start(&tenant, request).await?.execution;
+    stage.control.journal.executions.wait_until_finished(&tenant, execution).await?;
     let place = stage.close().await.reopen(medium).await?;
     let row = place.store.execution(&tenant, execution).await?.ok_or("the execution")?;
     let stage = Stage::on(place, 1).await?;
@@ -106,7 +107,7 @@ pub(crate) async fn open(medium: &Medium, events: usize) -> Outcome<String> {
         columns: None,
     };
     let started = Instant::now();
-    stage.control.reports.record(&tenant, report).await?;
+    stage.control.remote.reports.record(&tenant, report).await?;
     let took = started.elapsed().as_secs_f64() * 1e3;
     drop(stage.close().await.close().await);
     let fields = [("events", row.version.0 as f64), ("open_ms", took)];
@@ -147,9 +148,9 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
         lanes.spawn(async move {
             for _ in 0..executions {
                 let request = StartRequest { catalog, ..StartRequest::default() };
-                let started = control.executions.start(&tenant, request).await;
+                let started = control.journal.executions.start(&tenant, request).await;
                 let id = started.map_err(|error| error.to_string())?.execution;
-                let ended = control.executions.wait_until_finished(&tenant, id).await;
+                let ended = control.journal.executions.wait_until_finished(&tenant, id).await;
                 ended.map_err(|error| error.to_string())?;
             }
             Ok::<_, String>(())
@@ -160,7 +161,8 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
     }
     let steps = (executions * width * 100) as f64;
     let cpu = crate::usage::cpu_seconds() - cpu;
-    let conflicts: u64 = stages.iter().map(|stage| stage.control.conflicts()).sum();
+    let conflicts: u64 =
+        stages.iter().map(|stage| stage.control.journal.metrics.conflicts.get()).sum();
     for stage in stages {
         drop(Arc::new(stage.close().await));
     }

@@ -99,7 +99,7 @@ pub(crate) async fn project(medium: &Medium, rows: usize, raw: Option<f64>) -> O
             number += 1;
             (place, import(number))
         });
-        let taken = stage.control.intake.import(batch.collect()).await?;
+        let taken = stage.control.publishing.imports.import(batch.collect()).await?;
         if taken.kept != BATCH {
             return Err(format!("{} rows of {BATCH} were kept", taken.kept).into());
         }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use noetl_bus::{EventStream, StreamMessage, StreamSettings};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{Metrics, PublisherHandle, PublisherOptions};
+use noetl_journal::Metrics;
 use noetl_model::Clock;
+use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::tail::Lane;
 use noetl_store::{Store, SystemClock};
 use tokio::sync::watch;

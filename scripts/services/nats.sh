@@ -102,13 +102,25 @@ start() {
   exit 1
 }
 
-# signal DIR NAME: one that ends the server is waited for.
+# Returns true if every thread of the process is stopped. The kernel stops them one after the other, and on a busy
+# machine some still respond after the signal was sent.
+stopped() {
+  ! sed 's/.*) //' "/proc/$1/task/"*/stat 2>/dev/null | grep -q '^[^TtZX]'
+}
+
+# signal DIR NAME: waits until the server has stopped or ended.
 signal() {
   local pid wait
   if ! running "$1"; then return; fi
   pid=$(cat "$1/pid")
   kill -s "$2" "$pid" 2>/dev/null || true
-  case $2 in STOP | CONT) return ;; esac
+  case $2 in
+    CONT) return ;;
+    STOP)
+      until stopped "$pid"; do sleep 0.01; done
+      return
+      ;;
+  esac
   for wait in $(seq 1 200); do
     if ! kill -0 "$pid" 2>/dev/null; then break; fi
     sleep "0.0$((wait > 9 ? 9 : wait))"

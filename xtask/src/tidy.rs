@@ -1,17 +1,20 @@
 //! What no other tool checks: the borders between crates, that each uses what it depends on, where
-//! SQL may be, how long a file may get, what a comment may say, that links lead somewhere, and that
-//! what belongs together is there.
+//! SQL may be, how long files and crates may get, that modules import each other one way, what a
+//! comment may say, that links lead somewhere, and that what belongs together is there.
 //!
 //! Each check is one file, takes text and gives [`Finding`]s, and reads nothing itself; this file
 //! reads the tree and asks Cargo. A finding names its place and says what would be right.
 
 mod ceiling;
+mod ceilings;
 mod codes;
 mod dependencies;
 mod examples;
 mod exceptions;
 mod links;
 mod manifests;
+mod measures;
+mod production;
 mod prose;
 mod scan;
 mod snapshots;
@@ -76,6 +79,7 @@ pub(crate) fn run(root: &Path) -> Result<Report, String> {
     findings.extend(ceiling::check(&tree, &exceptions));
     findings.extend(words::check(&tree));
     findings.extend(prose::check(&tree));
+    findings.extend(measures::check(&tree));
     findings.extend(examples::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(exceptions.gone(&tree));
@@ -105,11 +109,22 @@ pub(crate) fn prose(root: &Path, rule: &str, area: &str) -> Result<Vec<String>, 
     Ok(of.flat_map(|(_, hits)| hits).map(shown).collect())
 }
 
-/// Lowers the ceilings of the prose guide to what is there now.
+/// Returns the lines that show what a measure of a crate counts.
+pub(crate) fn measure(root: &Path, measure: &str, area: &str) -> Result<Vec<String>, String> {
+    let details = measures::details(&Tree::read(root)?, measure, area);
+    details.ok_or_else(|| format!("nothing is measured as {measure} of {area}"))
+}
+
+/// Lowers the ceilings of the prose guide and of the measures of crates to the present counts.
 pub(crate) fn lower_ceilings(root: &Path) -> Result<(), String> {
-    let list = prose::lowered(&Tree::read(root)?);
-    let written = std::fs::write(root.join(prose::CEILINGS), list);
-    written.map_err(|error| format!("could not write {}: {error}", prose::CEILINGS))
+    let tree = Tree::read(root)?;
+    let lists =
+        [(prose::CEILINGS, prose::lowered(&tree)), (measures::CEILINGS, measures::lowered(&tree))];
+    for (file, list) in lists {
+        let written = std::fs::write(root.join(file), list);
+        written.map_err(|error| format!("could not write {file}: {error}"))?;
+    }
+    Ok(())
 }
 
 fn metadata(root: &Path, more: &[&str]) -> Result<Value, String> {

@@ -82,7 +82,7 @@ impl Verdict {
     async fn hold_against_rows(&mut self, store: &PostgresStore) -> Result<(), Failure> {
         let mut after = ExecutionId::new(i64::MIN);
         loop {
-            let verified = noetl_control::verify(store, after, PAGE).await?;
+            let verified = noetl_views::verify(store, after, PAGE).await?;
             let found = verified.problems.into_iter();
             self.problems.extend(found.map(|it| format!("{}: {}", it.execution, it.message)));
             match verified.last {

@@ -79,5 +79,5 @@ async fn answer(
 ) {
     let data = json!({ "approved": approved });
     // An answer is rejected only if the command ended in the meantime.
-    let _ = control.executions.answer(execution, command, &token, Ok(data)).await;
+    let _ = control.journal.executions.answer(execution, command, &token, Ok(data)).await;
 }

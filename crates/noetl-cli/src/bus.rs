@@ -6,20 +6,21 @@ use noetl_bus::{CommandBus, CommandConsumer, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_config::Settings;
 use noetl_config::tree::{Bus, Server};
-use noetl_control::{
-    AnnouncerHandle, AnnouncerOptions, ControlPlane, PublisherHandle, PublisherOptions,
-    SystemConsumers, SystemConsumersHandle,
-};
+use noetl_control::ControlPlane;
 use noetl_model::Clock;
-use noetl_store::{OutboxOptions, SystemClock};
+use noetl_publishing::{
+    AnnouncerHandle, AnnouncerOptions, PublisherHandle, PublisherOptions, SystemConsumers,
+    SystemConsumersHandle,
+};
+use noetl_store::SystemClock;
 
 use crate::error::{CliError, ErrorKind};
+use crate::outbox::OUTBOX;
 use crate::settings;
 use crate::stores::OpenStores;
 
 const NATS_URL: &str = "NOETL_NATS_URL";
 const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
-const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
 const MATERIALIZER: &str = "NOETL_MATERIALIZER_ENABLED";
 const PROJECTOR: &str = "NOETL_PROJECTOR_ENABLED";
@@ -119,7 +120,7 @@ impl BusSetup {
         let options = AnnouncerOptions { system_shards, ..AnnouncerOptions::new(server_url) };
         let databases = stores.shards.clone();
         let bus: Arc<dyn CommandBus> = bus?.clone();
-        Some(AnnouncerHandle::start(&options, databases, bus, control))
+        Some(AnnouncerHandle::start(&options, databases, bus, &control.journal))
     }
 
     /// Starts the system consumers of the stream, or returns `None` if none is enabled.
@@ -129,7 +130,14 @@ impl BusSetup {
         control: &ControlPlane,
     ) -> Option<SystemConsumersHandle> {
         let bus = bus.filter(|_| self.readers.any())?;
-        Some(SystemConsumersHandle::start(self.readers, &self.options, bus, control))
+        Some(SystemConsumersHandle::start(
+            self.readers,
+            &self.options,
+            bus,
+            &control.publishing.imports,
+            &control.views.projections,
+            &control.journal.metrics,
+        ))
     }
 
     /// Starts to publish events, or returns `None` if publishing is not enabled.
@@ -139,16 +147,30 @@ impl BusSetup {
         stores: &OpenStores,
         control: &ControlPlane,
     ) -> Option<PublisherHandle> {
-        let (bus, commits) = (bus?, control.watch.commits());
+        let (bus, commits) = (bus?, control.journal.watch.commits());
         let (clock, options): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), &self.options);
         Some(match self.way.as_ref()? {
             Way::Tail => {
                 let databases = stores.databases();
-                PublisherHandle::tail(options, databases, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::tail(
+                    options,
+                    databases,
+                    bus,
+                    &commits,
+                    &clock,
+                    &control.journal.metrics,
+                )
             }
             Way::Relay => {
                 let store = stores.routed.clone();
-                PublisherHandle::relay(options, store, bus, &commits, &clock, &control.metrics)
+                PublisherHandle::relay(
+                    options,
+                    store,
+                    bus,
+                    &commits,
+                    &clock,
+                    &control.journal.metrics,
+                )
             }
         })
     }
@@ -174,12 +196,6 @@ fn server_url(settings: &Settings) -> Result<Option<String>, CliError> {
         }
         url => Ok(url),
     }
-}
-
-/// Returns the outbox settings of the stores.
-pub(crate) fn outbox() -> Result<OutboxOptions, CliError> {
-    let bus: Bus = settings::section()?;
-    Ok(OutboxOptions { is_on: bus.outbox_enabled, lease: bus.outbox_lease_secs })
 }
 
 fn options(settings: &Settings, bus: &Bus) -> Result<PublisherOptions, CliError> {

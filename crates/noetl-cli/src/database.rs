@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_config::tree;
-use noetl_config::{Secret, Settings};
+use noetl_config::{Secret, Settings, tree};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
-use crate::bus;
 use crate::error::{CliError, ErrorKind};
+use crate::outbox;
 use crate::settings;
 
 /// File name of the database in a data directory.
@@ -191,7 +190,7 @@ impl OpenStore {
 }
 
 fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
-    let outbox = bus::outbox()?;
+    let outbox = outbox::options()?;
     let options = sqlite::Options { synchronous: synchronous()?, outbox, ..options };
     let store = SqliteStore::open(options).map_err(|error| unopened(&error))?;
     Ok(OpenStore::Sqlite(Arc::new(store)))
@@ -200,7 +199,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
 /// Returns the options of a Postgres store.
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
-    let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
+    let mut options = postgres::Options::new(url).map_err(failed)?.outbox(outbox::options()?);
     let database: tree::Database = settings::section()?;
     options = options
         .connections(database.max_connections)

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use noetl_api::loopback_address;
 use noetl_config::tree::Database;
-use noetl_control::{ControlPlane, Role, TokenRequest};
+use noetl_control::ControlPlane;
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use rustix::process::geteuid;
 
 use crate::error::{CliError, ErrorKind};
@@ -83,15 +84,15 @@ pub(crate) async fn ensure(
             .about("could not make the token of this server")
     };
     if let Some(token) = read(path) {
-        let holder = control.tokens.holder(&token).await.map_err(|error| failed(&error))?;
+        let holder = control.secrets.tokens.holder(&token).await.map_err(|error| failed(&error))?;
         if holder.is_some_and(|holder| holder.role == Role::Admin) {
             return Ok(());
         }
     }
     let (tenant, actor) = (Tenant::default(), "noetl dev");
     let name = format!("noetl dev on {address}");
-    let administration = control.administration();
-    let known = control.tokens.list(&tenant).await.map_err(|error| failed(&error))?;
+    let administration = control.secrets.administration();
+    let known = control.secrets.tokens.list(&tenant).await.map_err(|error| failed(&error))?;
     let lost = known.iter().filter(|token| token.kept.name == name && token.revoked_at.is_none());
     for token in lost {
         let revoked = administration.revoke_token(&tenant, actor, &token.kept.id).await;

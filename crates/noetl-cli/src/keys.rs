@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use noetl_config::tree::Secrets;
-use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE};
+use noetl_secrets::{EncryptionKey, KEY_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE};
 
 use crate::error::{CliError, ErrorKind};
 use crate::settings;

@@ -20,6 +20,7 @@ mod keys;
 mod leading_flags;
 mod limits;
 mod notifications;
+mod outbox;
 mod output;
 mod policy;
 mod process;

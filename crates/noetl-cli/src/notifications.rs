@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_config::Secret;
 use noetl_config::tree::Executions;
-use noetl_control::{Notifications, Notifier};
+use noetl_journal::{Notifications, Notifier};
 use noetl_model::{CommandId, ExecutionId, Map, Tenant, TraceContext, Value};
 use noetl_tools::{Http, LogSink, Tool, ToolCall};
 use tokio_util::sync::CancellationToken;

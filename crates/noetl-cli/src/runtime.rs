@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
+use noetl_catalog::{QuotaSettings, QuotaSettingsError};
 use noetl_config::tree::{Executions, Secrets, Server, Steps};
-use noetl_control::{
-    AnnouncerHandle, ControlPlane, EncryptionKey, ExecutionLimits, OpenError, Options,
-    PublisherHandle, QuotaSettings, QuotaSettingsError, SubmitError, SystemConsumersHandle,
-};
+use noetl_control::{ControlPlane, Options};
+use noetl_engine::ExecutionLimits;
+use noetl_journal::{OpenError, SubmitError};
+use noetl_local::Worker;
 use noetl_model::MachineId;
 use noetl_otlp::ExporterTask;
+use noetl_publishing::{AnnouncerHandle, PublisherHandle, SystemConsumersHandle};
+use noetl_secrets::EncryptionKey;
 use noetl_store::{RetentionPolicy, SystemClock};
 use noetl_tools::ToolRegistry;
-use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
 use crate::bus::BusSetup;
@@ -98,7 +100,7 @@ impl LocalRuntime {
         let control =
             ControlPlane::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
-        let worker = Worker::new(control.local.clone(), ToolRegistry::standard(tools));
+        let worker = Worker::new(control.journal.local.clone(), ToolRegistry::standard(tools));
         let worker = tokio::spawn(worker.run(setup.grace));
         let commands = setup.bus.open();
         let bus: Option<Arc<dyn EventStream>> = match &commands {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use noetl_config::tree::Executions;
 use noetl_control::ControlPlane;
+use noetl_local::LocalControlPlane;
 use noetl_model::Tenant;
-use noetl_sources::{LocalControlPlane, Options, SourceRegistry, SubscriptionRuntime};
+use noetl_sources::{Options, SourceRegistry, SubscriptionRuntime};
 
 use crate::egress::fence;
 use crate::error::CliError;
@@ -18,7 +19,7 @@ const OWNER: &str = "owner";
 /// Returns the options of the subscription runtime. On a shared database, the lease holder is
 /// unique to this process.
 pub(crate) fn options(control: &ControlPlane) -> Result<Options, CliError> {
-    let holder = match control.subscriptions.is_shared() {
+    let holder = match control.triggers.subscriptions.is_shared() {
         true => format!("{}-{:x}", std::process::id(), control.now().as_micros()),
         false => OWNER.to_owned(),
     };

@@ -1,7 +1,7 @@
 //! Configures the export of traces from settings with the standard OpenTelemetry variables.
 
 use noetl_config::tree;
-use noetl_control::Traces;
+use noetl_journal::Traces;
 use noetl_model::trace::{Ratio, RootSampling, Sampler};
 use noetl_otlp::{ExporterTask, Settings};
 

@@ -120,7 +120,7 @@ impl Reader<'_> {
         }
         let expected = setting.kind.expected();
         let shown = found(value.get_ref(), setting.is_secret());
-        let given = setting.kind.from_toml(value.get_ref());
+        let given = setting.kind.raw_value(value.get_ref());
         let Some(given) =
             given.filter(|given| given.is_empty() || setting.kind.parse(given).is_ok())
         else {

@@ -128,7 +128,7 @@ impl Kind {
 
     /// Converts a TOML value of the right TOML type. Its text is parsed later, like that of a
     /// variable.
-    pub(crate) fn from_toml(self, value: &DeValue<'_>) -> Option<RawValue> {
+    pub(crate) fn raw_value(self, value: &DeValue<'_>) -> Option<RawValue> {
         let text = |text: &str| Some(RawValue::Text(text.into()));
         match (self, value) {
             (Self::Number { .. } | Self::Seconds { .. } | Self::Millis { .. }, found) => {

@@ -520,7 +520,7 @@ fn files_that_cannot_be_used_are_named() {
     // Root reads every file.
     if home.uid != 0 {
         let path = home.write("user.toml", "");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         let files = home.usual();
         assert!(files.problems.is_empty() && files.warnings.len() == 1, "{files:?}");
     }

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_catalog::QuotaSettings;
 use noetl_engine::ExecutionLimits;
+use noetl_journal::{Notifications, Traces};
 use noetl_model::MachineId;
+use noetl_remote::LEASE;
+use noetl_secrets::EncryptionKey;
 use noetl_store::{Blobs, RetentionPolicy};
-
-use crate::leasing::LEASE;
-use crate::notifications::Notifications;
-use crate::quotas::QuotaSettings;
-use crate::sealing::EncryptionKey;
-use crate::traces::Traces;
 
 /// Settings of a control plane.
 #[derive(Clone)]
@@ -84,5 +82,30 @@ impl Default for Options {
             retention: None,
             traces: Traces::default(),
         }
+    }
+}
+
+impl Options {
+    pub(crate) fn secrets(&self) -> noetl_secrets::Options {
+        let (encryption_key, audit_required) = (self.encryption_key.clone(), self.audit_required);
+        noetl_secrets::Options { encryption_key, audit_required }
+    }
+
+    pub(crate) fn journal(&self) -> noetl_journal::Options {
+        noetl_journal::Options {
+            slots: self.slots,
+            cache_bytes: self.cache_bytes,
+            env: self.env.clone(),
+            lease: self.lease,
+            lost_reports: self.lost_reports,
+            resume: self.resume,
+            limits: self.caps,
+            notifications: self.notices.clone(),
+            traces: self.traces.clone(),
+        }
+    }
+
+    pub(crate) fn triggers(&self) -> noetl_triggers::Options {
+        noetl_triggers::Options { schedules: self.schedules, replay_window: self.replay_window }
     }
 }

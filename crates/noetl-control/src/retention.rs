@@ -7,13 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_identity as ids;
 use noetl_model::{Clock, Timestamp};
 use noetl_store::retention::{PurgeReport, RetentionPolicy};
 use noetl_store::{BlobError, Blobs, GcReport, Lease, Store, StoreError, collect_garbage};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::ids;
 
 /// Name of the lease, and of the cursor with the time of the last purge.
 const NAME: &str = "retention";

@@ -1,136 +1,44 @@
-//! Assembles the services of a control plane and manages their lifetime.
-
-mod assemble;
-mod background;
-mod closing;
-mod error;
-mod measure;
-mod parts;
+//! A control plane: its services, opened in the order in which they depend on each other.
 
 use std::sync::Arc;
 
-use noetl_model::Clock;
-use noetl_store::{Blobs, Store};
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use noetl_catalog::{Catalog, Playbooks, Quotas};
+use noetl_identity::{IdGenerator, ProcessIdentity};
+use noetl_journal::{JournalDeps, JournalService, OpenError, Subscriptions};
+use noetl_model::{Clock, ExecutionId, Timestamp};
+use noetl_publishing::Publishing;
+use noetl_remote::{RemoteDeps, RemoteService};
+use noetl_results::ExecutionData;
+use noetl_secrets::Secrets;
+use noetl_store::{Blobs, RetentionPolicy, Store};
+use noetl_triggers::{DocumentTriggers, TriggerDeps, Triggers};
+use noetl_views::Views;
+use noetl_work::Redaction;
 
-pub use self::error::OpenError;
-use crate::audit::SecretAuditLog;
-use crate::callbacks::Callbacks;
-use crate::catalog::Catalog;
-use crate::content::Content;
-use crate::credentials::Credentials;
-use crate::dead_letters::DeadLetters;
-use crate::dedup::DedupStarter;
-use crate::dispatch::Dispatcher;
-use crate::event_pages::EventPages;
-use crate::executions::Executions;
-use crate::import::ImportService;
-use crate::keychain::KeychainService;
-use crate::leasing::LeaseService;
-use crate::listeners::{IngressService, Listeners};
-use crate::local::LocalCommands;
-use crate::metrics::Metrics;
-use crate::objects::Objects;
 use crate::options::Options;
-use crate::outbox::OutboxService;
-use crate::overview::Overview;
-use crate::projections::Projections;
-use crate::published_claims::PublishedClaims;
-use crate::replay::Replay;
-use crate::reports::Reports;
-use crate::rotation::KeyRotation;
-use crate::schedules::Schedules;
-use crate::step_logs::StepLogs;
-use crate::stored_results::StoredResults;
-use crate::subscriptions::Subscriptions;
-use crate::tokens::Tokens;
-use crate::traces::Traces;
-use crate::variables::Variables;
-use crate::watch::CommitWatch;
-use crate::worker_access::WorkerAccess;
-use crate::workers::Workers;
+use crate::retention::{PurgeError, Purged, RetentionTask};
 
 /// A running control plane.
 pub struct ControlPlane {
     /// Playbooks and other documents.
     pub catalog: Catalog,
-    /// Starts, cancels, and reads executions.
-    pub executions: Executions,
-    /// Starts that are deduplicated by key.
-    pub starts: DedupStarter,
-    /// Reports of workers and clients.
-    pub reports: Reports,
-    /// Replay of event logs.
-    pub replay: Replay,
-    pub subscriptions: Subscriptions,
-    /// Messages of subscriptions that could not start an execution.
-    pub dead_letters: DeadLetters,
-    /// Settings of push subscriptions' listeners.
-    pub listeners: Listeners,
-    /// Messages pushed to this server.
-    pub ingress: IngressService,
-    pub schedules: Schedules,
-    /// Aggregate numbers for dashboards.
-    pub overview: Overview,
-    /// Registration and liveness of remote workers.
-    pub workers: Workers,
-    /// Claims of published workers, one command each.
-    pub claims: PublishedClaims,
-    /// Leases of remote workers that renew them.
-    pub leasing: LeaseService,
-    /// Answers of jobs that were started without waiting for them.
-    pub callbacks: Callbacks,
-    pub credentials: Credentials,
-    /// Secrets by the names that playbooks give them.
-    pub keychain: KeychainService,
-    /// Audit log of secret use.
-    pub uses: SecretAuditLog,
-    /// Encryption key and its rotation.
-    pub keys: KeyRotation,
-    /// Ranges of event logs by event ID.
-    pub stretches: EventPages,
-    /// Variables stored outside event logs.
-    pub variables: Variables,
-    /// Results that workers store independently of reports.
-    pub stored_results: StoredResults,
-    /// Large results by digest.
-    pub content: Content,
-    /// Objects and modules shared by workers.
-    pub objects: Objects,
-    /// Access tokens of callers.
-    pub tokens: Tokens,
-    /// Path permissions of callers, and credential permissions of playbooks.
-    pub grants: crate::Grants,
-    /// Restrictions of workers' tokens.
-    pub worker_access: WorkerAccess,
-    pub logs: StepLogs,
-    /// Snapshots for external consumers.
-    pub projections: Projections,
-    /// Rows imported by system pools.
-    pub intake: ImportService,
-    /// Outbox rows for external publishers.
-    pub outbox: OutboxService,
-    pub metrics: Arc<Metrics>,
-    pub traces: Traces,
-    /// Notifications of commits in this process.
-    pub watch: CommitWatch,
-    /// Commands of the worker in this process.
-    pub local: LocalCommands,
-    /// Number of open commands of an earlier process found at startup.
-    pub resumed: usize,
-    store: Arc<dyn Store>,
+    /// Credentials, tokens, grants, and their audit.
+    pub secrets: Secrets,
+    /// Results, variables, and objects outside event logs.
+    pub data: ExecutionData,
+    /// Executions and everything that moves them.
+    pub journal: JournalService,
+    /// Remote workers and reports.
+    pub remote: RemoteService,
+    /// Answers that are read from event logs.
+    pub views: Views,
+    /// Schedules, listeners, and dead letters.
+    pub triggers: Triggers,
+    /// The outbox, and imported rows.
+    pub publishing: Publishing,
+    pub(crate) store: Arc<dyn Store>,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
-    dispatch: Dispatcher,
-    draining: CancellationToken,
-    closing: CancellationToken,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
-    sealing: CancellationToken,
-    writers: Mutex<Vec<JoinHandle<()>>>,
-    leaving: CancellationToken,
-    identity: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl ControlPlane {
@@ -154,5 +62,127 @@ impl ControlPlane {
     ) -> Result<Self, OpenError> {
         // Contains every service, which is too large for the callers' futures.
         Box::pin(Self::assemble(options, store, shards, clock)).await
+    }
+
+    async fn assemble(
+        options: Options,
+        store: Arc<dyn Store>,
+        shards: Vec<Arc<dyn Store>>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let identity =
+            ProcessIdentity::acquire(store.clone(), options.machine, options.lease).await;
+        let identity = identity.map_err(OpenError::Identity)?;
+        let held = identity.clone();
+        let ids = IdGenerator::new(clock.clone(), identity.machine(), move || held.is_held());
+        if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
+            ids.advance_past(newest);
+        }
+        let blobs: Arc<dyn Blobs> = options.blobs.clone().unwrap_or_else(|| store.clone());
+        let (playbooks, redaction) = (Playbooks::new(), Redaction::default());
+        let quotas = Quotas::new(options.quotas.clone());
+        let secrets =
+            Secrets::open(options.secrets(), &store, &clock, &ids, &playbooks, redaction.clone());
+        let secrets = secrets.await.map_err(OpenError::Store)?;
+        let data = ExecutionData::new(&store, &blobs, &clock, &ids, &redaction);
+        let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
+        let documents =
+            DocumentTriggers::new(&store, &clock, &ids, &subscriptions, &secrets.credentials);
+        let catalog = Catalog::new(
+            store.clone(),
+            clock.clone(),
+            ids.clone(),
+            playbooks.clone(),
+            Arc::new(documents.clone()),
+            quotas.clone(),
+        );
+        let journal = JournalDeps {
+            store: store.clone(),
+            shards: shards.clone(),
+            clock: clock.clone(),
+            identity,
+            ids: ids.clone(),
+            catalog: catalog.clone(),
+            playbooks,
+            quotas,
+            results: data.results.clone(),
+            secrets: secrets.clone(),
+        };
+        let journal = JournalService::open(options.journal(), journal).await?;
+        let remote = RemoteDeps {
+            store: &store,
+            shards: &shards,
+            ids: &ids,
+            journal: &journal,
+            subscriptions: &subscriptions,
+            data: &data,
+            secrets: &secrets,
+        };
+        let remote = RemoteService::open(options.worker_lease, &remote);
+        let triggers = TriggerDeps {
+            store: &store,
+            clock: &clock,
+            ids: &ids,
+            documents: &documents,
+            journal: &journal,
+            remote: &remote,
+            data: &data,
+        };
+        let triggers = Triggers::open(&options.triggers(), &triggers);
+        if let Some(policy) = options.retention {
+            let task = RetentionTask {
+                store: store.clone(),
+                blobs: blobs.clone(),
+                policy,
+                clock: clock.clone(),
+                closing: journal.lifetime.closing().clone(),
+            };
+            journal.lifetime.spawn(task.run());
+        }
+        Ok(Self {
+            catalog,
+            secrets,
+            views: Views::new(&store, &data, &journal.metrics),
+            publishing: Publishing::new(&store, &ids, &remote),
+            data,
+            journal,
+            remote,
+            triggers,
+            store,
+            blobs,
+            clock,
+        })
+    }
+
+    /// Stops assigning commands. Running commands may still end and be reported.
+    pub fn drain(&self) {
+        self.journal.drain();
+    }
+
+    /// Stops claiming and waits until no command runs in this process that must not run twice,
+    /// except those of `own`. Commands claimed before still start. Calls `waits` with the number of
+    /// such commands, if there are any.
+    pub async fn drain_non_idempotent(&self, own: ExecutionId, waits: impl FnOnce(usize)) {
+        self.journal.drain_non_idempotent(own, waits).await;
+    }
+
+    /// Commits submitted inputs and stops. On a shared store, commands that still run are released,
+    /// so other processes can run them at once; otherwise they are recovered at the next start.
+    pub async fn close(&self) {
+        self.journal.close().await;
+    }
+
+    /// Deletes the data that a policy does not retain, and reports it. A dry run deletes nothing.
+    pub async fn purge(
+        &self,
+        policy: &RetentionPolicy,
+        dry_run: bool,
+    ) -> Result<Purged, PurgeError> {
+        crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
+    }
+
+    /// Returns the current time, by the clock that timestamps events.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }

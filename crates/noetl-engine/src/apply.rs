@@ -10,7 +10,7 @@ use noetl_model::{
     CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Routing, Seq, StepOutcome,
     Timestamp,
 };
-use noetl_playbook::template::ValueSlot;
+use noetl_template::ValueSlot;
 
 use crate::execution::{Execution, OpenCommand, PendingFailure, Status, StepRun, WaitingToken};
 use crate::loaded::local_key;

@@ -7,7 +7,7 @@ use noetl_model::command::{DEFAULT_POOL, pool_of_path};
 use noetl_model::event::{CommandSpec, ExecutionStart, ParkReason};
 use noetl_model::trace::Trace;
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
-use noetl_playbook::template::Names;
+use noetl_template::Names;
 
 use crate::loops::LoopState;
 use crate::values::{StoredFailure, StoredValue, ValueLimits, ValueTable, size_of};

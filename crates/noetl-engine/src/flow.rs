@@ -17,21 +17,4 @@ mod settle;
 mod split;
 mod timeouts;
 
-use std::sync::Arc;
-
-use noetl_playbook::StepIx;
-
-pub(crate) use exit::is_considered;
 pub(crate) use split::is_call;
-
-/// A step to enter.
-#[derive(Debug)]
-pub(crate) struct Activation {
-    pub(crate) step: StepIx,
-    /// Number of waiting tokens that entering the step consumes.
-    pub(crate) tokens: u32,
-    /// Step whose arc led here; `None` for the first step.
-    pub(crate) from: Option<Arc<str>>,
-    /// Whether the token already waits for admission.
-    pub(crate) held: bool,
-}

@@ -12,9 +12,9 @@ use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::{Event, EventId, Fact, Seq, StepOutcome, Value};
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Segment, Step, StepWork};
-use noetl_playbook::template::{Entropy, Template, ValueRef};
+use noetl_template::{Entropy, Template, ValueRef};
 
-use crate::decide::{Decision, DecisionEnv, ExecutionLimits};
+use crate::decision::{Decision, DecisionEnv, ExecutionLimits};
 use crate::execution::Execution;
 use crate::loaded::DecisionValues;
 use crate::scope;

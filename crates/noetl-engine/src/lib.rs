@@ -8,11 +8,13 @@
 
 mod apply;
 mod decide;
+mod decision;
 mod effects;
 mod execution;
 mod flow;
 pub mod fork;
 mod history;
+mod input;
 mod loaded;
 mod loops;
 pub mod replay;
@@ -28,16 +30,17 @@ mod undo_log;
 mod values;
 mod why;
 
-pub use decide::{
-    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, ExecutionLimits, Expire,
-    Fail, Finalize, Fork, Input, MarkStarted, RecordReport, Rejection, StartInput, Timeout, Wake,
-    decide, merge,
-};
+pub use decide::{decide, merge};
+pub use decision::{DecisionEnv, ExecutionLimits, Rejection};
 pub use effects::{Effect, effects_of};
 pub use execution::{Execution, ExecutionSummary, OpenCommand, Status};
 pub use history::{Divergence, first_divergence};
+pub use input::{
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork, Input,
+    MarkStarted, RecordReport, StartInput, Timeout, Wake,
+};
 pub use loaded::DecisionValues;
-pub use noetl_playbook::template::ValueRef;
+pub use noetl_template::ValueRef;
 pub use required_values::required_values;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
 pub use spans::{OpenSpan, spans_before, spans_of};

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use noetl_model::event::{BlobRef, LoopEvent};
 use noetl_model::{Event, Fact, Failure, Seq, StepOutcome, Value};
-use noetl_playbook::template::{self, Data, ValueRef, from_json, from_json_owned};
+use noetl_template::{Data, LoadedValues, ValueRef, from_json, from_json_owned};
 
 use crate::values::failed_result;
 
 /// Values by reference, for one decision of one execution. Cloning copies no value.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionValues {
-    values: Arc<template::LoadedValues>,
+    values: Arc<LoadedValues>,
     failures: HashMap<Seq, Failure>,
 }
 
@@ -79,7 +79,7 @@ impl DecisionValues {
         self.values.has(place)
     }
 
-    pub(crate) fn values(&self) -> Arc<template::LoadedValues> {
+    pub(crate) fn values(&self) -> Arc<LoadedValues> {
         self.values.clone()
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use noetl_model::loops::{FrameSizes, LoopStarted, LoopStats};
 use noetl_model::{Failure, FailureKind};
-use noetl_playbook::template::{Data, ValueList, ValueSlot, ValueSource, from_json_owned};
+use noetl_template::{Data, ValueList, ValueSlot, ValueSource, from_json_owned};
 
 use crate::values::StoredValue;
 

@@ -4,15 +4,15 @@
 //! computed during rendering, and the arcs that are taken.
 
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{JoinRule, OnError, RoutingMode, Step, StepWork, Tool};
-use noetl_playbook::template::{
+use noetl_playbook::document::{JoinRule, NextArc, OnError, RoutingMode, Step, StepWork};
+use noetl_playbook::tool::Tool;
+use noetl_template::{
     Guard, Mention, MentionSuffix, Names, Template, ValueRef, ValueSlot, ValueSource,
     ValueTemplate, is_reference,
 };
 
-use crate::decide::{Complete, Input};
 use crate::execution::{Execution, OpenCommand};
-use crate::flow::is_considered;
+use crate::input::{Complete, Input};
 
 /// Returns references to the values that deciding `input` is known to read, so that the caller can
 /// load them first.
@@ -60,7 +60,7 @@ fn completed(playbook: &Playbook, state: &Execution, input: &Complete) -> Vec<Va
     let own = match (&open.answer, &input.reference) {
         (Some(answer), _) => Some(answer.slot.clone()),
         (None, Some(reference)) => {
-            let fields = input.data.as_ref().map(noetl_playbook::template::from_json);
+            let fields = input.data.as_ref().map(noetl_template::from_json);
             let fields = fields.unwrap_or_default();
             Some(ValueSlot::away(ValueSource::Blob { reference: reference.clone(), fields }))
         }
@@ -269,4 +269,9 @@ fn add(slot: Option<&ValueSlot>, next: Option<&MentionSuffix>, places: &mut Vec<
 
 fn all(names: &Names, places: &mut Vec<ValueRef>) {
     places.extend(names.values().flat_map(ValueSlot::places));
+}
+
+/// Returns `true` if the engine evaluates an arc's condition after this outcome.
+pub(crate) fn is_considered(arrow: &NextArc, failed: bool, goes_on: bool) -> bool {
+    if failed { arrow.on_failure || (goes_on && arrow.on_success) } else { arrow.on_success }
 }

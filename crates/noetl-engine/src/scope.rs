@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use noetl_model::Failure;
-use noetl_playbook::template::{
-    ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json,
-};
+use noetl_template::{ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json};
 
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::execution::Execution;
 use crate::values::failed_result;
 

@@ -7,7 +7,7 @@ use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{Map, Value};
 use noetl_playbook::document::KeychainEntry;
 use noetl_playbook::python_names::NamedKeys;
-use noetl_playbook::template::{
+use noetl_template::{
     Mention, MentionSuffix, Names, Scope, ValuePatch, ValueSlot, ValueSource, ValueTemplate,
     exact_json,
 };

@@ -7,8 +7,8 @@ use noetl_model::placeholder::without_tags;
 use noetl_model::trace::{Attribute, Span, SpanId, SpanKind, Trace};
 use noetl_model::{CommandId, CommandState, Event, Fact, Seq, Snowflakes, Timestamp};
 
-use crate::decide::Input;
 use crate::execution::{Execution, OpenCommand, Status};
+use crate::input::Input;
 
 /// A command as it was before a decision that may end it.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use noetl_model::event::ExecutionStart;
 use noetl_model::{CommandId, EventId, ExecutionId, Seq, Timestamp};
-use noetl_playbook::template::{ValueSlot, ValueSource};
+use noetl_template::{ValueSlot, ValueSource};
 
 use crate::execution::{
     Execution, OpenCommand, PendingFailure, Status, StepCounts, StepRun, WaitingToken,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef;
 use noetl_model::{Failure, Seq, Value};
-use noetl_playbook::template::{
+use noetl_template::{
     Data, DeferredValue, Names, ValueRef, ValueSlot, ValueSource, exact_json, from_json,
     from_json_owned,
 };

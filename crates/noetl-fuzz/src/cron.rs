@@ -11,8 +11,8 @@ const TIMES: usize = 8;
 /// What is read is written as it was, its times go forward, and asking from between two of them
 /// gives the second.
 pub fn cron(data: &[u8]) {
-    let (expression, rest) = crate::halves(data);
-    let (zone, from) = crate::halves(rest);
+    let (expression, rest) = crate::halves::halves(data);
+    let (zone, from) = crate::halves::halves(rest);
     let Ok(expression) = std::str::from_utf8(expression) else { return };
     let Ok(cron) = Cron::read(expression) else { return };
     assert_eq!(Cron::read(cron.as_str()).as_ref(), Ok(&cron), "it is read as it is written");

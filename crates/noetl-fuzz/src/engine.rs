@@ -15,7 +15,7 @@ use noetl_model::{
     Value,
 };
 use noetl_playbook::Playbook;
-use noetl_playbook::template::Entropy;
+use noetl_template::Entropy;
 use serde_json::json;
 
 /// Inputs of one run: enough to go through any example several times.
@@ -66,7 +66,7 @@ pub fn engine(data: &[u8]) {
     let (playbook, script) = match examples().get(usize::from(*first)) {
         Some(playbook) => (Arc::clone(playbook), rest),
         None => {
-            let (text, script) = crate::halves(rest);
+            let (text, script) = crate::halves::halves(rest);
             let Ok(text) = std::str::from_utf8(text) else { return };
             let Some(playbook) = noetl_playbook::check(text).playbook else { return };
             (Arc::new(playbook), script)

@@ -9,7 +9,9 @@ mod cron;
 mod document;
 mod engine;
 mod event;
+mod halves;
 mod kafka;
+mod message;
 mod signature;
 mod template;
 mod wire;
@@ -19,6 +21,7 @@ pub use document::document;
 pub use engine::engine;
 pub use event::event;
 pub use kafka::kafka;
+pub use message::message;
 pub use signature::signature;
 pub use template::template;
 pub use wire::wire;
@@ -27,21 +30,14 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("cron", cron),
     ("document", document),
     ("engine", engine),
     ("event", event),
     ("kafka", kafka),
+    ("message", message),
     ("signature", signature),
     ("template", template),
     ("wire", wire),
 ];
-
-/// The text before the first NUL and the bytes after it: two inputs in one.
-fn halves(data: &[u8]) -> (&[u8], &[u8]) {
-    match data.iter().position(|byte| *byte == 0) {
-        Some(at) => (&data[..at], &data[at + 1..]),
-        None => (data, &[]),
-    }
-}

@@ -1,10 +1,10 @@
 //! Headers and bodies that strangers send to listeners.
 
 use hmac::{Hmac, Mac as _};
-use noetl_control::ListenerVerify;
 use noetl_model::Timestamp;
 use noetl_playbook::subscription::{SignedAt, VerifyKind};
 use noetl_server::fuzzing::verify;
+use noetl_triggers::ListenerVerify;
 use sha2::Sha256;
 
 const SECRET: &str = "the secret of the listener";
@@ -17,7 +17,7 @@ const NOW: i64 = 1_704_067_200;
 /// Nothing but the right signature is taken; with it the message is, and with any bit of it, of the
 /// time or of the body turned it is not.
 pub fn signature(data: &[u8]) {
-    let (head, body) = crate::halves(data);
+    let (head, body) = crate::halves::halves(data);
     let headers: Vec<(&[u8], &[u8])> = head.split(|byte| *byte == b'\n').map(header).collect();
     for signed in [None, Some("{timestamp}.{body}"), Some("v0:{body}:{timestamp}{")] {
         let listener = listener(signed);

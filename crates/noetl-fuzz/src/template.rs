@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::{Map, Value};
-use noetl_playbook::template::{Guard, Names, Scope, Template, ValueTemplate, from_json_owned};
+use noetl_template::{Guard, Names, Scope, Template, ValueTemplate, from_json_owned};
 use serde_json::json;
 
 /// Bytes a rendering may produce at most, with room for how JSON writes them.
@@ -13,7 +13,7 @@ const RENDERED_BYTES_MAX: usize = 16 * 1024 * 1024;
 ///
 /// The same template gives the same in the same scope, and never more than the limit.
 pub fn template(data: &[u8]) {
-    let (source, workload) = crate::halves(data);
+    let (source, workload) = crate::halves::halves(data);
     let Ok(source) = std::str::from_utf8(source) else { return };
     let scope = scope(serde_json::from_slice(workload).unwrap_or_default());
     if let Ok(guard) = Guard::parse(source) {

@@ -56,6 +56,11 @@ fn batches_that_were_kept_break_nothing() {
 }
 
 #[test]
+fn messages_that_were_kept_break_nothing() {
+    replay("message");
+}
+
+#[test]
 fn signatures_that_were_kept_break_nothing() {
     replay("signature");
 }

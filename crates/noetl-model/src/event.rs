@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::blob::BlobRef;
 pub use crate::command_spec::{CommandSpec, LoopItem};
 pub use crate::external::{ImportedEvent, ReportColumns, ReportedEvent};
 pub use crate::lifecycle::{SubscriptionEvent, SubscriptionTransition};
@@ -255,17 +256,6 @@ pub enum Fact {
     Reported(Box<ReportedEvent>),
     /// A row written by another control plane, stored unchanged. Does not affect state.
     Imported(Box<ImportedEvent>),
-}
-
-/// Reference to a blob: a value that is too large for the log.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct BlobRef {
-    /// Hash of the bytes, which addresses the blob.
-    pub digest: Arc<str>,
-    /// Size of the value in bytes.
-    pub bytes: u64,
-    /// Media type of the bytes.
-    pub media_type: Arc<str>,
 }
 
 impl Fact {

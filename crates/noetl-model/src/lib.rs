@@ -4,6 +4,7 @@
 //! functions that need the current time accept a [`Timestamp`]. An [`Event`] is a fact of an
 //! execution's event log; [`row`] is its stored and wire form.
 
+mod blob;
 mod clock;
 pub mod command;
 mod command_spec;

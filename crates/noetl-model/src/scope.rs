@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::BlobRef;
+use crate::blob::BlobRef;
 use crate::{CatalogId, ExecutionId, Map, Value};
 
 /// Subset of an execution's state that a command's remaining templates refer to. The worker has

@@ -4,6 +4,7 @@
 //! and counted. One task sends queued spans in batches. A collector that is unavailable, slow, or
 //! returns invalid responses costs spans and nothing else.
 
+mod counters;
 mod encode;
 mod messages;
 mod send;
@@ -20,6 +21,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::counters::SpanCounters;
 use crate::send::SpanSender;
 
 /// Settings of the export.
@@ -68,20 +70,6 @@ pub enum SettingsError {
     /// The HTTP client could not be created.
     #[error("the HTTP client could not be set up")]
     Client(#[source] reqwest::Error),
-}
-
-/// Counters of exported, dropped, and failed spans.
-#[derive(Debug, Default)]
-pub(crate) struct SpanCounters {
-    pub(crate) exported: AtomicU64,
-    pub(crate) dropped: AtomicU64,
-    pub(crate) failed: AtomicU64,
-}
-
-impl SpanCounters {
-    pub(crate) fn add(counter: &AtomicU64, spans: usize) {
-        counter.fetch_add(u64::try_from(spans).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
 }
 
 /// Sink that queues spans for a collector.

@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::counters::SpanCounters;
+use crate::encode;
 use crate::messages::{ExportTraceServiceResponse, Resource};
-use crate::{SpanCounters, encode};
 
 /// Maximum number of attempts to send a batch. The batch is dropped if the collector stays
 /// unavailable longer; new spans wait in the queue, up to its capacity.

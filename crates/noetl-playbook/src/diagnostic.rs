@@ -4,6 +4,20 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// Position in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourcePos {
+    /// Line number, from 1.
+    pub(crate) line: u32,
+    /// Column in characters, from 1.
+    pub(crate) column: u32,
+}
+
+impl SourcePos {
+    /// Position of the first character.
+    pub(crate) const START: Self = Self { line: 1, column: 1 };
+}
+
 /// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,7 +1,6 @@
 //! Collects diagnostics during decoding.
 
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::yaml::SourcePos;
+use crate::diagnostic::{Diagnostic, Severity, SourcePos};
 
 /// Maximum number of diagnostics stored per severity. Users read only the first dozen, and a
 /// generated document with a mistake in each step must not consume memory for all of them.

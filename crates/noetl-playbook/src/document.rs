@@ -10,27 +10,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use noetl_template::{Guard, ValueTemplate};
 
 pub use loops::{
     Cursor, FailureMode, FrameSize, FrameSpec, LoopExec, LoopMode, LoopSource, LoopSpec,
 };
 pub use split::{PlaybookCall, Segment, Split};
 
-use crate::graph::Graph;
+use crate::assignment::Assignment;
+use crate::graph::{Graph, StepIx};
 use crate::pipeline::{Pipeline, PolicyRule};
-use crate::template::{Guard, ValueTemplate};
-
-/// Index of a step in `workflow`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StepIx(pub u32);
-
-impl StepIx {
-    /// Returns the index into [`Playbook::steps`].
-    pub fn index(self) -> usize {
-        usize::try_from(self.0).expect("the document limit keeps step counts far below usize")
-    }
-}
+use crate::tool::Tool;
 
 #[derive(Debug)]
 pub struct Playbook {
@@ -144,32 +134,6 @@ pub enum StepWork {
     Own(Box<ControlTool>),
 }
 
-/// A call of a tool.
-#[derive(Debug)]
-pub struct Tool {
-    /// Tool kind. Always a known kind.
-    pub kind: Arc<str>,
-    /// Settings without `kind`, `name`, `input`, `set`, and `spec`.
-    pub config: ValueTemplate,
-    /// Named arguments. The tool's own override the step's.
-    pub input: ValueTemplate,
-    /// Time limit of a call.
-    pub timeout: Option<Duration>,
-    /// Projections of the result.
-    pub select: Vec<Selection>,
-    /// Whether the tool may run again after its worker was lost. Default: `true`.
-    pub idempotent: bool,
-}
-
-/// A projection of a result (`output_select`, `output.select`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Selection {
-    /// Name of the field, added beside the result's own keys.
-    pub name: Arc<str>,
-    /// Keys and list indexes that lead to the value.
-    pub path: Vec<Arc<str>>,
-}
-
 /// A control-plane tool of a step.
 #[derive(Debug)]
 pub struct ControlTool {
@@ -224,46 +188,6 @@ pub struct KeychainEntry {
     pub kind: Arc<str>,
     /// Remaining keys as written.
     pub settings: serde_json::Map<String, serde_json::Value>,
-}
-
-/// An assignment: `target: value` of a `set` block.
-#[derive(Debug)]
-pub struct Assignment {
-    /// Scope that the assignment writes to.
-    pub scope: SetScope,
-    /// Path below the scope. Has at least one name.
-    pub path: Vec<String>,
-    pub value: ValueTemplate,
-}
-
-impl Assignment {
-    /// Formats the target as written: `ctx.a.b`.
-    pub fn target(&self) -> String {
-        format!("{}.{}", self.scope.as_str(), self.path.join("."))
-    }
-}
-
-/// Scope that an assignment writes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SetScope {
-    /// Durable variables of the execution.
-    Ctx,
-    /// Variables that the arcs of this step run can read.
-    Step,
-    /// Variables of a single iteration.
-    Iter,
-}
-
-impl SetScope {
-    /// Returns the name used in playbooks.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ctx => "ctx",
-            Self::Step => "step",
-            Self::Iter => "iter",
-        }
-    }
 }
 
 /// Outgoing arcs of a step.

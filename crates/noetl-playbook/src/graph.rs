@@ -17,7 +17,16 @@ mod tests;
 
 use std::sync::OnceLock;
 
-use crate::StepIx;
+/// Index of a step in `workflow`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepIx(pub u32);
+
+impl StepIx {
+    /// Returns the index into [`Playbook::steps`](crate::Playbook::steps).
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).expect("the document limit keeps step counts far below usize")
+    }
+}
 
 /// Maximum nesting depth of loops. Deeper graphs are rejected: no reader can follow them, and each
 /// level costs a pass.

@@ -2,8 +2,9 @@
 //!
 //! [`check`] parses a document, reports every mistake with its line, column, and path, and returns
 //! the compiled form if there is no error. Pure: it never accesses a file, a clock, or the network.
-//! Templates are compiled here, once per playbook version; [`template`] renders them.
+//! Templates are compiled here, once per playbook version; [`noetl_template`] renders them.
 
+pub mod assignment;
 mod decode;
 pub mod diagnostic;
 mod diagnostics;
@@ -14,7 +15,7 @@ pub mod pipeline;
 pub mod python_names;
 pub mod schedule;
 pub mod subscription;
-pub mod template;
+pub mod tool;
 mod yaml;
 
 pub use decode::{
@@ -23,6 +24,7 @@ pub use decode::{
     seconds_in, subscription_spec, timeout_of, ui_schema,
 };
 pub use diagnostic::{Diagnostic, Severity};
-pub use document::{Playbook, StepIx};
+pub use document::Playbook;
+pub use graph::StepIx;
 pub use schedule::Schedule;
 pub use subscription::Subscription;

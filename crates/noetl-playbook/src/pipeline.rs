@@ -36,11 +36,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use noetl_template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::document::{Assignment, Selection, SetScope, Tool};
-use crate::template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
+use crate::assignment::{Assignment, SetScope};
+use crate::tool::{Selection, Tool};
 
 pub use call::TaskCall;
 pub use looped::loop_result;

@@ -3,15 +3,26 @@
 //! [`crate::check_subscription`] decodes a document into this form. Settings that only a runtime
 //! uses are stored as written, so that no information is lost.
 
+mod directives;
 mod ingress;
+mod message;
+mod payload;
+mod push;
+mod start;
+
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use directives::{AppliedDirective, DIRECTIVES_APPLIED, Directives};
 pub use ingress::{
     BODY_MARK, Ingress, PUSH_ISSUER, SHARED_LISTENER, SIGNATURE_PREFIX, SIGNED, SignedAt,
     TIMESTAMP_MARK, TOLERANCE_SECS, TOLERANCE_SECS_MAX, Verify, is_issuer, is_signed_form,
     listener,
 };
+pub use message::{Message, MessageRejection, dedup_key, headers_by_name, logged_headers};
+pub use push::{PushContext, PushRequest, PushedMessage};
+pub use start::{DEDUP_WINDOW_MAX, MessageContext, MessageDedup, MessageStart, start_for_message};
 
 /// A checked subscription document.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,6 +202,16 @@ words! {
     }
 }
 
+words! {
+    /// Handling of a message's headers in the payload.
+    Passthrough {
+        /// Puts them into `message.headers`.
+        Data = "data",
+        /// Omits them, so that `message.headers` is empty.
+        None = "none",
+    }
+}
+
 /// Runtime settings of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuntimeSpec {
@@ -224,15 +245,16 @@ pub const PAYLOAD_FROM: &str = "message.json";
 /// Deduplication of redelivered messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DedupSpec {
-    /// Whether deduplication is enabled. Default: `false`.
-    pub enabled: bool,
+    /// Whether equal dedup keys start one execution. `None` if the document does not set it: then
+    /// only repeated signatures of pushed messages are duplicates.
+    pub enabled: Option<bool>,
     /// Deduplication window in seconds. Default: 300.
     pub window_secs: u64,
 }
 
 impl Default for DedupSpec {
     fn default() -> Self {
-        Self { enabled: false, window_secs: 300 }
+        Self { enabled: None, window_secs: 300 }
     }
 }
 
@@ -245,8 +267,39 @@ pub struct SubscriptionLimits {
     pub max_dispatch_per_sec: Option<f64>,
     /// Number of failures after which a message is dead-lettered.
     pub max_failures: Option<u64>,
-    /// Maximum size of a message body in bytes. Larger messages are dead-lettered.
+    /// Maximum size of a message body in bytes. Larger messages start no execution.
     pub max_message_bytes: Option<u64>,
+}
+
+/// Default maximum size of a message body in bytes: 4 MiB.
+const MESSAGE_BYTES: u64 = 4 << 20;
+
+/// Upper bound of `max_message_bytes`: 16 MiB, so that the whole payload fits into one request.
+const MESSAGE_BYTES_MAX: u64 = 16 << 20;
+
+impl Subscription {
+    /// Returns the maximum size of a message body in bytes. For pushed messages, `ingress.max_bytes`
+    /// is a further limit, and the default of `limits.max_message_bytes`.
+    pub fn message_bytes_max(&self) -> u64 {
+        let received = self.ingress.as_ref().and_then(|ingress| ingress.max_bytes);
+        let started = self.limits.max_message_bytes.map(|most| most.min(MESSAGE_BYTES_MAX));
+        [received, started].into_iter().flatten().min().unwrap_or(MESSAGE_BYTES)
+    }
+
+    /// Returns `true` if headers may choose the message ID and directives. A signature covers the
+    /// body and the signed time only, so a replay can carry other headers; with signatures, the
+    /// document has to allow it (`headers: {unsigned: true}`).
+    pub fn trusts_headers(&self) -> bool {
+        let verify = self.ingress.as_ref().map(|ingress| ingress.verify.kind);
+        verify != Some(VerifyKind::HmacSha256) || self.headers.unsigned
+    }
+}
+
+impl DedupSpec {
+    /// Returns the deduplication window, at most [`DEDUP_WINDOW_MAX`].
+    pub fn window(&self) -> Duration {
+        Duration::from_secs(self.window_secs).min(DEDUP_WINDOW_MAX)
+    }
 }
 
 /// Settings that message headers may control.
@@ -260,8 +313,8 @@ pub struct Headers {
     pub propagate: Propagate,
     /// Baggage keys to propagate with the trace context.
     pub baggage_allowlist: Vec<String>,
-    /// Handling of the headers themselves. `none` omits them from the payload.
-    pub passthrough: Option<String>,
+    /// Whether the payload contains the headers. Default: `data`.
+    pub passthrough: Passthrough,
     /// Whether headers not covered by the message's signature may control settings. Default:
     /// `false`.
     pub unsigned: bool,

@@ -16,7 +16,7 @@ mod syntax;
 
 pub(crate) use align::locate;
 pub(crate) use build::read;
-pub(crate) use node::{MapKey, Node, NodeKind, QuoteStyle, SourcePos};
+pub(crate) use node::{MapKey, Node, NodeKind, QuoteStyle};
 pub(crate) use source::SourceText;
 
 /// Maximum size of a document in bytes. A playbook of 100,000 steps takes about 6 MiB; larger data

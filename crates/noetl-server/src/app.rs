@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use noetl_bus::EventStream;
-use noetl_control::{ControlPlane, Role};
+use noetl_control::ControlPlane;
 use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
+use noetl_secrets::Role;
 use noetl_web::Site;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;

@@ -16,9 +16,11 @@ use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
-use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
+use noetl_catalog::{PlaybookError, RegisterError};
 use noetl_engine::{Rejection, Status};
+use noetl_journal::{StartError, SubmitError};
 use noetl_model::{CommandId, ExecutionId};
+use noetl_remote::ReportError;
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
 

@@ -13,7 +13,7 @@ use noetl_api::commands::Command;
 use noetl_api::events::{EventView, EventsReply};
 use noetl_api::executions::{ExecutionDetail, Pagination, StatusReply};
 use noetl_api::{Id, IdForm};
-use noetl_control::TenantScope;
+use noetl_journal::TenantScope;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Seq, StepOutcome, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
@@ -57,7 +57,7 @@ pub(crate) struct EventFilter {
 
 /// Returns the row of an execution of the tenant, or a 404 error.
 pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
-    let row = app.control.executions.get(&app.tenant, id).await?;
+    let row = app.control.journal.executions.get(&app.tenant, id).await?;
     row.ok_or_else(|| unknown_execution(id))
 }
 
@@ -137,9 +137,11 @@ pub(crate) async fn command(
     scope: &TenantScope,
     id: CommandId,
 ) -> Result<Option<Command>, ApiError> {
-    let Some((row, issued)) = app.control.reports.command(id).await? else { return Ok(None) };
+    let Some((row, issued)) = app.control.remote.reports.command(id).await? else {
+        return Ok(None);
+    };
     let of = match scope {
-        Some(tenant) => app.control.executions.get(tenant, row.execution).await?,
+        Some(tenant) => app.control.journal.executions.get(tenant, row.execution).await?,
         None => execution_of(app, row.execution).await?,
     };
     Ok(of.map(|of| shape::command(&row, &issued, &of)))
@@ -147,8 +149,8 @@ pub(crate) async fn command(
 
 /// Returns the row of an execution of any tenant.
 async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<ExecutionRow>, ApiError> {
-    let Some(tenant) = app.control.workers.tenant_of(id).await? else { return Ok(None) };
-    Ok(app.control.executions.get(&tenant, id).await?)
+    let Some(tenant) = app.control.remote.workers.tenant_of(id).await? else { return Ok(None) };
+    Ok(app.control.journal.executions.get(&tenant, id).await?)
 }
 
 /// Returns the sequence number before the first event of a range, and the one of its last event.
@@ -177,7 +179,7 @@ async fn window(app: &App, id: ExecutionId, from: u64, to: u64) -> Result<Vec<Ev
     if size == 0 {
         return Ok(Vec::new());
     }
-    Ok(app.control.executions.events(id, Seq(from), size).await?)
+    Ok(app.control.journal.executions.events(id, Seq(from), size).await?)
 }
 
 async fn workload(app: &App, id: ExecutionId) -> Result<Option<Value>, ApiError> {

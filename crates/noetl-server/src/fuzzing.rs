@@ -1,8 +1,8 @@
 //! Entry points for fuzzing of code that handles unauthenticated input. Not part of the public API.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use noetl_control::ListenerVerify;
 use noetl_model::Timestamp;
+use noetl_triggers::ListenerVerify;
 
 use crate::routes::ingress::verify as checks;
 

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
-use noetl_control::Role;
 use noetl_fence::{DefaultAccess, EgressPolicy};
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::PUSH_ISSUER;
+use noetl_secrets::Role;
 use serde::Deserialize;
 
 pub(crate) use self::sign_in::CodeExchange;

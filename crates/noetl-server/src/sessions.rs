@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use noetl_control::SecretRequest;
 use noetl_model::{Tenant, Timestamp, Value};
+use noetl_secrets::SecretRequest;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -146,7 +146,7 @@ impl Sessions {
             execution: None,
             parent: None,
         };
-        let credentials = &app.control.credentials;
+        let credentials = &app.control.secrets.credentials;
         // A missing credential is not a use of a secret, and untrusted requests must not fill the
         // audit.
         let opened = match credentials.get(tenant, &self.credential).await {

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use noetl_control::{Role, random_text};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, random_text};
 use noetl_store::Digest;
 
 /// Lifetime of a code.

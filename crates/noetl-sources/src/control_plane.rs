@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{DeadLetter, MessageCounts};
-use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
+use noetl_model::{ExecutionId, SubscriptionId, Value};
+use noetl_playbook::subscription::{MessageRejection, MessageStart};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
+use noetl_work::{DeadLetter, MessageCounts};
 
 /// Errors of control-plane requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,23 +50,6 @@ pub struct SubscriptionGrant {
     pub is_awaited: bool,
 }
 
-/// An execution to start for a message.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MessageStart {
-    pub playbook: String,
-    /// Workload of the execution.
-    pub payload: Map,
-    /// Worker pool, if the message or its subscription selects one.
-    pub pool: Option<String>,
-    /// Trace context to continue, as message fields.
-    pub trace: Option<Map>,
-    pub subscription: SubscriptionId,
-    /// Deduplication key and window; `None` without deduplication.
-    pub once: Option<(String, Duration)>,
-    /// Size of the message body.
-    pub bytes: usize,
-}
-
 /// Outcome of a start request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartOutcome {
@@ -86,6 +70,13 @@ pub struct StartFailure {
     pub code: String,
     /// Description of the error.
     pub reason: String,
+}
+
+impl From<MessageRejection> for StartFailure {
+    fn from(rejection: MessageRejection) -> Self {
+        let code = rejection.code().to_owned();
+        Self { of: FaultOwner::Message, code, reason: rejection.to_string() }
+    }
 }
 
 /// Party at fault for a failed start.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use noetl_control::MessageCounts;
+use noetl_work::MessageCounts;
 
 /// Outcomes of all messages since the process started.
 #[derive(Debug, Default)]

@@ -6,44 +6,42 @@
 //! durable. A message that cannot start an execution is dead-lettered with the reason.
 
 mod ack_tracker;
+mod backoff;
 mod control_plane;
 mod counters;
 mod credentials;
-mod directives;
+mod deps;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kafka;
 mod lease;
 mod limits;
-mod local;
 mod mqtt;
 mod nats;
 mod postgres;
 mod pubsub;
 mod redelivery;
 mod redis;
+mod registry;
 mod remote;
 mod runner;
 mod runtime;
-mod shape;
 mod source;
 mod spool;
 mod token;
 
 pub use control_plane::{
-    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
-    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
+    StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 pub use counters::MessageCounters;
 pub use kafka::Kafka;
-pub use local::LocalControlPlane;
 pub use mqtt::Mqtt;
 pub use nats::Nats;
 pub use postgres::Postgres;
 pub use pubsub::Pubsub;
 pub use redis::Redis;
+pub use registry::SourceRegistry;
 pub use remote::HttpControlPlane;
 pub use runtime::{Options, SubscriptionRuntime};
-pub use source::{
-    Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, SourceRegistry,
-};
+pub use source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};

@@ -13,15 +13,16 @@ use noetl_api::subscriptions::{
     DeadLetterRequest, MessageCounts, SubscriptionLeaseRequest, SubscriptionStatus,
 };
 use noetl_api::{Client, ClientError, Id, calls};
-use noetl_control::DeadLetter;
-use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
+use noetl_model::{ExecutionId, Map, SubscriptionId, TraceContext, Value};
+use noetl_playbook::subscription::{MessageDedup, MessageStart};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
+use noetl_work::DeadLetter;
 use serde_json::value::RawValue;
 
 use crate::control_plane::{
-    ControlPlaneClient, ControlPlaneError, FaultOwner, MessageStart, RuntimeEvent, RuntimeReport,
-    StartFailure, StartOutcome, SubscriptionGrant, SubscriptionView,
+    ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
+    StartOutcome, SubscriptionGrant, SubscriptionView,
 };
 
 /// Requests in flight at a time.
@@ -102,9 +103,20 @@ fn request(start: MessageStart) -> ExecuteRequest {
         payload: start.payload,
         parent_execution_id: Some(Id::number(start.subscription.get())),
         execution_pool: start.pool,
-        trace: start.trace,
-        dedup: start.once.map(|(key, window)| StartDedup { key, window_secs: window.as_secs() }),
+        trace: start.trace.as_ref().map(trace_fields),
+        dedup: start.dedup.map(|MessageDedup { key, window, is_signature: _ }| StartDedup {
+            key,
+            window_secs: window.as_secs(),
+        }),
         ..ExecuteRequest::default()
+    }
+}
+
+fn trace_fields(trace: &TraceContext) -> Map {
+    match serde_json::to_value(trace) {
+        Ok(Value::Object(fields)) => fields,
+        // A trace context is written as an object.
+        Ok(_) | Err(_) => Map::new(),
     }
 }
 
@@ -332,6 +344,8 @@ fn plain_map(map: Map) -> Map {
 
 #[cfg(test)]
 mod tests {
+    use noetl_playbook::subscription::Directives;
+
     use super::*;
 
     fn start(bytes: usize) -> MessageStart {
@@ -341,8 +355,10 @@ mod tests {
             pool: None,
             trace: None,
             subscription: SubscriptionId::new(1),
-            once: None,
+            dedup: None,
             bytes,
+            message: String::new(),
+            directives: Directives::default(),
         }
     }
 

@@ -20,10 +20,11 @@ use tracing::warn;
 use self::fetch::FetchLoop;
 use self::memory::RecentMessages;
 use self::outage::OutageLog;
+use crate::backoff::pause;
 use crate::control_plane::{ControlPlaneError, SubscriptionView};
 use crate::credentials;
+use crate::deps::{RuntimeDeps, ShutdownAction};
 use crate::lease::SubscriptionLease;
-use crate::runtime::{RuntimeDeps, ShutdownAction, pause};
 use crate::source::{Source, SourceError};
 use crate::spool::Spool;
 

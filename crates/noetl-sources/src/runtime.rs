@@ -10,17 +10,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::backoff::pause;
 use crate::control_plane::{ControlPlaneClient, ControlPlaneError, SubscriptionView};
 use crate::counters::MessageCounters;
+use crate::deps::{RuntimeDeps, ShutdownAction};
 use crate::lease::LeaseTerms;
+use crate::registry::SourceRegistry;
 use crate::runner::{Runner, RunnerExit};
-use crate::source::SourceRegistry;
-
-/// Returns the backoff after this many consecutive failures: 250 ms after the first, doubling up to
-/// 10 seconds.
-pub(crate) fn pause(failures: u32) -> Duration {
-    Duration::from_millis((125_u64 << failures.min(7)).min(10_000))
-}
 
 /// Configuration of a [`SubscriptionRuntime`].
 #[derive(Debug, Clone)]
@@ -92,23 +88,6 @@ impl SubscriptionRuntime {
             error!(%error, "subscription runtime failed");
         }
     }
-}
-
-/// Action on a subscription when its runtime closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShutdownAction {
-    /// Leaves the subscription's state unchanged.
-    Leave,
-    /// Drains and deactivates the subscription, unless another runtime waits for its lease.
-    Deactivate,
-}
-
-#[derive(Clone)]
-pub(crate) struct RuntimeDeps {
-    pub(crate) plane: Arc<dyn ControlPlaneClient>,
-    pub(crate) sources: SourceRegistry,
-    pub(crate) terms: LeaseTerms,
-    pub(crate) at_end: ShutdownAction,
 }
 
 fn parts(

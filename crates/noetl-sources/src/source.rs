@@ -1,25 +1,17 @@
 //! Interface of message sources.
 //!
-//! Each kind implements [`Source`] in a module of its own, and [`SourceRegistry`] maps kind names to them.
+//! Each kind implements [`Source`] in a module of its own, and [`SourceRegistry`](crate::SourceRegistry) maps kind names to them.
 //! A source delivers each message with an ack handle and deletes the message only through that
 //! handle.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use noetl_fence::EgressPolicy;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 
-use crate::kafka::Kafka;
-use crate::mqtt::Mqtt;
-use crate::nats::Nats;
-use crate::postgres::Postgres;
-use crate::pubsub::Pubsub;
-use crate::redis::Redis;
+pub use noetl_playbook::subscription::Message;
 
 /// Errors of operations on a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,22 +22,6 @@ pub enum SourceError {
     /// The source cannot be used with these settings.
     #[error("{0}")]
     Settings(String),
-}
-
-/// A message from any kind of source.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Message {
-    /// Message ID, which is the default deduplication key.
-    pub id: String,
-    pub body: Bytes,
-    /// Headers in message order. Names may repeat.
-    pub headers: Vec<(String, String)>,
-    /// Attributes from the source itself, other than headers.
-    pub attributes: Map,
-    /// Origin of the message, such as the stream and its sequence number.
-    pub metadata: Map,
-    /// Identifier of this delivery at the source.
-    pub ack_id: Option<String>,
 }
 
 /// Ack handle of one delivery.
@@ -116,34 +92,6 @@ pub trait SourceFactory: Send + Sync {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError>;
-}
-
-/// Source kinds by name. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct SourceRegistry {
-    kinds: HashMap<&'static str, Arc<dyn SourceFactory>>,
-}
-
-impl SourceRegistry {
-    /// Returns all built-in kinds. Those that use HTTP obey this egress policy.
-    pub fn standard(fence: EgressPolicy) -> Self {
-        let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
-        servers
-            .with(Kafka::with_egress_policy(fence.clone()))
-            .with(Pubsub::with_egress_policy(fence))
-    }
-
-    /// Adds a kind, replacing one of the same name.
-    #[must_use]
-    pub fn with(mut self, kind: impl SourceFactory + 'static) -> Self {
-        self.kinds.insert(kind.kind(), Arc::new(kind));
-        self
-    }
-
-    /// Returns the kind of this name.
-    pub fn get(&self, kind: &str) -> Option<Arc<dyn SourceFactory>> {
-        self.kinds.get(kind).cloned()
-    }
 }
 
 /// Returns a string setting, or `None` if it is absent or empty.

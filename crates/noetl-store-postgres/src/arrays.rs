@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, CommandState, EventId, Seq, TimerId};
+use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Tenant, TimerId};
 use noetl_store::command_leases::{HELD_MAX, TIMEOUT_GRACE};
 use noetl_store::outbox::CODEC;
 use noetl_store::{
@@ -16,7 +16,6 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
 use crate::column::{PgTimestamp, PgTimestamptz, interval};
-use crate::outbox_rows::OutboxEvent;
 
 /// Binds one array per column, collected over all rows.
 macro_rules! columns {
@@ -115,6 +114,16 @@ fn small(number: u32) -> i32 {
 
 /// Appends of one execution in one statement, each of which follows the previous one.
 pub(crate) type AppendChain<'a> = Vec<&'a EncodedAppend>;
+
+/// An event to write to the outbox.
+#[derive(Debug)]
+pub(crate) struct OutboxEvent {
+    pub(crate) execution: ExecutionId,
+    pub(crate) event: EventId,
+    pub(crate) tenant: Tenant,
+    pub(crate) subject: String,
+    pub(crate) body: String,
+}
 
 /// Outcome of a chain that was not appended.
 #[derive(Debug, Clone, Copy)]

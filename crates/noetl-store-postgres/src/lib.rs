@@ -6,6 +6,7 @@
 //! transaction-pooling proxy may be in between. The schema is in `migrations/`, queries are in
 //! `queries/`; no other crate depends on the tables.
 
+mod append_mode;
 mod arrays;
 mod blobs;
 mod catalog;
@@ -18,6 +19,7 @@ mod cursors;
 mod due;
 mod error;
 mod event_log;
+mod event_rows;
 mod executions;
 mod grants;
 mod holdings;

@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use noetl_model::{Event, ExecutionId, Seq};
-use noetl_store::{Append, Committed, LockedLog, Malformed, StoreError};
+use noetl_store::{Append, Committed, LockedLog, StoreError};
 use sqlx::{Postgres, Transaction};
 
-use crate::arrays::{self, AppenderConfig, EncodedAppend, RejectedChain, place, rows};
+use crate::append_mode::AppendMode;
+use crate::arrays::{self, EncodedAppend, RejectedChain, place, rows};
 use crate::error::{StatementOutcome, fate, store_error, write_error};
-use crate::event_log::event;
+use crate::event_rows::event;
 use crate::outbox_rows::OutboxWriter;
 
 const ACTION: &str = "append to the event log";
@@ -16,23 +17,6 @@ pub(crate) struct LockedExecution {
     transaction: Transaction<'static, Postgres>,
     execution: ExecutionId,
     how: AppendMode,
-}
-
-/// Settings of this database that determine how appends are written.
-#[derive(Debug, Clone)]
-pub(crate) struct AppendMode {
-    pub(crate) speaker: AppenderConfig,
-    pub(crate) has_outbox: bool,
-    /// Whether JSON columns are `jsonb`, as in an adopted database.
-    pub(crate) is_binary: bool,
-}
-
-impl AppendMode {
-    /// Checks and encodes an append for this database.
-    pub(crate) fn encode(&self, append: Append) -> Result<EncodedAppend, Malformed> {
-        let item = EncodedAppend::encode(append)?;
-        Ok(if self.is_binary { item.without_nul() } else { item })
-    }
 }
 
 impl LockedExecution {

@@ -2,24 +2,14 @@
 
 use std::collections::HashMap;
 
-use noetl_model::{EventId, ExecutionId, Tenant};
+use noetl_model::Tenant;
 use noetl_store::outbox::{Envelope, subject};
 use sqlx::{PgConnection, Row};
 
-use crate::arrays::{AppendChain, EncodedAppend};
+use crate::arrays::{AppendChain, EncodedAppend, OutboxEvent};
 
 /// Maximum number of executions whose tenants are cached.
 const TENANTS_MAX: usize = 10_000;
-
-/// An event to write to the outbox.
-#[derive(Debug)]
-pub(crate) struct OutboxEvent {
-    pub(crate) execution: ExecutionId,
-    pub(crate) event: EventId,
-    pub(crate) tenant: Tenant,
-    pub(crate) subject: String,
-    pub(crate) body: String,
-}
 
 /// Builds outbox rows. An append contains the tenant only if it starts an execution. The tenant of
 /// an execution never changes, so it is queried once and cached.

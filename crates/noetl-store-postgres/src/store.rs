@@ -7,10 +7,10 @@ use noetl_store::{OutboxOptions, StoreError};
 use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction};
 
+use crate::append_mode::AppendMode;
 use crate::arrays::AppenderConfig;
 use crate::client::{PgClient, Plans, Statement};
 use crate::listen::NotifyListener;
-use crate::lock::AppendMode;
 use crate::writer::{LANES, WriterHandle};
 use crate::{OpenError, Options, migrate, partitions};
 

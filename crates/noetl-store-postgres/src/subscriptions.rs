@@ -17,10 +17,10 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
+use crate::append_mode::AppendMode;
 use crate::arrays::{place, plain, replace_nul};
 use crate::column::{PgTimestamp, PgTimestamptz, interval, number, parsed};
 use crate::error::{StatementOutcome, fate, no_row, write_error};
-use crate::lock::AppendMode;
 
 /// Maximum number of attempts of a transaction that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;

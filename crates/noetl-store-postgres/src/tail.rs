@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 use crate::PostgresStore;
 use crate::arrays::rows;
 use crate::column::unreadable;
-use crate::event_log::event_row;
+use crate::event_rows::event_row;
 
 #[async_trait]
 impl LogTail for PostgresStore {

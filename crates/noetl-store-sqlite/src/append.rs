@@ -13,12 +13,14 @@ use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
-use crate::due;
 use crate::encoded_append::{EncodedAppend, EncodedTimer, place, rows};
 use crate::error::store_error;
 use crate::event_rows::EventRows;
-use crate::outbox::OutboxWriter;
+use crate::outbox_writer::OutboxWriter;
 use crate::places;
+
+/// Statement that deletes one timer.
+pub(crate) const DELETE_TIMER: &str = "delete from due where id = ?1";
 
 const ACTION: &str = "append to the event log";
 
@@ -114,7 +116,7 @@ impl<'c> Appender<'c> {
             }
         }
         if !item.delivered.is_empty() {
-            let mut remove = self.connection.prepare_cached(due::DELETE)?;
+            let mut remove = self.connection.prepare_cached(DELETE_TIMER)?;
             for id in &item.delivered {
                 remove.execute([id.get()])?;
             }

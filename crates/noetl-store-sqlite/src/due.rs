@@ -8,6 +8,7 @@ use noetl_store::{StoreError, TimerRow, TimerStore};
 use rusqlite::Row;
 
 use crate::SqliteStore;
+use crate::append::DELETE_TIMER;
 use crate::column::json;
 use crate::encoded_append::rows;
 
@@ -43,7 +44,7 @@ impl TimerStore for SqliteStore {
     async fn delete_timers(&self, ids: &[TimerId]) -> Result<usize, StoreError> {
         let ids = ids.to_vec();
         self.write("remove what is delivered", move |connection, _| {
-            let mut remove = connection.prepare_cached(DELETE)?;
+            let mut remove = connection.prepare_cached(DELETE_TIMER)?;
             ids.iter().try_fold(0, |count, id| Ok(count + remove.execute([id.get()])?))
         })
         .await
@@ -82,9 +83,6 @@ impl TimerStore for SqliteStore {
         .await
     }
 }
-
-/// Statement that deletes one timer.
-pub(crate) const DELETE: &str = "delete from due where id = ?1";
 
 fn due(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
     Ok(TimerRow {

@@ -13,7 +13,7 @@ use crate::append::{last_position, raise};
 use crate::encoded_append::place;
 use crate::event_rows::EventRows;
 use crate::executions::execution;
-use crate::outbox::OutboxWriter;
+use crate::outbox_writer::OutboxWriter;
 
 #[async_trait]
 impl ImportStore for SqliteStore {

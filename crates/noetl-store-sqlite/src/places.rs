@@ -10,7 +10,7 @@ use noetl_store::{ReadBound, row_bytes};
 use rusqlite::{Connection, OptionalExtension, Rows};
 
 use crate::column::count;
-use crate::event_log::event_row;
+use crate::decoded_event::event_row;
 
 /// Returns the sequence number of the event with this ID, or of the first event that came with it.
 pub(crate) fn find(

@@ -8,8 +8,8 @@ use noetl_store::tail::{Lane, LogTail, PAGE_BYTES, TailRow};
 use rusqlite::Row;
 
 use crate::SqliteStore;
+use crate::decoded_event::event_row;
 use crate::encoded_append::rows;
-use crate::event_log::event_row;
 
 const LANE: u16 = 0;
 

@@ -5,9 +5,11 @@
 //! adapters store it on disk, and [`Sharded`] distributes executions over several stores.
 
 mod audit_chain;
+mod blob_ref;
 mod blobs;
 mod catalog;
 mod clock;
+mod command_lease_store;
 pub mod command_leases;
 pub mod commands;
 mod credentials;
@@ -31,6 +33,7 @@ mod runtimes;
 mod schedules;
 mod sealed_rows;
 mod secret_audit;
+mod secret_use;
 mod sharded;
 mod snapshots;
 mod spooled_file;
@@ -46,10 +49,12 @@ mod variables;
 pub mod conformance;
 
 pub use audit_chain::{AuditChain, AuditHead, AuditHeadError, AuditLink};
-pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
+pub use blob_ref::{BlobError, BlobRef};
+pub use blobs::{BlobPage, BlobRefs, Blobs, StoredBlob};
 pub use catalog::{CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogVersion, NewEntry};
 pub use clock::{StoreClock, SystemClock};
-pub use command_leases::{ActiveLease, CommandFilter, CommandLeaseStore, HeldBy, HeldLimit};
+pub use command_lease_store::CommandLeaseStore;
+pub use command_leases::{ActiveLease, CommandFilter, HeldBy, HeldLimit};
 pub use commands::{CommandChange, CommandRow, CommandStore};
 pub use credentials::{
     CredentialFilter, CredentialStore, NewCredential, SealedText, StoredCredential,
@@ -81,7 +86,8 @@ pub use retention::{RetentionPolicy, RetentionStore, RetentionWindow};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, RuntimeStore};
 pub use schedules::{NewSchedule, ScheduleRow, ScheduleStore};
 pub use sealed_rows::{SealedLocation, SealedRecordStore, SealedRow};
-pub use secret_audit::{AuditFilter, SecretAuditStore, SecretUse};
+pub use secret_audit::{AuditFilter, SecretAuditStore};
+pub use secret_use::SecretUse;
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, SnapshotStore, checksum};
 pub use spooled_file::{PIECE_BYTES, SpooledFile};

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use noetl_api::Client;
 use noetl_bus::CommandBus;
-use noetl_control::{
-    AnnouncerHandle, AnnouncerOptions, ControlPlane, EncryptionKey, QuotaSettings, Traces,
-};
+use noetl_catalog::QuotaSettings;
+use noetl_control::ControlPlane;
+use noetl_journal::Traces;
+use noetl_local::Worker;
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
+use noetl_publishing::{AnnouncerHandle, AnnouncerOptions};
+use noetl_secrets::EncryptionKey;
 use noetl_server::App;
 use noetl_store::{OutboxOptions, Store, SystemClock};
 use noetl_tools::ToolRegistry;
-use noetl_worker::Worker;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -171,7 +173,7 @@ impl TestAppBuilder {
         let shared = over.unwrap_or_else(|| store.clone());
         let control =
             ControlPlane::open(settings, shared.clone(), clock).await.expect("the store responds");
-        let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE));
+        let worker = tokio::spawn(Worker::new(control.journal.local.clone(), tools).run(GRACE));
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
@@ -188,7 +190,7 @@ impl TestAppBuilder {
         let client = Client::new(&base).expect("an address");
         let announcing = bus.map(|(bus, look_every)| {
             let options = AnnouncerOptions { look_every, ..AnnouncerOptions::new(&base) };
-            AnnouncerHandle::start(&options, vec![shared.clone()], bus, &control)
+            AnnouncerHandle::start(&options, vec![shared.clone()], bus, &control.journal)
         });
         TestApp { client, base, store, shared, control, stop, server, worker, announcing }
     }
@@ -278,5 +280,5 @@ async fn wait_for_release(control: Arc<ControlPlane>) {
 /// Starts a local worker with the tools [`Echo`] and [`Noop`]. It ends when the control plane drains.
 pub fn worker(control: &ControlPlane) -> JoinHandle<()> {
     let tools = ToolRegistry::default().with(Noop).with(Echo);
-    tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE))
+    tokio::spawn(Worker::new(control.journal.local.clone(), tools).run(GRACE))
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{DedupKey, DedupStart, StartRequest, SubmitError};
 use noetl_engine::Rejection;
+use noetl_journal::{StartRequest, SubmitError};
 use noetl_model::{CommandId, Map, SubscriptionId, Tenant};
+use noetl_triggers::{DedupKey, DedupStart};
 
 use super::plan::Asked;
 use super::scene::Scene;
@@ -56,14 +57,15 @@ async fn start(scene: &Scene, number: usize, asked: &Asked) -> bool {
         window: Duration::from_secs(24 * 3600),
         is_noted: true,
     };
-    let execution = match control.starts.start_once(&Tenant::default(), request, once).await {
-        Ok(DedupStart::New(started)) => started.execution,
-        Ok(DedupStart::Duplicate(execution)) => execution,
-        Err(error) => {
-            scene.note(&format!("c{number}"), &format!("start failed: {error}"));
-            return false;
-        }
-    };
+    let execution =
+        match control.triggers.starts.start_once(&Tenant::default(), request, once).await {
+            Ok(DedupStart::New(started)) => started.execution,
+            Ok(DedupStart::Duplicate(execution)) => execution,
+            Err(error) => {
+                scene.note(&format!("c{number}"), &format!("start failed: {error}"));
+                return false;
+            }
+        };
     scene.lock().started.entry(number).or_default().insert(execution);
     true
 }
@@ -72,7 +74,7 @@ async fn cancel(scene: &Scene, number: usize) -> bool {
     let Some((_, control)) = scene.some_control() else { return false };
     let execution = scene.lock().started.get(&number).and_then(|known| known.first().copied());
     let Some(execution) = execution else { return true };
-    match control.executions.cancel(&Tenant::default(), execution, None).await {
+    match control.journal.executions.cancel(&Tenant::default(), execution, None).await {
         Ok(()) | Err(SubmitError::Refused(Rejection::AlreadyFinished(_))) => true,
         Err(_) => false,
     }
@@ -84,13 +86,14 @@ pub(crate) async fn approve(scene: Arc<Scene>) {
     loop {
         tokio::time::sleep(scene.millis(1_000, 8_000)).await;
         let Some((_, control)) = scene.some_control() else { continue };
-        let asked = control.executions.approvals(&tenant, CommandId::new(0), 10);
+        let asked = control.journal.executions.approvals(&tenant, CommandId::new(0), 10);
         let Ok(Ok(approvals)) = tokio::time::timeout(TIMEOUT, asked).await else { continue };
         for approval in approvals.found {
             let Some((_, control)) = scene.some_control() else { continue };
             let yes = Ok(serde_json::json!({ "go": [true, true, true, true] }));
             let (execution, token) = (approval.execution.id, &*approval.token);
-            let answered = control.executions.answer(execution, approval.command, token, yes);
+            let answered =
+                control.journal.executions.answer(execution, approval.command, token, yes);
             // An approval whose answer is lost stays pending.
             let _ = tokio::time::timeout(TIMEOUT, answered).await;
         }

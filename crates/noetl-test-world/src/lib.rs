@@ -9,6 +9,7 @@ mod chance;
 mod clients;
 mod connection;
 mod fault;
+mod lock;
 mod observer;
 mod outages;
 mod plan;
@@ -25,9 +26,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::verify;
 use noetl_model::{CatalogId, Clock, ExecutionId, Tenant};
 use noetl_store::{CatalogStore, NewEntry};
+use noetl_views::verify;
 use tokio::task::JoinSet;
 
 pub use self::fault::Fault;

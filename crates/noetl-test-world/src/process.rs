@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
-use noetl_control::{ControlPlane, Options, PublisherHandle, PublisherOptions};
+use noetl_control::{ControlPlane, Options};
+use noetl_local::Worker;
 use noetl_model::Clock;
+use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::Store;
 use noetl_test_app::FaultyStore;
 use noetl_tools::ToolRegistry;
-use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
 use super::connection::Connection;
@@ -79,7 +80,8 @@ impl Process {
         };
         let tools =
             ToolRegistry::default().with(Scripted { scene: scene.clone(), life: Some(life) });
-        let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(Duration::ZERO));
+        let worker =
+            tokio::spawn(Worker::new(control.journal.local.clone(), tools).run(Duration::ZERO));
         let bus: Arc<dyn EventStream> = scene.stream.clone();
         let options = PublisherOptions {
             backfill: true,
@@ -91,9 +93,9 @@ impl Process {
             &options,
             vec![("database".to_owned(), store)],
             &bus,
-            &control.watch.commits(),
+            &control.journal.watch.commits(),
             &clock,
-            &control.metrics,
+            &control.journal.metrics,
         );
         let mut changing = scene.lock();
         let alive = changing.lives.get_mut(&life).filter(|life| !life.is_over)?;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{CommandOutcome, Completion, CompletionAck, LeasedRow, LongPoll};
 use noetl_model::event::BlobRef;
 use noetl_model::{CommandId, ExecutionId, Tenant};
+use noetl_remote::{Completion, CompletionAck, LeasedRow, LongPoll};
 use noetl_tools::ToolRegistry;
+use noetl_work::CommandOutcome;
 use noetl_worker::{CommandExecutor, CommandTask, LoadError, ValueFetcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -100,7 +101,7 @@ impl RemoteWorker {
         };
         let ids: Vec<CommandId> = held.keys().copied().collect();
         let tenant = Tenant::default();
-        let asked = control.leasing.renew(&tenant, &None, &self.name, &ids);
+        let asked = control.remote.leasing.renew(&tenant, &None, &self.name, &ids);
         let Ok(Ok(renewed)) = tokio::time::timeout(HEARTBEAT / 2, asked).await else { return };
         for id in renewed.cancel.iter().chain(&renewed.lost) {
             if let Some(cancel) = held.get(id) {
@@ -120,7 +121,7 @@ impl RemoteWorker {
             public_key: None,
         };
         let tenant = Tenant::default();
-        let asked = control.leasing.lease(&tenant, &None, request);
+        let asked = control.remote.leasing.lease(&tenant, &None, request);
         let leased = match tokio::time::timeout(HEARTBEAT, asked).await {
             Ok(Ok(leased)) => leased,
             Ok(Err(_)) | Err(_) => {
@@ -198,10 +199,10 @@ impl RemoteWorker {
         let (ctx, step) = (ended.ctx.clone(), ended.step.clone());
         let ended = CommandOutcome { outcome, ctx, step };
         let end = Completion { execution, command, ended, reference: None };
-        let next =
-            takes_next.then(|| control.leasing.next_command_filter(&None, &self.name, None, None));
+        let next = takes_next
+            .then(|| control.remote.leasing.next_command_filter(&None, &self.name, None, None));
         let next = next.transpose().expect("a worker's name");
-        let said = control.reports.record_completion(&None, &self.name, end, next.as_ref());
+        let said = control.remote.reports.record_completion(&None, &self.name, end, next.as_ref());
         let taken = tokio::time::timeout(TIMEOUT, said).await.ok()?.ok()?;
         self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(taken)
     }

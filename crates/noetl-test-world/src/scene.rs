@@ -2,7 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::chance::Chance;
 use super::fault::Fault;
+use super::lock::lock;
 use super::observer::Observer;
 use super::plan::Plan;
 use super::planted::{Defect, StreamDefect};
@@ -87,10 +88,6 @@ pub(crate) struct Scene {
     /// Counts announcements of released work between processes.
     pub(crate) words: watch::Sender<u64>,
     lives: Mutex<u64>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Scene {

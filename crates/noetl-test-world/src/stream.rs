@@ -13,8 +13,8 @@ use noetl_bus::{
 };
 use noetl_model::ExecutionId;
 
+use super::lock::lock;
 use super::planted::{BatchDefect, StreamDefect};
-use super::scene::lock;
 
 /// A bus that remembers which messages the streams had that were deleted from it.
 pub(crate) struct Stream {

@@ -11,8 +11,9 @@ use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{LogSink, ToolCall};
 use tracing::error;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::secrets::CommandSecrets;
+use crate::task::CommandTask;
 
 /// Calls the tool of a command that is not a pipeline.
 pub(crate) async fn plain(

@@ -12,17 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use noetl_control::keychain_settings::{self as settings, alias, label};
-use noetl_control::reveal::value_at;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::template::{
+use noetl_template::{
     Data, KeychainNames as Found, LoadedValues, Scope, ValueLoader, ValueRef, ValueTemplate,
     from_json_owned,
 };
 use noetl_tools::ToolCredential;
+use noetl_work::keychain_settings::{self as settings, alias, label};
+use noetl_work::reveal::value_at;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::secrets::CommandSecrets;
+use crate::task::CommandTask;
 use crate::values;
 
 /// Keychain of one command.

@@ -5,13 +5,13 @@
 //! that is stopped at the end of the shutdown grace period; the control plane reissues the latter.
 //!
 //! [`CommandExecutor`] runs a command independently of its source: a single tool call, a pipeline of
-//! tasks, or a loop of pipelines. Commands come from a [`CommandSource`]: [`Worker`] shares a
-//! process with its control plane, and [`RemoteWorker`] is a separate process that leases them over
-//! HTTP.
+//! tasks, or a loop of pipelines. Commands come from a [`CommandSource`]. [`RemoteWorker`] is a
+//! separate process that leases them over HTTP; `noetl-local` has the source of a worker in the
+//! process of its control plane.
 
 mod call;
+mod execute;
 mod executor;
-mod in_process;
 mod keychain;
 mod looped;
 mod pipeline;
@@ -20,12 +20,13 @@ mod secrets;
 mod services;
 mod source;
 mod split;
+mod task;
 mod tokens;
 mod values;
 
-pub use executor::{CommandExecutor, CommandTask};
-pub use in_process::Worker;
+pub use executor::CommandExecutor;
 pub use remote::{DrainOutcome, RemoteOptions, RemoteWorker, WorkerMetrics};
-pub use services::{NoServices, Services};
-pub use source::CommandSource;
+pub use services::{NoServices, Services, no_credential};
+pub use source::{CommandSource, run as run_source};
+pub use task::CommandTask;
 pub use values::{LoadError, ValueFetcher};

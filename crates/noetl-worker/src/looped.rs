@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
-use noetl_control::CommandOutcome;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{PipelineEnd, loop_result, note, write};
-use noetl_playbook::template::{Iteration, Scope, from_json_owned};
+use noetl_template::{Iteration, Scope, from_json_owned};
+use noetl_work::CommandOutcome;
 use serde::Deserialize;
 
 use crate::pipeline::CompiledPipeline;

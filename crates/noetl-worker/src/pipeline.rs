@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use noetl_model::scope::{CommandScope, TaskResult};
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{Pipeline, PipelineEnd, PipelineRequest, PipelineRun, scope_of};
-use noetl_playbook::template::{Entropy, ExecutionIdentity, Scope};
+use noetl_template::{Entropy, ExecutionIdentity, Scope};
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::keychain::CommandKeychain;
 use crate::secrets::CommandSecrets;
+use crate::task::{CommandTask, cancelled};
 use crate::values::CommandValues;
 use crate::{call, split};
 
@@ -141,10 +142,4 @@ impl<'a> CompiledPipeline<'a> {
             }
         }
     }
-}
-
-/// Returns the end of a cancelled pipeline.
-pub(crate) fn cancelled() -> PipelineEnd {
-    let failure = Failure::new(FailureKind::Cancelled, "the command was told to stop");
-    PipelineEnd { outcome: Err(failure), ctx: Map::new(), iter: Map::new(), step: Map::new() }
 }

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_control::reveal::{collect_map, replace_in, value_at};
-use noetl_control::{ResolvedPlaceholder, SecretTable};
 use noetl_model::placeholder::remove_tags_in;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_playbook::document::SetScope;
+use noetl_playbook::assignment::SetScope;
 use noetl_playbook::pipeline::EvaluatedAssignment;
 use noetl_tools::{CredentialSource, ToolCall, ToolCredential};
+use noetl_work::reveal::{collect_map, replace_in, value_at};
+use noetl_work::{ResolvedPlaceholder, SecretTable};
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::services::Services;
+use crate::task::CommandTask;
 use crate::tokens::TokenCache;
 
 /// The secrets of a command. Cheap to clone; clones share the same set.

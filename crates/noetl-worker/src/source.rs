@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::CommandOutcome;
+use noetl_work::CommandOutcome;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::executor::{CommandExecutor, CommandTask};
+use crate::executor::CommandExecutor;
 use crate::services::Services;
+use crate::task::CommandTask;
 
 /// A channel to receive commands and report their completions: within a process, by leases over
 /// HTTP, or by another transport that announces them.
@@ -45,7 +46,7 @@ pub trait CommandSource: Send + Sync + 'static {
 /// Runs commands from a source, at most `slots` at a time, until the source closes. Then waits up
 /// to `grace` for running commands, stops the rest, and abandons them. Returns `true` if every
 /// command was reported.
-pub(crate) async fn run<S: CommandSource>(
+pub async fn run<S: CommandSource>(
     source: &Arc<S>,
     performer: &CommandExecutor,
     slots: usize,

@@ -3,10 +3,10 @@
 use noetl_model::scope::{SplitScope, TaskResult};
 use noetl_model::{Failure, FailureKind};
 use noetl_playbook::pipeline::{PipelineEnd, earlier_blob, earlier_key, earlier_tasks, merged};
-use noetl_playbook::template::{ValueRef, exact_json};
+use noetl_template::{ValueRef, exact_json};
 
-use crate::executor::{CommandExecutor, CommandTask};
-use crate::pipeline::cancelled;
+use crate::executor::CommandExecutor;
+use crate::task::{CommandTask, cancelled};
 use crate::values::CommandValues;
 
 /// Returns `true` if a command has no task left: it only merges the results of earlier segments.

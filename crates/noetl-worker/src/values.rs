@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::event::BlobRef;
-use noetl_playbook::template::{Data, ValueRef, from_json_owned};
+use noetl_template::{Data, ValueRef, from_json_owned};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -28,15 +28,6 @@ pub struct LoadError {
     pub message: String,
     /// Whether a retry may succeed.
     pub is_passing: bool,
-}
-
-#[async_trait]
-impl ValueFetcher for noetl_control::LocalCommands {
-    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
-        Self::load(self, reference)
-            .await
-            .map_err(|error| LoadError { message: error.to_string(), is_passing: error.is_passing })
-    }
 }
 
 /// Values that one command has loaded, shared by all of its iterations.

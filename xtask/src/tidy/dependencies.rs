@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{Finding, tree::Tree};
 
 /// Crates that decide; they know no time, disk, network or chance.
-const PURE: [&str; 3] = ["noetl-model", "noetl-playbook", "noetl-engine"];
+const PURE: [&str; 5] =
+    ["noetl-model", "noetl-template", "noetl-playbook", "noetl-engine", "noetl-compat"];
 const IMPURE: [&str; 8] =
     ["tokio", "sqlx", "rusqlite", "axum", "async-nats", "reqwest", "rand", "object_store"];
 
@@ -16,8 +17,15 @@ const IMPURE: [&str; 8] =
 const SEAMS: [&str; 2] = ["noetl-store", "noetl-bus"];
 const DRIVERS: [&str; 5] = ["sqlx", "rusqlite", "async-nats", "reqwest", "object_store"];
 
-/// Crates that know traits only; which adapter stands behind them is the program's choice.
-const NEUTRAL: [&str; 4] = ["noetl-control", "noetl-server", "noetl-sources", "noetl-worker"];
+/// Crates that know traits only; which adapter stands behind them is the program's choice. Each reaches the services
+/// below it, so the list has the topmost ones.
+const NEUTRAL: [&str; 5] =
+    ["noetl-control", "noetl-local", "noetl-server", "noetl-sources", "noetl-worker"];
+
+/// Crates that run in processes of their own and know a control plane only by its API.
+const REMOTE: [&str; 2] = ["noetl-worker", "noetl-sources"];
+const SERVICES: [&str; 2] = ["noetl-identity", "noetl-control"];
+
 const ADAPTERS: [&str; 4] = ["noetl-store-", "noetl-bus-", "noetl-blobs", "noetl-otlp"];
 
 /// Checks the answer of `cargo metadata --no-deps`.
@@ -40,7 +48,13 @@ pub(super) fn check(metadata: &Value, tree: &Tree) -> Vec<Finding> {
             .filter(|edge| ADAPTERS.iter().any(|adapter| edge.to.starts_with(adapter)))
             .map(|edge| edge.finding(tree, crate_name, "name the trait; noetl-cli picks adapters"))
     });
-    pure.chain(seams).chain(neutral).collect()
+    let remote = REMOTE.iter().flat_map(|crate_name| {
+        reached(metadata, crate_name)
+            .into_iter()
+            .filter(|edge| SERVICES.contains(&edge.to.as_str()))
+            .map(|edge| edge.finding(tree, crate_name, "share the type in noetl-work"))
+    });
+    pure.chain(seams).chain(neutral).chain(remote).collect()
 }
 
 /// One dependency of one crate of the workspace.
@@ -143,6 +157,17 @@ mod tests {
         ]});
         let expected = "crates/noetl-bus/Cargo.toml:1: noetl-bus must not depend on async-nats; \
                         put the driver behind an adapter";
+        assert_eq!(said(&metadata, &[]), [expected]);
+    }
+
+    #[test]
+    fn a_worker_links_no_service_of_the_control_plane() {
+        let metadata = json!({"packages": [
+            {"name": "noetl-worker", "dependencies": [{"name": "noetl-secrets", "kind": null}]},
+            {"name": "noetl-secrets", "dependencies": [{"name": "noetl-identity", "kind": null}]},
+        ]});
+        let expected = "crates/noetl-secrets/Cargo.toml:1: noetl-worker reaches noetl-identity \
+                        through noetl-secrets; share the type in noetl-work";
         assert_eq!(said(&metadata, &[]), [expected]);
     }
 

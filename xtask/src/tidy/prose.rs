@@ -8,7 +8,12 @@ mod rules;
 
 use std::collections::BTreeMap;
 
-use super::{Finding, scan, tree::Tree};
+use super::{
+    Finding,
+    ceilings::{Allowance, Ceilings, Counts},
+    production,
+    tree::Tree,
+};
 
 /// The list of ceilings, from the root of the workspace.
 pub(crate) const CEILINGS: &str = "xtask/prose-ceilings.txt";
@@ -41,7 +46,7 @@ pub(crate) fn hits(tree: &Tree) -> Hits {
     };
     let mut names: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for (path, text) in tree.ending(".rs").filter(|(path, _)| is_checked(path)) {
-        let code = &text[..text.len().min(end_of_code(text))];
+        let code = production::before_tests(text);
         for (line, rule, found) in rules::in_rust(code) {
             add(rule, path, line, found);
         }
@@ -70,10 +75,9 @@ pub(crate) fn hits(tree: &Tree) -> Hits {
 /// Compares the hits with the ceilings.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let hits = hits(tree);
-    let (ceilings, mut findings) = parse(tree.text(CEILINGS));
+    let (ceilings, mut findings) = Ceilings::parse(CEILINGS, tree.text(CEILINGS));
     for ((rule, area), found) in &hits {
-        let ceiling =
-            ceilings.get(&(rule.to_string(), area.clone())).map_or(0, |(count, _)| *count);
+        let ceiling = ceilings.get(rule, area).unwrap_or(0);
         if found.len() > ceiling {
             let wrong = format!(
                 "{} lines of {area} break the rule {rule}, the ceiling is {ceiling}",
@@ -84,59 +88,20 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(&found[0].file, found[0].line, wrong, right));
         }
     }
-    for ((rule, area), (ceiling, line)) in &ceilings {
-        let count = hits.iter().find(|((of, place), _)| of == rule && place == area);
-        let count = count.map_or(0, |(_, found)| found.len());
-        if count < *ceiling {
-            let wrong = format!("{count} lines of {area} break the rule {rule}, not {ceiling}");
-            findings.push(Finding::new(CEILINGS, *line, wrong, "run `cargo xtask ceilings`"));
-        }
-    }
+    findings.extend(ceilings.too_high(&counts(&hits), |_| Allowance::default()));
     findings
 }
 
 /// Returns the list of ceilings with every count that fell, and with rules that have no ceiling yet when
 /// there is no list.
 pub(crate) fn lowered(tree: &Tree) -> String {
-    let (ceilings, _) = parse(tree.text(CEILINGS));
-    let is_new = ceilings.is_empty();
-    let mut list = HEAD.to_owned();
-    for ((rule, area), found) in hits(tree) {
-        let ceiling = ceilings.get(&(rule.to_owned(), area.clone())).map(|(count, _)| *count);
-        let count = match ceiling {
-            Some(ceiling) => found.len().min(ceiling),
-            None if is_new => found.len(),
-            None => continue,
-        };
-        list += &format!("{rule} {area} {count}\n");
-    }
-    list
+    let (ceilings, _) = Ceilings::parse(CEILINGS, tree.text(CEILINGS));
+    ceilings.lowered(HEAD, &counts(&hits(tree)), |_| Allowance::default())
 }
 
-type Ceilings = BTreeMap<(String, String), (usize, usize)>;
-
-/// Reads the list: counts and their lines, and a finding for each line that has another form.
-fn parse(text: &str) -> (Ceilings, Vec<Finding>) {
-    let (mut ceilings, mut findings) = (Ceilings::new(), Vec::new());
-    for (place, line) in text.lines().enumerate() {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            [rule, area, count] if count.parse::<usize>().is_ok() => {
-                let count = count.parse().unwrap_or_default();
-                ceilings.insert((rule.to_owned(), area.to_owned()), (count, place + 1));
-            }
-            _ => findings.push(Finding::new(
-                CEILINGS,
-                place + 1,
-                "a line isn't a ceiling",
-                "write a rule, an area, and a count",
-            )),
-        }
-    }
-    (ceilings, findings)
+fn counts(hits: &Hits) -> Counts {
+    let counts = hits.iter();
+    counts.map(|((rule, area), found)| (((*rule).to_owned(), area.clone()), found.len())).collect()
 }
 
 fn area(path: &str) -> String {
@@ -154,16 +119,9 @@ fn area(path: &str) -> String {
 fn is_checked(path: &str) -> bool {
     path.starts_with("crates/")
         && path.contains("/src/")
-        && !scan::only_tests(path)
-        && !path.contains("/conformance")
+        && production::is_production(path)
         && !path.starts_with("crates/noetl-test-")
         && !path.starts_with("crates/noetl-fuzz")
-}
-
-/// Returns where the tests at the end of a file begin, in bytes.
-fn end_of_code(text: &str) -> usize {
-    let lines = scan::tests_begin(text) - 1;
-    text.split_inclusive('\n').take(lines).map(str::len).sum()
 }
 
 #[cfg(test)]
@@ -184,7 +142,7 @@ mod tests {
         let above = "crates/a/src/b.rs:1: 1 lines of a break the rule stub-doc, the ceiling is 0; \
                      `cargo xtask prose stub-doc a` lists them; rewrite the new ones";
         assert_eq!(findings(source, &list.replace("stub-doc a 1", "stub-doc a 0")), [above]);
-        let below = "xtask/prose-ceilings.txt:2: 1 lines of a break the rule stub-doc, not 2; \
+        let below = "xtask/prose-ceilings.txt:2: the count of stub-doc in a is 1, not 2; \
                      run `cargo xtask ceilings`";
         assert_eq!(findings(source, &list.replace("stub-doc a 1", "stub-doc a 2")), [below]);
         assert_eq!(findings("fn b() {}\n", "stub-doc\n").len(), 1);

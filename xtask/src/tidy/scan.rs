@@ -24,6 +24,25 @@ pub(super) fn literals(source: &str) -> impl Iterator<Item = Piece> {
     pieces(source).into_iter().filter(|piece| piece.kind == Kind::Literal)
 }
 
+/// Returns `source` with every comment, literal, and character replaced by spaces.
+pub(super) fn only_code(source: &str) -> String {
+    let mut scanner = Scanner { rest: source, line: 1, found: Vec::new() };
+    let mut code = String::with_capacity(source.len());
+    loop {
+        let (before, found) = (scanner.rest, scanner.found.len());
+        if !scanner.step() {
+            return code;
+        }
+        let passed = &before[..before.len() - scanner.rest.len()];
+        let is_character = passed.len() > 1 && passed.starts_with('\'');
+        if scanner.found.len() == found && !is_character {
+            code.push_str(passed);
+        } else {
+            code.extend(passed.chars().map(|c| if c == '\n' { c } else { ' ' }));
+        }
+    }
+}
+
 /// The lines of the comments of `source`: number and text.
 pub(super) fn comment_lines(source: &str) -> impl Iterator<Item = (usize, String)> {
     let comments = pieces(source).into_iter().filter(|piece| piece.kind == Kind::Comment);
@@ -209,6 +228,12 @@ mod tests {
         for source in ["\"open", "/* open", "r#\"open", "'", "'\\", "/*", "r#", "\"é"] {
             pieces(source);
         }
+    }
+
+    #[test]
+    fn code_keeps_its_lines_without_comments_and_literals() {
+        let source = "let a = \"{\n\"; // }\nlet b: &'a u8 = '{';\n/* x */ c";
+        assert_eq!(only_code(source), "let a =   \n ;     \nlet b: &'a u8 =    ;\n        c");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use noetl_api::calls;
 use noetl_api::credentials::SecretAuditRow;
 use noetl_config::tree::Retention;
-use noetl_control::{AuditCheck, verify_audit, verify_sealed};
 use noetl_model::{Clock as _, ExecutionId, Timestamp};
+use noetl_secrets::{AuditCheck, verify_audit, verify_sealed};
 use noetl_store::SystemClock;
 use serde_json::json;
 

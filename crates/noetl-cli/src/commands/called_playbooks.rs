@@ -8,7 +8,7 @@ use std::path::Path;
 
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{ControlToolKind, StepWork};
-use noetl_playbook::template::ValueTemplate;
+use noetl_template::ValueTemplate;
 use serde_json::Value;
 
 /// Maximum number of files to read: enough for a directory of examples, but not for a whole disk.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use noetl_control::{ControlPlane, CredentialRequest, Credentials, EncryptionKey};
+use noetl_control::ControlPlane;
 use noetl_model::{Map, Tenant, Value};
+use noetl_secrets::{CredentialRequest, Credentials, EncryptionKey};
 
 use super::document::{self, NamedDocument};
 use crate::database::Database;
@@ -55,7 +56,7 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
         }
         Database::Postgres(_) if brings => Err(CliError::new(
             ErrorKind::Config,
-            format!("there is no {} to encrypt credentials with", noetl_control::KEY_VARIABLE),
+            format!("there is no {} to encrypt credentials with", noetl_secrets::KEY_VARIABLE),
         )
         .hint("set it to the key of whoever else uses this database, or leave --database-url out")),
         Database::Postgres(_) => Ok(None),
@@ -73,7 +74,7 @@ pub(super) async fn keep(
         for warning in Credentials::warnings(&request.kind, &request.data) {
             output::note(&format!("credential '{name}': {warning}"));
         }
-        let kept = control.credentials.put(tenant, request).await;
+        let kept = control.secrets.credentials.put(tenant, request).await;
         kept.map_err(|error| {
             CliError::from_error(ErrorKind::Config, &error).about(&format!("credential '{name}'"))
         })?;

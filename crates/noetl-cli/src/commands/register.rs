@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::credentials::PutCredential;
 use noetl_api::{ClientError, calls};
-use noetl_control::CredentialRequest;
+use noetl_secrets::CredentialRequest;
 use serde_json::Value;
 
 use super::credentials;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, RegisterError, StartError, StartRequest, SubmitError};
+use noetl_catalog::RegisterError;
+use noetl_control::ControlPlane;
+use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::{Event, ExecutionId, Fact, Map, Seq, Tenant, Value};
 use noetl_playbook::{Diagnostic, Severity};
 use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
@@ -186,15 +188,15 @@ async fn execute(
         let (entry, _) = registered.map_err(|error| unregistered(&error))?;
         catalog = Some(entry.id);
     }
-    let mut events = control.watch.events();
+    let mut events = control.journal.watch.events();
     let request = StartRequest { catalog, payload, ..StartRequest::default() };
-    let started = control.executions.start(&tenant, request).await;
+    let started = control.journal.executions.start(&tenant, request).await;
     let execution = started.map_err(|error| unstarted(&error))?.execution;
 
     let mut follower = Follower::new(execution, approvals);
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut trouble = control.watch.last_commit_error();
+    let mut trouble = control.journal.watch.last_commit_error();
     let mut interrupted = false;
     while !follower.ended {
         tokio::select! {
@@ -221,12 +223,12 @@ async fn execute(
                 interrupted = true;
                 let reason = Some("interrupted".to_owned());
                 // The cancellation is rejected only if the execution ended in the meantime.
-                let _ = control.executions.cancel(&tenant, execution, reason).await;
+                let _ = control.journal.executions.cancel(&tenant, execution, reason).await;
             }
         }
     }
     follower.progress.clear();
-    let row = control.executions.get(&tenant, execution).await;
+    let row = control.journal.executions.get(&tenant, execution).await;
     let row = row.map_err(|error| store_failed(&error))?;
     let row =
         row.ok_or_else(|| CliError::new(ErrorKind::Internal, "the execution's row is missing"))?;
@@ -269,7 +271,7 @@ impl Follower {
 
     async fn catch_up(&mut self, control: &Arc<ControlPlane>) -> Result<(), CliError> {
         loop {
-            let events = control.executions.events(self.execution, self.seen, PAGE).await;
+            let events = control.journal.executions.events(self.execution, self.seen, PAGE).await;
             let events = events.map_err(|error| store_failed(&error))?;
             for event in &events {
                 self.see(control, event);

@@ -133,7 +133,7 @@ impl Serve {
         if let Some(file) = &token_file {
             dev_token::ensure(&runtime.control, file, address).await?;
         }
-        greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.resumed);
+        greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.journal.resumed);
         let app = noetl_server::App::new(runtime.control.clone(), options);
         let app = app.with_bus(runtime.bus.clone());
         match (is_open, token_file) {
@@ -187,7 +187,7 @@ pub(super) fn start_logging() {
 
 /// Creates an admin token if no token exists, and prints it once.
 async fn show_first_token(runtime: &LocalRuntime) -> Result<(), CliError> {
-    let made = runtime.control.administration().create_first_token().await;
+    let made = runtime.control.secrets.administration().create_first_token().await;
     if let Some(token) = made.map_err(|error| CliError::from_error(ErrorKind::Config, &error))? {
         output::note("  admin     this token is shown once; keep it, or make others with it:");
         output::note(&format!("            {token}"));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use noetl_control::KEY_VARIABLE;
+use noetl_secrets::KEY_VARIABLE;
 
 use super::serve::Serve;
 use crate::arguments::ServerArguments;

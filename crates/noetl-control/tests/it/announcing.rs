@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{Consumer, EventStream, MemoryStream, StoredMessage};
-use noetl_control::{AnnouncerHandle, AnnouncerOptions, ControlPlane, Options, StartRequest};
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::StartRequest;
 use noetl_model::{CommandId, ExecutionId, Value};
+use noetl_publishing::{AnnouncerHandle, AnnouncerOptions};
 use noetl_store::{CommandStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;
 
@@ -21,7 +23,7 @@ fn announce(
 ) -> AnnouncerHandle {
     let options = AnnouncerOptions::new("http://here:8082/");
     let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
-    AnnouncerHandle::start(&options, databases, bus.clone(), control)
+    AnnouncerHandle::start(&options, databases, bus.clone(), &control.journal)
 }
 
 async fn plant(store: &Arc<FaultyStore>) -> Plant {
@@ -109,7 +111,7 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
     let left = claimed.pop().expect("an execution");
     for id in claimed {
         let command = waiting(&store, id).await;
-        plant.control.reports.claim(&None, command, "w").await.expect("a command");
+        plant.control.remote.reports.claim(&None, command, "w").await.expect("a command");
     }
     let settles = async {
         let of_left = waiting(&store, left).await.get();
@@ -119,7 +121,7 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
     };
     tokio::time::timeout(Duration::from_secs(900), settles).await.expect("one announcement");
     let command = waiting(&store, left).await;
-    plant.control.reports.claim(&None, command, "w").await.expect("a command");
+    plant.control.remote.reports.claim(&None, command, "w").await.expect("a command");
     let settles = async {
         while !bus.kept().is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -140,7 +142,7 @@ async fn pools_that_share_a_subject_keep_their_announcements() {
     for pool in ["big gpu", "big gpu", "big gpu", "big_gpu"] {
         let pool = Some(pool.to_owned());
         let request = StartRequest { catalog, pool, ..StartRequest::default() };
-        plant.control.executions.start(&plant.tenant, request).await.expect("an execution");
+        plant.control.journal.executions.start(&plant.tenant, request).await.expect("an execution");
     }
     let first = announced(&bus, 4).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -279,7 +281,7 @@ async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
     let catalog = Some(plant.register(&chain(1)).await);
     let request =
         StartRequest { catalog, pool: Some("gpu.2 big".to_owned()), ..StartRequest::default() };
-    plant.control.executions.start(&plant.tenant, request).await.unwrap();
+    plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
     let kept = announced(&bus, 1).await;
     assert!(kept[0].subject.starts_with("noetl.commands.gpu_2_big."), "{}", kept[0].subject);
     assert!(bus.give("worker-pool-gpu_2_big").is_some());
@@ -297,7 +299,7 @@ async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
     let id = plant.start("  - {step: s, tool: {kind: sqlite, query: select 1}}\n").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(bus.kept().is_empty());
-    let why = plant.control.executions.why(&plant.tenant, id).await.unwrap().unwrap();
+    let why = plant.control.journal.executions.why(&plant.tenant, id).await.unwrap().unwrap();
     let moves = &why.waits[0].would_move_it;
     assert!(moves.contains("no tool of kind 'sqlite'"), "{moves}");
     announcing.close().await;

@@ -64,7 +64,7 @@ impl Site {
 }
 
 async fn status(plant: &Plant, id: ExecutionId) -> ExecutionStatus {
-    plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap().status
+    plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap().status
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{LeasedRow, LongPoll, StartRequest};
+use noetl_journal::StartRequest;
 use noetl_model::{ExecutionId, Fact};
+use noetl_remote::{LeasedRow, LongPoll};
 use noetl_store::ExecutionStatus;
 use noetl_test_app::FaultyStore;
 
@@ -51,11 +52,12 @@ async fn cancel_stops_what_runs_and_frees_its_slot() {
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant.start(FAN).await;
     gate.begun(1).await;
-    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
     let next = plant.start(&chain(2)).await;
     assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed);
-    let refused = plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap_err();
+    let refused =
+        plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap_err();
     assert!(refused.to_string().contains("Cancelled"), "{refused}");
     plant.close().await;
 }
@@ -109,7 +111,8 @@ async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
     // one queues the cancel, and only then the writer finds both.
     gate.open.add_permits(1);
     let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
-    let cancel = tokio::spawn(async move { control.executions.cancel(&tenant, id, None).await });
+    let cancel =
+        tokio::spawn(async move { control.journal.executions.cancel(&tenant, id, None).await });
     cancel.await.unwrap().unwrap();
     assert_eq!(store.commits() - before, 1, "both were decided in one batch");
     let log = plant.log(id).await;
@@ -125,7 +128,7 @@ async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
 async fn start_in(plant: &Plant, pool: &str) -> ExecutionId {
     let catalog = Some(plant.register("  - {step: s, tool: {kind: shell, command: x}}\n").await);
     let request = StartRequest { catalog, pool: Some(pool.to_owned()), ..StartRequest::default() };
-    plant.control.executions.start(&plant.tenant, request).await.unwrap().execution
+    plant.control.journal.executions.start(&plant.tenant, request).await.unwrap().execution
 }
 
 /// A worker elsewhere asks for a command of a pool, of those that its tools can run.
@@ -138,7 +141,7 @@ async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<LeasedRow> {
         wait: Duration::ZERO,
         public_key: None,
     };
-    plant.control.leasing.lease(&plant.tenant, &None, request).await.unwrap()
+    plant.control.remote.leasing.lease(&plant.tenant, &None, request).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Options, StartError, StartRequest, SubmitError};
+use noetl_control::Options;
+use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::Fact;
 use noetl_store::{ExecutionStatus, StoreError};
 use noetl_test_app::{CommitFault, FaultyStore};
@@ -21,7 +22,7 @@ async fn any_one_commit_may_fail_in_any_way() {
             let catalog = Some(plant.register(&chain(STEPS)).await);
             store.fail_commit(store.commits() + number, fault);
             let request = StartRequest { catalog, ..StartRequest::default() };
-            let executions = &plant.control.executions;
+            let executions = &plant.control.journal.executions;
             let id = executions.start(&plant.tenant, request).await.unwrap().execution;
             let row = plant.finished(id).await;
             assert_eq!(row.status, ExecutionStatus::Completed, "{fault:?} {number}");
@@ -42,7 +43,7 @@ async fn a_start_whose_answer_is_lost_is_not_started_twice() {
         let catalog = Some(plant.register(&chain(2)).await);
         store.fail_commit(1, fault);
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let executions = &plant.control.executions;
+        let executions = &plant.control.journal.executions;
         let id = executions.start(&plant.tenant, request).await.unwrap().execution;
         assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed, "{fault:?}");
         let filter = noetl_store::ExecutionFilter { limit: 10, ..Default::default() };
@@ -59,7 +60,7 @@ async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
     let catalog = Some(plant.register(&chain(2)).await);
     store.fail_commit(1, CommitFault::Refused);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    let executions = &plant.control.executions;
+    let executions = &plant.control.journal.executions;
     let refused = executions.start(&plant.tenant, request).await.unwrap_err();
     assert!(
         matches!(&refused, StartError::Submit(SubmitError::Store(error))
@@ -85,12 +86,12 @@ async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
     gate.begun(1).await;
     store.set_down(true);
     gate.open.add_permits(1);
-    let mut trouble = plant.control.watch.last_commit_error();
+    let mut trouble = plant.control.journal.watch.last_commit_error();
     trouble.wait_for(Option::is_some).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     store.set_down(false);
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
-    assert!(plant.control.watch.last_commit_error().borrow().is_none(), "it works again");
+    assert!(plant.control.journal.watch.last_commit_error().borrow().is_none(), "it works again");
     let log = plant.log(id).await;
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 0);
     plant.close().await;
@@ -142,7 +143,7 @@ async fn an_answer_is_not_given_on_what_was_not_kept() {
     store.fail_commit(store.commits() + 1, CommitFault::Refused);
     let cancel = || {
         let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
-        tokio::spawn(async move { control.executions.cancel(&tenant, id, None).await })
+        tokio::spawn(async move { control.journal.executions.cancel(&tenant, id, None).await })
     };
     let first = cancel();
     // Time moves only when nothing else can: the first is under way when the second is decided.

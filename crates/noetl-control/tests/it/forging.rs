@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use noetl_control::{ControlPlane, EncryptionKey, ForkRequest, Options, RetryRequest};
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::{ForkRequest, RetryRequest};
 use noetl_model::event::ImportedEvent;
 use noetl_model::placeholder::{has_tag, map_has_tag, without_tags};
 use noetl_model::{EventId, ExecutionId, Fact, Map, Tenant, Timestamp, Value};
+use noetl_secrets::EncryptionKey;
 use noetl_store::{ExecutionStatus, Import, SystemClock};
 use noetl_test_app::FaultyStore;
 use noetl_tools::{SecretsTool, ToolRegistry};
@@ -221,7 +223,7 @@ async fn a_placeholder_in_imported_rows_stays_text() {
         more: Map::from_iter([("stack_trace".to_owned(), json!(placeholder))]),
         ..ImportedEvent::default()
     };
-    let taken = plant.control.intake.import(vec![import(other, 1, row)]).await.unwrap();
+    let taken = plant.control.publishing.imports.import(vec![import(other, 1, row)]).await.unwrap();
     assert_eq!((taken.kept, taken.rejected.len()), (1, 0), "{taken:?}");
     let log = plant.log(other).await;
     let Fact::Imported(stored) = &log[0].fact else { panic!("{:?}", log[0].fact) };
@@ -246,7 +248,7 @@ async fn a_placeholder_in_imported_rows_stays_text() {
     let done = report("call.done", json!({"command_id": command, "result": result}));
     let completed = report("command.completed", json!({"command_id": command}));
     let rows = vec![import(id, next, done), import(id, next + 1, completed)];
-    let taken = plant.control.intake.import(rows).await.unwrap();
+    let taken = plant.control.publishing.imports.import(rows).await.unwrap();
     assert_eq!((taken.kept, taken.rejected.len()), (2, 0), "{taken:?}");
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
@@ -299,7 +301,7 @@ async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Failed);
     let first = tagged_values(&plant, id).await;
     assert_eq!(first.len(), 1);
-    let executions = &plant.control.executions;
+    let executions = &plant.control.journal.executions;
     let retried = executions.retry(&plant.tenant, id, RetryRequest::default()).await.unwrap();
     let retried = retried.started.execution;
     plant.finished(retried).await;
@@ -339,8 +341,9 @@ async fn a_child_gets_what_its_parent_passes_and_a_rerun_of_it_too() {
     let id = plant.start(parent).await;
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let child = rows_of(&plant, "other/child").await[0].id;
-    let trace = noetl_control::TraceParent::default();
-    let again = plant.control.executions.rerun(&plant.tenant, child, Map::new(), trace).await;
+    let trace = noetl_journal::TraceParent::default();
+    let again =
+        plant.control.journal.executions.rerun(&plant.tenant, child, Map::new(), trace).await;
     plant.finished(again.unwrap().execution).await;
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
     assert_eq!(calls.len(), 2);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, EventReport, Options};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{Clock as _, CommandId, CommandState, Event, ExecutionId, Fact};
+use noetl_remote::EventReport;
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::{
     CommandRow, CommandStore as _, LeaseStore as _, MemoryStore, RuntimeKind, StoreClock,
@@ -48,7 +49,7 @@ impl World {
         for _ in 0..time.as_secs() / BEAT.as_secs() {
             self.pass(BEAT).await;
             heartbeat(server).await;
-            server.control.leasing.expire_overdue().await.expect("an answer");
+            server.control.remote.leasing.expire_overdue().await.expect("an answer");
         }
     }
 
@@ -62,7 +63,7 @@ impl World {
         heartbeat(server).await;
         let id = server.start(workflow).await;
         let command = self.open().await.id;
-        let reports = &server.control.reports;
+        let reports = &server.control.remote.reports;
         reports.claim(&None, command, "w").await.expect("a command");
         let report = EventReport {
             execution: id,
@@ -82,13 +83,17 @@ impl World {
 }
 
 async fn heartbeat(server: &Plant) {
-    let beat =
-        server.control.workers.heartbeat(&server.tenant, &None, RuntimeKind::WorkerPool, "w");
+    let beat = server.control.remote.workers.heartbeat(
+        &server.tenant,
+        &None,
+        RuntimeKind::WorkerPool,
+        "w",
+    );
     beat.await.expect("an answer");
 }
 
 async fn would_move_it(server: &Plant, id: ExecutionId) -> String {
-    let why = server.control.executions.why(&server.tenant, id).await.expect("an answer");
+    let why = server.control.journal.executions.why(&server.tenant, id).await.expect("an answer");
     why.expect("an execution").waits.remove(0).would_move_it
 }
 
@@ -162,8 +167,12 @@ async fn a_gap_that_the_store_did_not_record_is_found_by_the_next_heartbeat() {
     world.held(&server, LONG).await;
     world.pass(Duration::from_secs(30)).await;
     world.store.set_down(true);
-    let beat =
-        server.control.workers.heartbeat(&server.tenant, &None, RuntimeKind::WorkerPool, "w");
+    let beat = server.control.remote.workers.heartbeat(
+        &server.tenant,
+        &None,
+        RuntimeKind::WorkerPool,
+        "w",
+    );
     beat.await.expect_err("no store");
     world.store.set_down(false);
     heartbeat(&server).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_control::compat::{
+use noetl_compat::{
     CompatCommand, Dialect, ResolvedValues, decode_failure, decode_result, encode_command,
     unsupported_reason,
 };

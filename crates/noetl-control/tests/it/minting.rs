@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, Options, SubscriptionError};
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::SubscriptionError;
 use noetl_model::Tenant;
 use noetl_store::{MemoryStore, StoreClock, SystemClock};
 use noetl_test_app::{FaultyStore, SimClock};
@@ -31,14 +32,14 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
     control.catalog.register(&tenant, document, "subscription", false).await.expect("an entry");
     // Everything stands still, the renewal of the lease too.
     std::thread::sleep(lease * 3);
-    let refused = control.subscriptions.register(&tenant, "tests/orders").await;
+    let refused = control.triggers.subscriptions.register(&tenant, "tests/orders").await;
     assert!(matches!(refused, Err(SubscriptionError::Store(_))), "{refused:?}");
-    assert!(control.intake.ready().is_err());
+    assert!(control.publishing.imports.ready().is_err());
     // Once the number is its own again, it goes on.
-    let mut registered = control.subscriptions.register(&tenant, "tests/orders").await;
+    let mut registered = control.triggers.subscriptions.register(&tenant, "tests/orders").await;
     while registered.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        registered = control.subscriptions.register(&tenant, "tests/orders").await;
+        registered = control.triggers.subscriptions.register(&tenant, "tests/orders").await;
     }
     control.close().await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::StartRequest;
+use noetl_journal::StartRequest;
 use noetl_model::event::ParkReason;
 use noetl_model::{CommandId, ExecutionId, Fact, Seq};
 use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
@@ -29,7 +29,7 @@ pub(crate) async fn register(plant: &Plant, path: &str, workflow: &str) {
 pub(crate) async fn rows_of(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
     let filter =
         ExecutionFilter { path: Some(path.to_owned()), limit: 100, ..ExecutionFilter::default() };
-    plant.control.executions.list(&plant.tenant, &filter).await.unwrap()
+    plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap()
 }
 
 /// Executions of a path, once there are some.
@@ -46,7 +46,7 @@ pub(crate) async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
 
 async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, ParkReason) {
     for _ in 0..600 {
-        let log = plant.control.executions.events(id, Seq::START, 1000).await.unwrap();
+        let log = plant.control.journal.executions.events(id, Seq::START, 1000).await.unwrap();
         let found = log.iter().rev().find_map(|event| match &event.fact {
             Fact::CommandParked { command, on, .. } => Some((*command, on.clone())),
             _ => None,
@@ -115,7 +115,7 @@ async fn cancelling_goes_down_to_what_was_called() {
         .await;
     gate.begun(1).await;
     let child = of_path(&plant, "other/held").await[0].id;
-    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
     assert_eq!(plant.finished(child).await.status, ExecutionStatus::Cancelled);
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
     plant.close().await;
@@ -145,7 +145,7 @@ async fn only_the_right_token_answers() {
     let (command, ParkReason::Callback(callback)) = parked(&plant, id).await else {
         panic!("it waits for an answer");
     };
-    let executions = &plant.control.executions;
+    let executions = &plant.control.journal.executions;
     let yes = || Ok(json!({ "approved": true }));
     assert!(executions.answer(id, command, "guessed", yes()).await.is_err());
     executions.answer(id, command, &callback.token, yes()).await.unwrap();
@@ -182,7 +182,7 @@ async fn ten_thousand_items_end_in_order() {
         )
         .await;
     let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
-    let started = plant.control.executions.start(&plant.tenant, request).await.unwrap();
+    let started = plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
     let id = started.execution;
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let log = plant.log(id).await;

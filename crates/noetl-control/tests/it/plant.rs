@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{ControlPlane, Options, StartRequest};
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::StartRequest;
+use noetl_local::Worker;
 use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Map, Seq, Tenant, Value};
 use noetl_store::{ExecutionRow, Sharded, Store, SystemClock};
 use noetl_test_app::{Echo, FaultyStore};
 use noetl_tools::{Noop, Tool, ToolCall, ToolRegistry};
-use noetl_worker::Worker;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -93,7 +94,7 @@ impl Plant {
     /// With these tools.
     pub(crate) fn equipped(control: ControlPlane, tools: ToolRegistry) -> Self {
         let control = Arc::new(control);
-        let worker = Worker::new(control.local.clone(), tools);
+        let worker = Worker::new(control.journal.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::ZERO));
         Self { control, tenant: Tenant::default(), worker }
     }
@@ -113,7 +114,7 @@ impl Plant {
     pub(crate) async fn start_with(&self, workflow: &str, payload: Map) -> ExecutionId {
         let catalog = Some(self.register(workflow).await);
         let request = StartRequest { catalog, payload, ..StartRequest::default() };
-        self.control.executions.start(&self.tenant, request).await.unwrap().execution
+        self.control.journal.executions.start(&self.tenant, request).await.unwrap().execution
     }
 
     pub(crate) async fn register(&self, workflow: &str) -> noetl_model::CatalogId {
@@ -125,13 +126,13 @@ impl Plant {
     }
 
     pub(crate) async fn finished(&self, id: ExecutionId) -> ExecutionRow {
-        let ended = self.control.executions.wait_until_finished(&self.tenant, id);
+        let ended = self.control.journal.executions.wait_until_finished(&self.tenant, id);
         let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
         ended.expect("the execution ends").unwrap().unwrap()
     }
 
     pub(crate) async fn log(&self, id: ExecutionId) -> Vec<Event> {
-        let log = self.control.executions.events(id, Seq::START, 100_000).await.unwrap();
+        let log = self.control.journal.executions.events(id, Seq::START, 100_000).await.unwrap();
         for (index, event) in log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap");
         }

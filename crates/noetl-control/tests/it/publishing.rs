@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{EventStream, MemoryStream, StoredMessage};
-use noetl_control::{Metrics, PublisherHandle, PublisherOptions};
+use noetl_journal::Metrics;
 use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, Fact, Value};
+use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{CursorStore, LeaseStore, MemoryStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;

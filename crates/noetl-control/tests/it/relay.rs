@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{EventStream, MemoryStream};
-use noetl_control::{Metrics, PublisherHandle};
+use noetl_journal::Metrics;
 use noetl_model::Clock;
+use noetl_publishing::PublisherHandle;
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{MemoryStore, OutboxOptions, OutboxStore, Store, StoreClock, SystemClock};

@@ -4,7 +4,7 @@ mod bounds;
 
 use std::sync::Arc;
 
-use noetl_control::{Options, Replay, ReplayRequest, Replayed};
+use noetl_control::Options;
 use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
 use noetl_model::event::{ImportedEvent, ReportedEvent};
 use noetl_model::{
@@ -17,6 +17,7 @@ use noetl_store::{
     ResultSummary, Snapshot, SnapshotStore, SubscriptionStore,
 };
 use noetl_test_app::FaultyStore;
+use noetl_views::{Replay, ReplayRequest, Replayed};
 use serde_json::json;
 
 use crate::plant::{Gate, Plant};
@@ -42,7 +43,7 @@ async fn plant(store: &Arc<FaultyStore>) -> Plant {
 }
 
 async fn replayed(plant: &Plant, request: &ReplayRequest) -> Replayed {
-    plant.control.replay.state(request).await.unwrap()
+    plant.control.views.replay.state(request).await.unwrap()
 }
 
 /// A log of so many rows, and its story.
@@ -217,7 +218,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
     assert_eq!(found.state, folded(&store, id, ReadBound::End, usize::MAX).await);
     mark(&store, id).await;
     assert!(is_marked(&replayed(&plant, &all_of(id)).await), "it began at the kept state");
-    let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
+    let advanced = plant.control.views.replay.advance(id).await.unwrap().expect("events");
     assert_eq!(advanced.state.execution.last_node_name.as_deref(), Some("marked"));
     assert_eq!((advanced.events, advanced.version), (12_699, story.event_at(12_699)));
     let start_meta = advanced.start_meta.expect("the beginning's");
@@ -317,7 +318,7 @@ async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
     let saved = store.save(&Tenant::default(), KEPT, "execution/77/all", snapshot).await;
     assert!(saved.unwrap());
     assert_eq!(replayed(&plant, &all_of(gone)).await.state.event_count, 0);
-    assert!(plant.control.replay.advance(gone).await.unwrap().is_none());
+    assert!(plant.control.views.replay.advance(gone).await.unwrap().is_none());
     plant.close().await;
 }
 
@@ -336,8 +337,8 @@ async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
         assert_eq!(found.state.execution.status, "UNKNOWN");
         assert!(found.state.checksum.is_some() && found.state.projection_checksums.is_some());
     }
-    assert!(plant.control.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
-    let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
+    assert!(plant.control.views.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
+    let advanced = plant.control.views.replay.advance(id).await.unwrap().expect("events");
     assert_eq!((advanced.events, &*advanced.state.tenant_id), (3, "acme"));
     plant.close().await;
 }
@@ -385,7 +386,13 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
     let in_objects = "noetl://default/shop/results/10/load/0/1/2";
     let others = "noetl://acme/shop/results/10/load/0/1/2";
     let kept = "project=shop/execution=10/results/load/0/1/2.json";
-    plant.control.objects.put(None, kept, "application/json", b"[1, 2, 3]".to_vec()).await.unwrap();
+    plant
+        .control
+        .data
+        .objects
+        .put(None, kept, "application/json", b"[1, 2, 3]".to_vec())
+        .await
+        .unwrap();
     let carrying = |reference: Value, meta: Value| {
         let result = Some(json!({"status": "ok", "reference": reference}));
         let event_type = Some("frame.committed".into());
@@ -469,7 +476,7 @@ async fn a_store_that_is_away_is_an_error() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10).await;
-    let replay: Replay = plant.control.replay.clone();
+    let replay: Replay = plant.control.views.replay.clone();
     store.set_down(true);
     assert!(replay.state(&all_of(story.id())).await.is_err());
     assert!(replay.advance(story.id()).await.is_err());

@@ -179,7 +179,7 @@ async fn a_cancel_during_back_off() {
     while failing.0.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
     // The only slot is free again, long before the pause would have been over.
     let next = plant.start("  - {step: a, tool: {kind: noop}}\n").await;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, Options, StartRequest};
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::StartRequest;
 use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Value};
 use noetl_store::{
     CommandStore as _, ExecutionStatus, LogQuery, LogStream, StepLogStore as _, SystemClock,
@@ -23,7 +24,7 @@ async fn a_command_that_ran_when_the_process_ended_runs_again() {
     plant.close().await;
 
     let plant = Plant::open(&store, 2, &gate).await;
-    assert_eq!(plant.control.resumed, 1);
+    assert_eq!(plant.control.journal.resumed, 1);
     gate.begun(1).await;
     gate.open.add_permits(1);
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
@@ -49,7 +50,7 @@ async fn commands_that_waited_for_a_slot_wait_again() {
     plant.close().await;
 
     let plant = Plant::open(&store, 1, &gate).await;
-    assert_eq!(plant.control.resumed, 3);
+    assert_eq!(plant.control.journal.resumed, 3);
     gate.open.add_permits(3);
     for id in ids {
         assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
@@ -70,7 +71,7 @@ async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
     let plant = Plant::with(&store, options, &gate).await;
     let other = plant.start("  - {step: a, tool: {kind: noop}}\n").await;
     assert_eq!(plant.finished(other).await.status, ExecutionStatus::Completed);
-    let row = plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap();
+    let row = plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Running);
     plant.close().await;
 }
@@ -142,7 +143,7 @@ async fn what_may_not_run_twice_fails_when_its_process_ended_in_the_middle_of_it
     let id = plant.start(ONCE).await;
     gate.begun(1).await;
     plant.close().await;
-    let row = control.executions.get(&tenant, id).await.unwrap().unwrap();
+    let row = control.journal.executions.get(&tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Failed);
     assert!(row.error.unwrap().contains("may not run twice"));
 }
@@ -170,7 +171,7 @@ async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
     let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
     let started = tokio::spawn(async move {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        control.executions.start(&tenant, request).await
+        control.journal.executions.start(&tenant, request).await
     });
     while store.commits() == before {
         tokio::task::yield_now().await;
@@ -190,7 +191,8 @@ async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
     plant.start(HELD).await;
     gate.begun(1).await;
     for number in 0..50 {
-        let print = plant.control.local.printer(ExecutionId::new(number), CommandId::new(number));
+        let print =
+            plant.control.journal.local.printer(ExecutionId::new(number), CommandId::new(number));
         print(LogStream::Out, "the last words\n");
     }
     store.set_down(true);
@@ -208,14 +210,14 @@ async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     let plant = Plant::equipped_without_worker(control);
     let id = plant.start(ONCE).await;
-    let local = plant.control.local.clone();
+    let local = plant.control.journal.local.clone();
     let assignment = local.next().await.unwrap();
     store.block_lines(true);
     local.printer(id, assignment.command)(LogStream::Out, "done\n");
     let reported =
         tokio::spawn(async move { local.report(assignment, Ok(Value::Null).into()).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let row = plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap();
+    let row = plant.control.journal.executions.get(&plant.tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Running);
     store.block_lines(false);
     reported.await.unwrap();

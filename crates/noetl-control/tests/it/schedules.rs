@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, Options, ScheduleError, ScheduleSpec};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{Clock, ExecutionId, Fact, ScheduleId, Seq, Tenant, Timestamp, Value};
 use noetl_store::{
     ExecutionFilter, ExecutionRow, ExecutionStatus, MemoryStore, NewSchedule, ScheduleRow, Store,
     StoreClock,
 };
 use noetl_test_app::SimClock;
+use noetl_triggers::{ScheduleError, ScheduleSpec};
 use serde_json::json;
 
 const PLAYBOOK: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: job, path: jobs/a}\nworkflow:\n  - step: start\n    tool: {kind: shell, cmds: ['true']}\n";
@@ -51,16 +52,16 @@ impl Place {
         let mut spec = spec.as_object().unwrap().clone();
         spec.entry("playbook").or_insert_with(|| json!("jobs/a"));
         let wanted = ScheduleSpec { name: Some("test".into()), spec };
-        self.control.schedules.create(&self.tenant, wanted).await.unwrap()
+        self.control.triggers.schedules.create(&self.tenant, wanted).await.unwrap()
     }
 
     async fn row(&self, id: ScheduleId) -> ScheduleRow {
-        self.control.schedules.get(&self.tenant, id).await.unwrap()
+        self.control.triggers.schedules.get(&self.tenant, id).await.unwrap()
     }
 
     /// Starts what is due until there is nothing to do.
     async fn settle(&self) {
-        while self.control.schedules.start_due().await.unwrap().is_zero() {}
+        while self.control.triggers.schedules.start_due().await.unwrap().is_zero() {}
     }
 
     /// Moves the clock and starts what is due.
@@ -197,7 +198,7 @@ async fn what_runs_once_runs_once() {
     assert_eq!(row.last_status.as_deref(), Some("skipped_missed"));
     // Letting it rest and go on makes it run no second time.
     for is_enabled in [false, true] {
-        place.control.schedules.enable(&place.tenant, soon, is_enabled).await.unwrap();
+        place.control.triggers.schedules.enable(&place.tenant, soon, is_enabled).await.unwrap();
     }
     place.pass(HOUR).await;
     assert_eq!(place.runs(soon).await.len(), 1);
@@ -231,8 +232,9 @@ async fn runs_that_overlap_go_as_the_schedule_says() {
         assert_eq!(row.schedule.next_run_at, Some(next), "{overlap}: what waits is due");
         let status = if overlap == "skip" { "skipped_overlap" } else { "started" };
         assert_eq!(row.last_status.as_deref(), Some(status), "{overlap}");
-        let counted =
-            |outcome| place.control.metrics.schedule_runs.with_label_values(&[outcome]).get();
+        let counted = |outcome| {
+            place.control.journal.metrics.schedule_runs.with_label_values(&[outcome]).get()
+        };
         let runs = (counted("started"), counted("skipped_overlap"));
         let expected_runs = match overlap {
             "skip" => (1, 2),
@@ -242,7 +244,7 @@ async fn runs_that_overlap_go_as_the_schedule_says() {
         assert_eq!(runs, expected_runs, "{overlap}");
         // Once the first has ended, what waits goes on.
         let first = place.runs(id).await.into_iter().map(|run| run.id).min().unwrap();
-        let _ = place.control.executions.cancel(&place.tenant, first, None).await;
+        let _ = place.control.journal.executions.cancel(&place.tenant, first, None).await;
         place.settle().await;
         if overlap == "queue" {
             assert_eq!(statuses(&place, id).await, [Cancelled, Running]);
@@ -261,7 +263,7 @@ async fn what_waits_is_not_missed_however_long_it_waits() {
     place.pass(MINUTE).await;
     place.pass(2 * HOUR).await;
     let first = place.runs(id).await.remove(0).id;
-    place.control.executions.cancel(&place.tenant, first, None).await.unwrap();
+    place.control.journal.executions.cancel(&place.tenant, first, None).await.unwrap();
     place.settle().await;
     assert_eq!(place.dues(id).await[1], "2026-01-01T00:02:00Z");
     place.close().await;
@@ -323,7 +325,7 @@ async fn processes_that_are_killed_anywhere_start_every_tick_once() {
         for other in &others {
             let other = other.clone();
             tasks.push(tokio::spawn(async move {
-                let _ = other.schedules.start_due().await;
+                let _ = other.triggers.schedules.start_due().await;
             }));
         }
         // A task that is aborted ends at whatever it waited for.
@@ -376,7 +378,8 @@ async fn what_cannot_be_started_is_said_and_the_schedule_goes_on() {
 async fn what_rests_runs_nothing_and_misses_nothing() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let id = place.make(json!({"every": 60, "missed": "all"})).await.schedule.id;
-    let enable = |is_enabled| place.control.schedules.enable(&place.tenant, id, is_enabled);
+    let enable =
+        |is_enabled| place.control.triggers.schedules.enable(&place.tenant, id, is_enabled);
     enable(false).await.unwrap();
     place.pass(HOUR).await;
     assert_eq!(place.runs(id).await.len(), 0);
@@ -385,7 +388,7 @@ async fn what_rests_runs_nothing_and_misses_nothing() {
     assert_eq!(enable(true).await.unwrap(), row, "once more changes nothing");
     place.pass(MINUTE).await;
     assert_eq!(place.runs(id).await.len(), 1);
-    place.control.schedules.run_now(&place.tenant, id, None).await.unwrap();
+    place.control.triggers.schedules.run_now(&place.tenant, id, None).await.unwrap();
     assert_eq!(place.runs(id).await.len(), 2);
     assert_eq!(place.row(id).await.last_run_at, Some(at("2026-01-01T01:01:00Z")));
     place.close().await;
@@ -400,14 +403,14 @@ async fn registered(place: &Place, spec: &str) {
 #[tokio::test]
 async fn a_document_makes_changes_and_ends_its_schedule() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
-    let all = || async { place.control.schedules.list(&place.tenant).await.unwrap() };
+    let all = || async { place.control.triggers.schedules.list(&place.tenant).await.unwrap() };
     registered(&place, "{playbook: jobs/a, cron: '0 * * * *'}").await;
     let made = all().await.remove(0);
     let id = made.schedule.id;
     assert_eq!(made.schedule.next_run_at, Some(at("2026-01-01T01:00:00Z")));
     // The same again, and a payload, leave its next run alone; and its rest.
     place.pass(HOUR).await;
-    place.control.schedules.enable(&place.tenant, id, false).await.unwrap();
+    place.control.triggers.schedules.enable(&place.tenant, id, false).await.unwrap();
     registered(&place, "{playbook: jobs/a, cron: '0 * * * *', payload: {a: 1}}").await;
     let rows = all().await;
     assert_eq!(rows.len(), 1);
@@ -420,9 +423,9 @@ async fn a_document_makes_changes_and_ends_its_schedule() {
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T01:01:30Z")));
     // What a document says is not changed beside it.
     let wanted = ScheduleSpec::default();
-    let changed = place.control.schedules.change(&place.tenant, id, wanted).await;
+    let changed = place.control.triggers.schedules.change(&place.tenant, id, wanted).await;
     assert!(matches!(changed, Err(ScheduleError::OfDocument { .. })), "{changed:?}");
-    let removed = place.control.schedules.remove(&place.tenant, id).await;
+    let removed = place.control.triggers.schedules.remove(&place.tenant, id).await;
     assert!(matches!(removed, Err(ScheduleError::OfDocument { .. })), "{removed:?}");
     place.control.catalog.delete(&place.tenant, "sched/a", None).await.unwrap();
     assert_eq!(all().await, []);
@@ -446,7 +449,12 @@ async fn a_change_replaces_what_it_names() {
     let id = place.make(spec).await.schedule.id;
     let change = async |spec: Value| {
         let spec = spec.as_object().unwrap().clone();
-        place.control.schedules.change(&place.tenant, id, ScheduleSpec { name: None, spec }).await
+        place
+            .control
+            .triggers
+            .schedules
+            .change(&place.tenant, id, ScheduleSpec { name: None, spec })
+            .await
     };
     let row = change(json!({"timezone": "America/New_York"})).await.unwrap();
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T08:00:00Z")));
@@ -474,7 +482,7 @@ async fn a_change_replaces_what_it_names() {
 #[tokio::test]
 async fn a_server_with_nothing_to_do_looks_once_a_minute() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
-    let due = || async { place.control.schedules.start_due().await.unwrap() };
+    let due = || async { place.control.triggers.schedules.start_due().await.unwrap() };
     assert_eq!(due().await, MINUTE);
     place.make(json!({"every": 30})).await;
     assert_eq!(due().await, Duration::from_secs(30), "when it is due, and not before");

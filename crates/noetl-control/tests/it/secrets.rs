@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use noetl_control::{
-    ControlPlane, CredentialRequest, EncryptionKey, EventReport, Options, SecretRequest,
-};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::placeholder::remove_tags;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, Fact, Failure, FailureKind, Map, Tenant, Value};
+use noetl_remote::EventReport;
+use noetl_secrets::{CredentialRequest, EncryptionKey, SecretRequest};
 use noetl_store::{ExecutionFilter, ExecutionStatus, SystemClock};
 use noetl_test_app::{Echo, FaultyStore};
 use noetl_tools::{Noop, SecretsTool, Tool, ToolCall, ToolRegistry};
@@ -95,7 +95,7 @@ pub(crate) async fn keep(plant: &Plant, name: &str, kind: &str, data: Value) {
         tags: Vec::new(),
         description: None,
     };
-    plant.control.credentials.put(&plant.tenant, request).await.unwrap();
+    plant.control.secrets.credentials.put(&plant.tenant, request).await.unwrap();
 }
 
 /// Everything that is kept and shown of an execution.
@@ -106,7 +106,7 @@ pub(crate) async fn shown(plant: &Plant, id: ExecutionId) -> String {
         text += &format!("{:?}\n{event:?}\n", EventRow::from(event));
     }
     let filter = ExecutionFilter::default();
-    let rows = plant.control.executions.list(&plant.tenant, &filter).await.unwrap();
+    let rows = plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap();
     text += &format!("{rows:?}");
     // What is printed is escaped: look at it as it was, too.
     let unescaped = text.replace("\\\"", "\"").replace("\\\\", "\\");
@@ -177,7 +177,7 @@ async fn data_that_no_credential_holds_is_not_touched() {
         tags: Vec::new(),
         description: None,
     };
-    plant.control.credentials.put(&other, request).await.unwrap();
+    plant.control.secrets.credentials.put(&other, request).await.unwrap();
     let asking = SecretRequest {
         who: "test".into(),
         operation: "resolve",
@@ -185,7 +185,7 @@ async fn data_that_no_credential_holds_is_not_touched() {
         parent: None,
         worker: None,
     };
-    plant.control.credentials.reveal(&other, "theirs", &asking).await.unwrap();
+    plant.control.secrets.credentials.reveal(&other, "theirs", &asking).await.unwrap();
     let id = plant.start_with(workflow, payload).await;
     plant.finished(id).await;
     assert_eq!(answer_of(&plant, id, "start").await["d"].to_string(), business.to_string());
@@ -277,8 +277,8 @@ workflow:
 ";
     let registered = plant.control.catalog.register(&plant.tenant, text.into(), "playbook", false);
     let catalog = Some(registered.await.unwrap().0.id);
-    let request = noetl_control::StartRequest { catalog, ..Default::default() };
-    let started = plant.control.executions.start(&plant.tenant, request).await.unwrap();
+    let request = noetl_journal::StartRequest { catalog, ..Default::default() };
+    let started = plant.control.journal.executions.start(&plant.tenant, request).await.unwrap();
     let row = plant.finished(started.execution).await;
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
     let header = tool.0.lock().unwrap()[0].config["headers"]["Authorization"].clone();
@@ -360,7 +360,7 @@ async fn what_others_report_is_redacted_too() {
         event: None,
         columns: None,
     };
-    plant.control.reports.record(&plant.tenant, report).await.unwrap();
+    plant.control.remote.reports.record(&plant.tenant, report).await.unwrap();
     let log = plant.log(id).await;
     let kept = log.iter().find_map(|event| match &event.fact {
         Fact::Reported(said) => Some((said.payload.clone(), said.meta.clone())),

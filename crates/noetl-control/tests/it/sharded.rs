@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{StartError, StartRequest, SubmitError};
+use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::{ExecutionId, Tenant, shard_for};
 use noetl_store::{
     BlobRefs, CommandStore, Digest, EventLog, ExecutionFilter, ExecutionStatus, ExecutionStore,
@@ -44,7 +44,7 @@ async fn start_everywhere(plant: &Plant, workflow: &str) -> Vec<Result<Execution
     let mut names = HashSet::new();
     while names.len() < SHARDS {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let started = plant.control.executions.start(&plant.tenant, request).await;
+        let started = plant.control.journal.executions.start(&plant.tenant, request).await;
         names.insert(match &started {
             Ok(started) => format!("shard-{}", home(started.execution)),
             Err(StartError::Submit(SubmitError::Store(error))) => home_of_failed(error).to_owned(),
@@ -69,7 +69,7 @@ async fn executions_run_in_their_shards_and_are_listed_together() {
         }
     }
     let filter = ExecutionFilter { limit: 1000, ..ExecutionFilter::default() };
-    let listed = plant.control.executions.list(&plant.tenant, &filter).await.unwrap();
+    let listed = plant.control.journal.executions.list(&plant.tenant, &filter).await.unwrap();
     let listed: HashSet<ExecutionId> = listed.iter().map(|row| row.id).collect();
     assert_eq!(listed, ids.into_iter().collect());
     assert_eq!(cluster.unfinished(ExecutionId::new(0), 9).await.unwrap(), []);
@@ -114,7 +114,7 @@ async fn a_shard_that_is_down_fails_only_its_executions() {
     let mut more: Vec<ExecutionId> = Vec::new();
     while more.iter().map(|id| home(*id)).collect::<HashSet<_>>().len() < SHARDS - 1 {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let started = plant.control.executions.start(&plant.tenant, request).await;
+        let started = plant.control.journal.executions.start(&plant.tenant, request).await;
         more.extend(started.ok().map(|started| started.execution));
     }
     gate.open.add_permits(more.len());

@@ -197,7 +197,7 @@ async fn cancelling_cancels_the_called_playbook() {
     let id = plant.start(AROUND_HELD).await;
     gate.begun(1).await;
     let child = of_path(&plant, "other/held").await[0].id;
-    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    plant.control.journal.executions.cancel(&plant.tenant, id, None).await.unwrap();
     assert_eq!(plant.finished(child).await.status, ExecutionStatus::Cancelled);
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
     plant.close().await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use noetl_bus::{CommandBus, CommandConsumer, EventStream, MemoryStream, StreamMessage};
-use noetl_control::{SystemConsumers, SystemConsumersHandle};
 use noetl_model::{ExecutionId, Origin, Seq, Tenant, Value};
+use noetl_publishing::{SystemConsumers, SystemConsumersHandle};
 use noetl_store::{MemoryStore, SnapshotStore};
 use noetl_test_app::FaultyStore;
 use serde_json::json;
@@ -18,7 +18,15 @@ const PROJECT: SystemConsumers = SystemConsumers { materialize: false, project: 
 
 fn read(what: SystemConsumers, bus: &Arc<MemoryStream>, plant: &Plant) -> SystemConsumersHandle {
     let bus: Arc<dyn CommandConsumer> = bus.clone();
-    SystemConsumersHandle::start(what, &options(), &bus, &plant.control)
+    let control = &plant.control;
+    SystemConsumersHandle::start(
+        what,
+        &options(),
+        &bus,
+        &control.publishing.imports,
+        &control.views.projections,
+        &control.journal.metrics,
+    )
 }
 
 async fn publish(bus: &MemoryStream, rows: &[Value]) {
@@ -65,11 +73,11 @@ async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
     answered(&bus, "noetl_materializer").await;
     for (execution, events) in [(7, vec![71, 72]), (8, vec![81])] {
         let id = ExecutionId::new(execution);
-        let log = plant.control.executions.events(id, Seq::START, 10).await.unwrap();
+        let log = plant.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
         assert!(log.iter().all(|event| event.origin() == Origin::Imported));
         assert_eq!(log.iter().map(|event| event.id.get()).collect::<Vec<_>>(), events);
     }
-    let page = plant.control.metrics.text();
+    let page = plant.control.journal.metrics.text();
     assert!(page.contains("noetl_events_projected_total 3"), "{page}");
     assert!(page.contains("noetl_events_rejected_total{route=\"materializer\"} 3"), "{page}");
     assert_eq!(backlog(&bus, "noetl_projector").await, Some(7), "another's are left to it");
@@ -92,7 +100,7 @@ async fn what_a_store_does_not_take_is_read_again() {
     publish(&bus, &[row(7, 73)]).await;
     let id = ExecutionId::new(7);
     until("the last row", async || {
-        let log = plant.control.executions.events(id, Seq::START, 10).await.unwrap();
+        let log = plant.control.journal.executions.events(id, Seq::START, 10).await.unwrap();
         log.iter().any(|event| event.id.get() == 73)
     })
     .await;

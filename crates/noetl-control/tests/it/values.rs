@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use noetl_control::{Options, StartRequest};
+use noetl_control::Options;
+use noetl_journal::StartRequest;
 use noetl_model::{Fact, Map, Value};
 use noetl_store::{BlobRefs, EventLog, ExecutionStatus, SnapshotStore};
 use noetl_test_app::FaultyStore;
@@ -20,7 +21,7 @@ async fn start(plant: &Plant, workflow: &str, payload: Value) -> noetl_model::Ex
     let catalog = Some(plant.register(workflow).await);
     let payload: Map = payload.as_object().cloned().unwrap();
     let request = StartRequest { catalog, payload, ..StartRequest::default() };
-    plant.control.executions.start(&plant.tenant, request).await.unwrap().execution
+    plant.control.journal.executions.start(&plant.tenant, request).await.unwrap().execution
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use noetl_control::{VerifyReport, verify};
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::conformance::story::{Story, completed, done, imported, issued, said, write};
 use noetl_store::{ExecutionStatus, RetentionPolicy, RetentionStore, RetentionWindow};
 use noetl_test_app::FaultyStore;
+use noetl_views::{VerifyReport, verify};
 
 use crate::plant::{Gate, Plant, chain};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::event::{CommandSpec, LoopEvent, LoopFact, LoopItem};
 use noetl_model::loops::{FrameState, LoopItems};
 use noetl_model::{Failure, Seq, Value};
-use noetl_playbook::template::{ValueSource, from_json_owned};
+use noetl_template::{ValueSource, from_json_owned};
 
 use crate::execution::{Execution, OpenCommand};
 use crate::loops::{self, Chunk, ItemFailure, ItemOutcome, ItemRange, LoopState};

@@ -1,6 +1,6 @@
 //! Ends a failing execution's wait for commands that did not stop when asked to.
 
-use super::{Decision, Rejection};
+use crate::decision::{Decision, Rejection};
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>) -> Result<(), Rejection> {
     draft.running()?;

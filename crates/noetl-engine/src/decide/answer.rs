@@ -2,7 +2,8 @@
 
 use noetl_model::event::ParkReason;
 
-use super::{Answer, AnswerSource, Decision, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::{Answer, AnswerSource};
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Answer) -> Result<(), Rejection> {
     draft.known()?;

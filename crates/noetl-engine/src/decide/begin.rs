@@ -2,7 +2,8 @@
 
 use noetl_model::{CommandState, Fact};
 
-use super::{Decision, MarkStarted, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::MarkStarted;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: MarkStarted) -> Result<(), Rejection> {
     draft.known()?;

@@ -3,7 +3,8 @@
 
 use noetl_model::Fact;
 
-use super::{Cancel, Decision, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Cancel;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Cancel) -> Result<(), Rejection> {
     draft.running()?;

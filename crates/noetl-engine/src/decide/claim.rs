@@ -2,7 +2,8 @@
 
 use noetl_model::{CommandState, Fact};
 
-use super::{Claim, Decision, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Claim;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Claim) -> Result<(), Rejection> {
     draft.running()?;

@@ -4,7 +4,8 @@
 use noetl_model::event::{Callback, ParkReason};
 use noetl_model::{Fact, Value};
 
-use super::{Complete, Decision, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Complete;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Complete) -> Result<(), Rejection> {
     draft.known()?;
@@ -32,7 +33,7 @@ pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Complete) -> Result<()
     if !answers {
         // The tool's answer arrives separately, such as that of a job started in another system.
         if !is_parked {
-            let until = draft.moment.now.plus(super::CALLBACK_WAIT);
+            let until = draft.moment.now.plus(crate::decision::CALLBACK_WAIT);
             let token = draft.token(command);
             let on = ParkReason::Callback(Callback { token, until });
             draft.record(Fact::CommandParked { command, step, on });

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use noetl_model::event::CommandSpec;
 use noetl_model::{CommandState, Fact, Failure, FailureKind};
 
-use super::{Decision, Expire, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Expire;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Expire) -> Result<(), Rejection> {
     draft.running()?;

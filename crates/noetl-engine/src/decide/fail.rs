@@ -1,6 +1,7 @@
 //! Accepts the failure of a command (rule R3).
 
-use super::{Decision, Fail, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Fail;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Fail) -> Result<(), Rejection> {
     draft.known()?;

@@ -3,7 +3,8 @@
 
 use noetl_model::{Fact, Failure, FailureKind, Value};
 
-use super::{Decision, Finalize, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::Finalize;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Finalize) -> Result<(), Rejection> {
     draft.running()?;

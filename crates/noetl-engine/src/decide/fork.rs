@@ -14,9 +14,10 @@ use noetl_model::{
 };
 
 use super::start::{self, merge};
-use super::{Decision, Fork, Rejection, StartInput};
+use crate::decision::{Decision, Rejection};
 use crate::execution::{Execution, OpenCommand, Status};
 use crate::fork::last_quiescent_event;
+use crate::input::{Fork, StartInput};
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Fork) -> Result<(), Rejection> {
     if draft.state.status != Status::Absent {

@@ -3,7 +3,8 @@
 use noetl_model::Fact;
 use noetl_model::event::ReportedEvent;
 
-use super::{Decision, RecordReport, Rejection};
+use crate::decision::{Decision, Rejection};
+use crate::input::RecordReport;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: RecordReport) -> Result<(), Rejection> {
     draft.known()?;

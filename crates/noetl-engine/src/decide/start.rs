@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use noetl_model::event::ExecutionStart;
 use noetl_model::{DEPTH_MAX, Fact, Map, Value, is_deeper_than};
-use noetl_playbook::template::{Names, Scope, ValueTemplate, from_json};
+use noetl_template::{Names, Scope, ValueTemplate, from_json};
 
-use super::{Decision, Rejection, StartInput};
+use crate::decision::{Activation, Decision, Rejection};
 use crate::execution::Status;
-use crate::flow::Activation;
+use crate::input::StartInput;
 use crate::scope;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: StartInput) -> Result<(), Rejection> {

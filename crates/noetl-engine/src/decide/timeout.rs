@@ -3,7 +3,8 @@
 
 use noetl_model::{Fact, Failure, FailureKind};
 
-use super::{Decision, Rejection, Timeout};
+use crate::decision::{Decision, Rejection};
+use crate::input::Timeout;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Timeout) -> Result<(), Rejection> {
     draft.running()?;

@@ -3,7 +3,8 @@
 use noetl_model::event::ParkReason;
 use noetl_model::{Failure, FailureKind};
 
-use super::{Decision, Rejection, Wake};
+use crate::decision::{Decision, Rejection};
+use crate::input::Wake;
 
 pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Wake) -> Result<(), Rejection> {
     draft.known()?;

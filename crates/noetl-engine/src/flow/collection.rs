@@ -2,7 +2,7 @@
 
 use noetl_model::{Map, Value};
 use noetl_playbook::document::{FailureMode, LoopMode, LoopSpec};
-use noetl_playbook::template::{Data, exact_json};
+use noetl_template::{Data, exact_json};
 
 use crate::values::size_of;
 

@@ -12,13 +12,14 @@ use noetl_model::{
     CatalogId, CommandId, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp, Value,
 };
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{ControlTool, ControlToolKind, SetScope, StepWork};
+use noetl_playbook::assignment::SetScope;
+use noetl_playbook::document::{ControlTool, ControlToolKind, StepWork};
 use noetl_playbook::pipeline::{Action, RuleError, judge};
-use noetl_playbook::template::{Scope, StepOutput, ValueSlot, from_json};
+use noetl_template::{Scope, StepOutput, ValueSlot, from_json};
 use sha2::{Digest, Sha256};
 
 use super::split::is_call;
-use crate::decide::{CALLBACK_WAIT, Decision};
+use crate::decision::{CALLBACK_WAIT, Decision};
 use crate::scope;
 
 /// Longest wait in seconds: 10 years, longer than any intended wait and far from overflow.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use noetl_model::{Fact, Failure, FailureKind};
 use noetl_playbook::document::{AdmissionPolicy, JoinRule, Step, StepWork};
-use noetl_playbook::template::Scope;
+use noetl_template::Scope;
 
 use super::split::NextSegment;
-use super::{Activation, render, timeouts};
-use crate::decide::Decision;
+use super::{render, timeouts};
+use crate::decision::{Activation, Decision};
 use crate::scope;
 
 impl Decision<'_, '_> {

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use noetl_model::event::TakenArc;
 use noetl_model::{Fact, Failure, FailureKind, Map, Routing, StepOutcome, Value};
-use noetl_playbook::document::{
-    Assignment, FailureMode, NextArc, OnError, OnNoMatch, RoutingMode, SetScope, Step,
-};
-use noetl_playbook::template::{Data, Names, Scope, ValueSlot, ValueSource, from_json};
+use noetl_playbook::assignment::{Assignment, SetScope};
+use noetl_playbook::document::{FailureMode, OnError, OnNoMatch, RoutingMode, Step};
+use noetl_template::{Data, Names, Scope, ValueSlot, ValueSource, from_json};
 
-use super::{Activation, render};
-use crate::decide::Decision;
+use super::render;
+use crate::decision::{Activation, Decision};
 use crate::{required_values, scope};
 
 /// Outcome of a step run's `set` and arcs.
@@ -167,7 +166,7 @@ impl Decision<'_, '_> {
             self.write(&step.set, "", scope, &mut decision)?;
         }
         for (place, arrow) in step.router.arcs.iter().enumerate() {
-            if !is_considered(arrow, failure.is_some(), goes_on) {
+            if !required_values::is_considered(arrow, failure.is_some(), goes_on) {
                 continue;
             }
             let at = format!("next.arcs[{place}].when");
@@ -263,11 +262,6 @@ impl Decision<'_, '_> {
             }
         }
     }
-}
-
-/// Returns `true` if the engine evaluates an arc's condition after this outcome.
-pub(crate) fn is_considered(arrow: &NextArc, failed: bool, goes_on: bool) -> bool {
-    if failed { arrow.on_failure || (goes_on && arrow.on_success) } else { arrow.on_success }
 }
 
 /// Writes `value` at a path below a scope's names.

@@ -6,10 +6,10 @@ use noetl_model::event::{CommandSpec, LoopEvent, LoopItem};
 use noetl_model::loops::{FrameSizes, FrameState, FrameTransition, LoopItems};
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
 use noetl_playbook::document::{Cursor, LoopSource, Step};
-use noetl_playbook::template::from_json_owned;
+use noetl_template::from_json_owned;
 
 use super::collection;
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::scope;
 
 /// Variable that passes the number of rows to claim to the claim's statement.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use noetl_model::event::{CommandSpec, LoopItem, LoopItemRef};
 use noetl_model::scope::CommandScope;
 use noetl_model::{CommandId, Fact, Failure, Map, Value};
-use noetl_playbook::document::{Step, StepWork, Tool};
+use noetl_playbook::document::{Step, StepWork};
 use noetl_playbook::python_names::named_in;
-use noetl_playbook::template::{Scope, exact_json};
+use noetl_playbook::tool::Tool;
+use noetl_template::{Scope, exact_json};
 
 use super::split::NextSegment;
 use super::{render, timeouts};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::{required_values, slice};
 
 /// Tool kind of a command that holds a pipeline.

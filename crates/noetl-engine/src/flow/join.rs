@@ -6,8 +6,7 @@ use noetl_model::Fact;
 use noetl_playbook::StepIx;
 use noetl_playbook::document::JoinRule;
 
-use super::Activation;
-use crate::decide::Decision;
+use crate::decision::{Activation, Decision};
 
 impl Decision<'_, '_> {
     /// Accepts a token at `to`. If no other token can arrive, the token starts the step at once.

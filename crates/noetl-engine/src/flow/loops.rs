@@ -8,10 +8,10 @@ use noetl_model::{CommandId, CommandState, Fact, Failure, FailureKind, Value};
 use noetl_playbook::document::{
     FailureMode, LoopExec, LoopMode, LoopSource, LoopSpec, Step, StepWork,
 };
-use noetl_playbook::template::{Iteration, Scope};
+use noetl_template::{Iteration, Scope};
 
 use super::{collection, render, timeouts};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::loops::LoopState;
 use crate::scope;
 

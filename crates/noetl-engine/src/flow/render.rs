@@ -1,7 +1,7 @@
 //! Renders templates of a step. Errors name the path of the template within the step.
 
 use noetl_model::Value;
-use noetl_playbook::template::{RenderError, Scope, ValueTemplate};
+use noetl_template::{RenderError, Scope, ValueTemplate};
 
 /// Renders a template. An error names `at`, the template's path within its step.
 pub(super) fn render(value: &ValueTemplate, scope: &Scope, at: &str) -> Result<Value, String> {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef;
 use noetl_model::{Fact, Failure, FailureKind, Value};
-use noetl_playbook::template::{ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
+use noetl_template::{ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
-use super::Activation;
-use crate::decide::Decision;
+use crate::decision::{Activation, Decision};
 use crate::execution::{OpenCommand, PendingFailure, Status};
 use crate::values::StoredFailure;
 

@@ -17,16 +17,13 @@ use noetl_model::{CommandId, Fact, Failure, FailureKind, Map, Value};
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Segment, Split, Step, StepWork};
 use noetl_playbook::pipeline::{earlier_blob, earlier_key, earlier_tasks, merged};
-use noetl_playbook::template::{
-    Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json,
-};
-
-pub(crate) use call::is_call;
+use noetl_template::{Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
 use super::issue::{CommandParts, Made, PIPELINE, object};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::values::size_of;
 use crate::{scope, slice};
+pub(crate) use call::is_call;
 
 /// Maximum size, in bytes, of earlier results that the control plane merges itself. A worker merges
 /// larger ones and stores a large result as a blob.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use noetl_model::loops::FrameSizes;
 use noetl_model::{Failure, FailureKind, Value};
 use noetl_playbook::document::{FrameSpec, Step, TimeLimit};
-use noetl_playbook::template::{Scope, ValueTemplate};
 use noetl_playbook::{seconds_in, timeout_of};
+use noetl_template::{Scope, ValueTemplate};
 
 use super::render;
 

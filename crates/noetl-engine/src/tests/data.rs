@@ -153,7 +153,7 @@ fn result_in_a_tools_input_is_the_data_of_the_step_that_led_here() {
 fn a_workload_that_cannot_be_rendered_starts_nothing() {
     let mut playbook = playbook("- {step: a, tool: {kind: noop}}");
     playbook.workload =
-        noetl_playbook::template::ValueTemplate::compile(json!({"x": "{{ 1 / 0 }}"})).unwrap();
+        noetl_template::ValueTemplate::compile(json!({"x": "{{ 1 / 0 }}"})).unwrap();
     let mut run = Run::new(playbook);
     let refusal = run.input(start()).unwrap_err();
     assert!(refusal.to_string().contains("1 / 0"), "{refusal}");

@@ -11,7 +11,7 @@ use noetl_model::{
     StepOutcome, Timestamp, TraceContext, Value,
 };
 use noetl_playbook::Playbook;
-use noetl_playbook::template::Entropy;
+use noetl_template::Entropy;
 
 use crate::{
     Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, DecisionValues, Execution,
@@ -222,8 +222,8 @@ impl Run {
         for place in slot.places() {
             self.load(&mut loaded, &place);
         }
-        let reach = noetl_playbook::template::ValueLoader::new(loaded.values());
-        noetl_playbook::template::exact_json(&reach.data(&slot))
+        let reach = noetl_template::ValueLoader::new(loaded.values());
+        noetl_template::exact_json(&reach.data(&slot))
     }
 
     /// Steps with an open command, in name order.

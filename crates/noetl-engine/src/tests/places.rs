@@ -401,7 +401,7 @@ fn values_together_are_bounded() {
                         noetl_model::EventId::new(id)
                     }
                 },
-                entropy: noetl_playbook::template::Entropy::new(1),
+                entropy: noetl_template::Entropy::new(1),
                 env: Arc::default(),
                 loaded: DecisionValues::new(),
                 caps: crate::ExecutionLimits::default(),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use noetl_model::event::CommandSpec;
 use noetl_model::{
-    Event, EventId, ExecutionId, Fact, Failure, FailureKind, Routing, Seq, StepOutcome,
+    Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Routing, Seq, StepOutcome,
+    Timestamp, Value,
 };
-use noetl_model::{Map, Timestamp, Value};
 use serde_json::json;
 
 use super::harness::{Run, playbook, start_with};
@@ -233,7 +233,7 @@ fn how_long_restoring_takes() {
     println!("100 000 events: {} bytes, restored in {took:?}", bytes.len());
     let mut full = state;
     for n in 0..4000 {
-        let slot = noetl_playbook::template::from_json(&json!({ "page": "p".repeat(900) })).into();
+        let slot = noetl_template::from_json(&json!({ "page": "p".repeat(900) })).into();
         full.results.set(Arc::from(format!("s{n}")), slot, 996);
     }
     let bytes = full.to_snapshot();

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, guard, keys};
 use crate::document::AdmissionPolicy;
-use crate::template::Guard;
 use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &["mode", "rules", "deadline_s"];

@@ -1,11 +1,11 @@
 //! Numeric parameters of a policy: literals, or templates rendered when the rule applies.
 
+use noetl_template::Template;
 use serde_json::Value;
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, value};
-use crate::template::Template;
 use crate::yaml::NodeKind;
 
 /// Decodes the maximum number of attempts of a task.

@@ -1,11 +1,13 @@
 //! An outgoing arc of a step.
 
+use noetl_template::{Guard, Template};
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::guard::{self, Condition};
 use super::{keys, set};
-use crate::document::{NextArc, StepIx};
-use crate::template::{Guard, Template};
+use crate::document::NextArc;
+use crate::graph::StepIx;
 
 const KEYS: &[&str] = &["step", "when", "set", "on", "desc", "name", "spec"];
 const OLDER_KEYS: &[&str] = &["cond", "condition", "args", "input", "with", "set_ctx", "set_iter"];

@@ -3,12 +3,13 @@
 //! The first branch whose condition is true is followed, as in an exclusive router. A branch to
 //! several steps at once has no equivalent in a router unless it is the only branch.
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::guard::Condition;
 use super::{arc, guard, next};
 use crate::document::{NextArc, Router, RoutingMode};
-use crate::template::Guard;
 
 /// Converts a when/then/else list to a router.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, branches: &[Cursor<'_>]) -> Router {

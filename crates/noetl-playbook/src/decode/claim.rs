@@ -8,7 +8,8 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::duration::is_template;
 use super::{duration, keys, value};
-use crate::document::{FrameSize, FrameSpec, Tool};
+use crate::document::{FrameSize, FrameSpec};
+use crate::tool::Tool;
 use crate::yaml::NodeKind;
 
 /// Databases that support claiming rows.
@@ -78,7 +79,7 @@ fn config(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     options: Option<&Cursor<'_>>,
-) -> Vec<(String, crate::template::ValueTemplate)> {
+) -> Vec<(String, noetl_template::ValueTemplate)> {
     let mut config = Vec::new();
     let own = at.names();
     for (key, entry) in at.entries() {

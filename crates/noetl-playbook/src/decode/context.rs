@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use noetl_template::SyntaxError;
+
 use super::cursor::{Cursor, Path};
 use super::names::Names;
 use super::split::Crossings;
 use super::suggest;
 use super::workbook::Workbook;
+use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
-use crate::document::StepIx;
-use crate::template::SyntaxError;
-use crate::yaml::{NodeKind, SourcePos, SourceText, locate};
+use crate::graph::StepIx;
+use crate::yaml::{NodeKind, SourceText, locate};
 
 /// Maximum number of comparisons of unknown step names with known ones per document. Ten mistakes
 /// in a playbook of 100,000 steps get a suggestion each; a thousand must not take minutes.

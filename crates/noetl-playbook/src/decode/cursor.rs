@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::yaml::{MapKey, Node, SourcePos};
+use crate::diagnostic::SourcePos;
+use crate::yaml::{MapKey, Node};
 
 /// Path from the root to a value. Lives on the stack and is formatted only for diagnostics, so that
 /// a valid document allocates no path strings.

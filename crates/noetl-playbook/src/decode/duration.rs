@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use noetl_template::Template;
+
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::template::Template;
 use crate::yaml::NodeKind;
 
 /// Maximum timeout. A year exceeds the run time of any step and keeps sums of timestamps far from

@@ -6,10 +6,11 @@
 
 use std::collections::HashSet;
 
+use noetl_template::{Template, ValueTemplate};
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::value;
-use crate::template::{Template, ValueTemplate};
 use crate::yaml::MapKey;
 
 /// Keys of `tool.spec` that control the run and are not settings of the tool.

@@ -2,8 +2,9 @@
 
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::document::{RoutingMode, Step, StepIx};
+use crate::document::{RoutingMode, Step};
 use crate::graph::Graph;
+use crate::graph::StepIx;
 
 /// Returns the step called `end` if it is neither the entry nor the target of any arc. Such a step
 /// runs once, after all other steps are done.

@@ -1,9 +1,10 @@
 //! Conditions, and warnings about common mistakes in them.
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::value;
-use crate::template::Guard;
 use crate::yaml::NodeKind;
 
 /// Expressions whose presence in a condition makes its arc a candidate after a failure.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use noetl_template::{Template, ValueTemplate};
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{claim, keys, names, value};
 use crate::document::{FailureMode, FrameSize, LoopExec, LoopMode, LoopSource, LoopSpec};
-use crate::template::{Template, ValueTemplate};
 use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &["in", "iterator", "cursor", "spec", "desc"];

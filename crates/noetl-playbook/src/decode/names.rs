@@ -5,12 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use noetl_template::{MentionSuffix, Template};
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
+use crate::diagnostic::SourcePos;
 use crate::document::KeychainEntry;
-use crate::template::{MentionSuffix, Template};
-use crate::yaml::SourcePos;
 
 /// Maximum number of distinct names recorded. A document that uses more is generated, and warnings
 /// about each name would not be read.

@@ -4,11 +4,12 @@
 //! list of names (all are followed), a list of arcs (the first match is followed), a single arc,
 //! and when/then/else lists. They retain their meaning, and each is reported with its rewrite.
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{arc, branches, keys};
 use crate::document::{NextArc, OnNoMatch, Router, RoutingMode};
-use crate::template::Guard;
 
 const ROUTER_KEYS: &[&str] = &["spec", "arcs", "desc"];
 const ROUTER_SPEC_KEYS: &[&str] = &["mode", "on_no_match"];

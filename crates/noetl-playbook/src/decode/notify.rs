@@ -1,10 +1,11 @@
 //! `spec.notify`: notifications about an execution.
 
+use noetl_template::Template;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::keys;
 use crate::document::NotifySpec;
-use crate::template::Template;
 
 const WORDS: &[&str] = &["failed", "waiting", "completed"];
 

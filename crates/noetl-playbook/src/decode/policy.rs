@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use noetl_template::Guard;
 use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{amount, guard, keys, set, suggest};
-use crate::document::Assignment;
-use crate::template::Guard;
+use crate::assignment::Assignment;
 
 const KEYS: &[&str] = &["rules"];
 

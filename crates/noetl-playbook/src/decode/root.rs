@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use noetl_template::ValueTemplate;
 use serde_json::Value;
 
 use super::context::Context;
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::document::{NotifySpec, Playbook, Step, StepWork};
 use crate::graph::Graph;
-use crate::template::ValueTemplate;
 use crate::yaml::NodeKind;
 
 const KEYS: &[&str] = &[

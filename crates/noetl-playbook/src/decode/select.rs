@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::cursor::{Cursor, Path};
-use crate::document::Selection;
-use crate::yaml::SourcePos;
+use crate::diagnostic::SourcePos;
+use crate::tool::Selection;
 
 /// Keys that hold a projection directly.
 pub(super) const NAMES: &[&str] = &["output_select", "select"];

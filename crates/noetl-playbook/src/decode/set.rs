@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{suggest, value};
-use crate::document::{Assignment, SetScope};
+use crate::assignment::{Assignment, SetScope};
 
 const SCOPES: &[&str] = &["ctx", "step", "iter"];
 

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use noetl_template::{Mention, MentionSuffix};
 use serde_json::json;
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::task::DecodedTask;
 use super::tool::{self, Decoded, Defaults};
-use crate::document::{PlaybookCall, Segment, SetScope, Split, StepWork};
+use crate::assignment::SetScope;
+use crate::diagnostic::SourcePos;
+use crate::document::{PlaybookCall, Segment, Split, StepWork};
 use crate::pipeline::Pipeline;
-use crate::template::{Mention, MentionSuffix};
-use crate::yaml::SourcePos;
 
 /// Maximum number of calls in a pipeline. Each segment carries the results of all earlier ones, so
 /// many calls would copy them many times.

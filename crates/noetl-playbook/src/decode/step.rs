@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::Guard;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::task::DefaultTimeout;
@@ -10,9 +12,9 @@ use super::tool::{self, Decoded, Defaults};
 use super::{admit, duration, guard, keys, r#loop, next, select, set, value};
 use crate::document::{
     AdmissionPolicy, FailureMode, JoinRule, LoopExec, LoopMode, LoopSpec, OnError, Router,
-    RoutingMode, Selection, Step, StepWork, TimeLimit,
+    RoutingMode, Step, StepWork, TimeLimit,
 };
-use crate::template::Guard;
+use crate::tool::Selection;
 
 const KEYS: &[&str] = &[
     "step",

@@ -213,7 +213,7 @@ fn dedup(cx: &mut Context<'_>, spec: &Cursor<'_>) -> DedupSpec {
     let usual = DedupSpec::default();
     let Some(at) = section(cx, spec, "dedup", DEDUP_KEYS) else { return usual };
     DedupSpec {
-        enabled: flag(cx, &at, "enabled").unwrap_or(usual.enabled),
+        enabled: flag(cx, &at, "enabled"),
         window_secs: positive(cx, &at, "window_secs").unwrap_or(usual.window_secs),
     }
 }

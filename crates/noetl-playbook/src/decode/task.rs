@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::{Mention, Template, ValueTemplate};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -12,9 +13,10 @@ use super::cursor::Cursor;
 use super::fields::{self, Field};
 use super::policy::{self, DecodedRules, Labels, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
-use crate::document::{Assignment, ControlToolKind, Selection, TimeLimit, Tool};
+use crate::assignment::Assignment;
+use crate::document::{ControlToolKind, TimeLimit};
 use crate::pipeline::{PolicyRule, compile_rules};
-use crate::template::{Mention, Template, ValueTemplate};
+use crate::tool::{Selection, Tool};
 use crate::yaml::NodeKind;
 
 /// Context of a task: settings of its step.
@@ -360,7 +362,7 @@ impl DecodedTask {
 
     /// Returns `true` if the task or its rules write durable variables.
     pub(super) fn writes_ctx(&self) -> bool {
-        let writes = |assignment: &Assignment| assignment.scope == crate::document::SetScope::Ctx;
+        let writes = |assignment: &Assignment| assignment.scope == crate::assignment::SetScope::Ctx;
         self.set.iter().any(writes) || self.rules.set.iter().any(writes)
     }
 }

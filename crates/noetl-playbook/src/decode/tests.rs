@@ -18,12 +18,12 @@ mod unsupported;
 mod warnings;
 mod workbooks;
 
+use noetl_template::ValueTemplate;
 use serde_json::{Value, json};
 
 use super::check;
 use crate::Diagnostic;
 use crate::document::{Playbook, Step};
-use crate::template::ValueTemplate;
 
 /// Four lines in front of the steps of a test, so that its first step is on line 5.
 const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n";
@@ -74,7 +74,7 @@ fn shown(value: &ValueTemplate) -> Value {
 /// A step's arcs as text: `exclusive a[when] b`.
 fn arcs(playbook: &Playbook, step: &Step) -> String {
     use crate::document::{OnNoMatch, RoutingMode};
-    use crate::template::Guard;
+    use noetl_template::Guard;
 
     let mut text = match step.router.mode {
         RoutingMode::Exclusive => "exclusive".to_owned(),

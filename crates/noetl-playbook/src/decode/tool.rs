@@ -11,8 +11,10 @@ use super::kinds;
 use super::policy::Labels;
 use super::task::{self, DecodedTask, DefaultTimeout, TaskContext};
 use super::{split, workbook};
-use crate::document::{Assignment, ControlTool, ControlToolKind, Selection, StepWork};
+use crate::assignment::Assignment;
+use crate::document::{ControlTool, ControlToolKind, StepWork};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
+use crate::tool::Selection;
 
 /// Settings of the step that apply to its work.
 #[derive(Debug)]

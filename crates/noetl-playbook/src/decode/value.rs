@@ -1,10 +1,10 @@
 //! Conversion of user data from nodes to JSON and to compiled values.
 
+use noetl_template::{Template, ValueTemplate};
 use serde_json::{Map, Number, Value};
 
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::template::{Template, ValueTemplate};
 use crate::yaml::NodeKind;
 
 /// Decodes a value and compiles its templates.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::Template;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{flow, names, step};
-use crate::document::{FailureMode, JoinRule, OnError, Router, Step, StepIx, StepWork};
-use crate::template::Template;
-use crate::yaml::SourcePos;
+use crate::diagnostic::SourcePos;
+use crate::document::{FailureMode, JoinRule, OnError, Router, Step, StepWork};
+use crate::graph::StepIx;
 
 /// Keys that authors write by mistake instead of `workflow`.
 pub(super) const MISNAMED: &[&str] = &["steps", "tasks", "workflows"];

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use noetl_model::loops::FrameSizes;
+use noetl_template::ValueTemplate;
 
-use super::Tool;
-use crate::template::ValueTemplate;
+use crate::tool::Tool;
 
 /// Loop of a step: its work runs once per item.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Rewrites of names within templates.
 
+use noetl_template::{Guard, Template};
+
 use super::Fixer;
 use super::edits::Edit;
 use super::tree::{FixNode, NodeStyle, Shape};
-use crate::template::{Guard, Template};
 
 const OLDER: &str = "outcome";
 const NAME: &str = "output";

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_template::{Scope, ValueTemplate, exact_json};
 use serde_json::{Map, Value};
 
 use super::PipelineTask;
 use super::rules::RuleError;
-use crate::template::{Scope, ValueTemplate, exact_json};
 
 /// A rendered call of a tool.
 #[derive(Debug, Clone, PartialEq)]

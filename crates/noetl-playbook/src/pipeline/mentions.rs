@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use noetl_template::{Mention, Template};
+
 use super::{Action, Jump, Pipeline, PolicyRule};
-use crate::template::{Mention, Template};
 
 impl Pipeline {
     /// Returns the names that the templates refer to and the pipeline does not bind, each with the

@@ -4,7 +4,7 @@ use noetl_model::Failure;
 use noetl_model::scope::TaskResult;
 use serde_json::{Map, Value};
 
-use crate::document::Selection;
+use crate::tool::Selection;
 
 /// Adds the selected fields to a result. Skips missing fields, and leaves a result that is not an
 /// object unchanged.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use noetl_model::Failure;
+use noetl_template::ValueRef;
 use serde_json::{Map, Value};
 
 use super::call::TaskCall;
-use crate::template::ValueRef;
 
 /// Next request of a run.
 #[derive(Debug)]

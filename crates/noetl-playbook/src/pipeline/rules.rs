@@ -1,11 +1,11 @@
 //! Policy rules: selection of the matching rule, and evaluation of its parameters.
 
 use noetl_model::Failure;
+use noetl_template::{RenderError, Scope, ValueTemplate};
 use serde_json::{Value, json};
 
 use super::writes::{EvaluatedAssignment, rendered};
 use super::{Action, Backoff, PolicyRule, Retry};
-use crate::template::{RenderError, Scope, ValueTemplate};
 
 /// Default maximum number of attempts.
 const ATTEMPTS: u32 = 3;

@@ -12,6 +12,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use noetl_model::{Failure, FailureKind, Timestamp};
+use noetl_template::{
+    Data, LoadedValues, Scope, StepOutput, TaskScope, ValueLoader, ValueRef, ValueSlot, from_json,
+    from_json_owned,
+};
 use serde_json::{Map, Value, json};
 
 use self::secrets::WriteCheck;
@@ -22,11 +26,7 @@ use super::request::{PipelineEnd, PipelineRequest};
 use super::rules::{RuleError, judge};
 use super::writes::{EvaluatedAssignment, note, rendered, write};
 use super::{Action, Jump, Pipeline, PipelineTask};
-use crate::document::SetScope;
-use crate::template::{
-    Data, LoadedValues, Scope, StepOutput, TaskScope, ValueLoader, ValueRef, ValueSlot, from_json,
-    from_json_owned,
-};
+use crate::assignment::SetScope;
 
 /// Default maximum number of task runs in a pipeline run. Far more than any pagination needs; it
 /// stops an endless jump.

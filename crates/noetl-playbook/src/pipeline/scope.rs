@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::scope::{CommandScope, ScopePart};
 use noetl_model::{ExecutionId, Map};
-
-use crate::template::{
+use noetl_template::{
     ExecutionIdentity, Iteration, KeychainNames, Names, Scope, ValueSlot, ValueSource, from_json,
     from_json_owned,
 };

@@ -12,10 +12,10 @@ mod verbs;
 use std::sync::Arc;
 
 use noetl_model::{Failure, FailureKind};
+use noetl_template::{Names, Scope, from_json_owned};
 use serde_json::{Value, json};
 
 use super::{Pipeline, PipelineEnd, PipelineRequest, PipelineRun};
-use crate::template::{Names, Scope, from_json_owned};
 
 fn pipeline(tasks: Value) -> Arc<Pipeline> {
     Arc::new(Pipeline::compile(Arc::new(json!({ "tasks": tasks }))).unwrap())

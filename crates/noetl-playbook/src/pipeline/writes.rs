@@ -1,10 +1,10 @@
 //! Assignments: rendered together, then applied.
 
+use noetl_template::{Names, Scope, ValueSource, from_json};
 use serde_json::{Map, Value};
 
 use super::rules::RuleError;
-use crate::document::{Assignment, SetScope};
-use crate::template::{Names, Scope, ValueSource, from_json};
+use crate::assignment::{Assignment, SetScope};
 
 /// An assignment with a rendered value.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,9 @@
 //! indentation, and folded ones their line breaks. [`locate`] walks both in parallel. Where they
 //! differ unexpectedly, it returns the start of the scalar, which is always a valid position.
 
-use super::node::{QuoteStyle, SourcePos};
+use super::node::QuoteStyle;
 use super::source::SourceText;
+use crate::diagnostic::SourcePos;
 
 /// Returns the file position of the character at `line` and `column` (from 1) of a scalar.
 pub(crate) fn locate(

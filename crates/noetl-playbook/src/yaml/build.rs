@@ -6,10 +6,11 @@ use std::rc::Rc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 
 use super::entries::Entries;
-use super::node::{MapKey, Node, NodeKind, QuoteStyle, SourcePos};
+use super::node::{MapKey, Node, NodeKind, QuoteStyle};
 use super::source::SourceText;
 use super::{ALIAS_BYTES_MAX, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_BYTES_MAX, NODES_MAX};
 use super::{scalar, syntax};
+use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
 
 /// Parses the only document of a text. Returns `None` on a fatal error; reports others, such as

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::node::{MapKey, Node, SourcePos};
+use super::node::{MapKey, Node};
+use crate::diagnostic::SourcePos;
 
 /// Maximum size of mappings that are searched linearly for duplicates. For them, a hash table costs
 /// more.

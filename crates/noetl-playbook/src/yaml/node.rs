@@ -4,19 +4,7 @@ use std::rc::Rc;
 
 use saphyr_parser::ScalarStyle;
 
-/// Position in a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SourcePos {
-    /// Line number, from 1.
-    pub(crate) line: u32,
-    /// Column in characters, from 1.
-    pub(crate) column: u32,
-}
-
-impl SourcePos {
-    /// Position of the first character.
-    pub(crate) const START: Self = Self { line: 1, column: 1 };
-}
+use crate::diagnostic::SourcePos;
 
 /// A value of the document. Cheap to clone, because its content is shared, as aliases require.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::node::SourcePos;
+use crate::diagnostic::SourcePos;
 
 /// Text of a document. Line starts are computed on first use, because only documents with mistakes
 /// need them.

@@ -3,8 +3,8 @@
 use saphyr_parser::ScanError;
 
 use super::DEPTH_MAX;
-use super::node::SourcePos;
 use super::source::SourceText;
+use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
 
 /// Reports an error of the parser.

@@ -3,7 +3,8 @@
 use insta::assert_snapshot;
 
 use super::build::read_up_to;
-use super::{Node, NodeKind, SourcePos, SourceText, locate, read};
+use super::{Node, NodeKind, SourceText, locate, read};
+use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
 
 /// The tree with places as text, or what is wrong.

@@ -1,6 +1,6 @@
 //! Error responses for forks, retries, and reruns of an execution.
 
-use noetl_control::ForkError;
+use noetl_journal::ForkError;
 
 use super::{ApiError, unknown_execution};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use noetl_control::QuotaExceeded;
+use noetl_catalog::QuotaExceeded;
 
 use super::ApiError;
 use crate::http::pace::TooSlow;

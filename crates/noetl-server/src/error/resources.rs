@@ -1,7 +1,9 @@
 //! Error responses for credentials, variables, results, dead letters, and objects.
 
 use axum::http::StatusCode;
-use noetl_control::{CredentialError, DeadLetterError, ObjectError, ResolveError, SaveError};
+use noetl_results::{ObjectError, ResolveError, SaveError};
+use noetl_secrets::CredentialError;
+use noetl_triggers::DeadLetterError;
 use tracing::error;
 
 use super::{ApiError, chain};

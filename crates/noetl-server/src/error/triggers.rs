@@ -1,7 +1,8 @@
 //! Failures of subscriptions, their listeners, and schedules.
 
 use axum::http::StatusCode;
-use noetl_control::{ListenerError, ScheduleError, SubscriptionError};
+use noetl_journal::SubscriptionError;
+use noetl_triggers::{ListenerError, ScheduleError};
 
 use super::ApiError;
 
@@ -42,7 +43,9 @@ impl From<ListenerError> for ApiError {
         let message = failure.to_string();
         match failure {
             ListenerError::Unknown(_) => Self::not_found("listener_not_found", message),
-            ListenerError::Incomplete { .. } => Self::invalid("incomplete_subscription", message),
+            ListenerError::Incomplete { .. } | ListenerError::Invalid { .. } => {
+                Self::invalid("incomplete_subscription", message)
+            }
             ListenerError::NoSecret(_) => Self::invalid("no_secret", message),
             ListenerError::Credential(failure) => failure.into(),
             ListenerError::Subscription(failure) => failure.into(),

@@ -1,7 +1,9 @@
 //! Error responses for remote workers and operators.
 
 use axum::http::StatusCode;
-use noetl_control::{CallbackError, ClaimError, ContentError, LeaseError, WorkerError};
+use noetl_journal::CallbackError;
+use noetl_remote::{ClaimError, LeaseError, WorkerError};
+use noetl_results::ContentError;
 use noetl_store::{BlobError, SqlError};
 use tracing::error;
 

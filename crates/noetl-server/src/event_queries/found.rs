@@ -91,7 +91,7 @@ pub(super) async fn places_up_to(
     event: EventId,
     total: u64,
 ) -> Result<u64, ApiError> {
-    if let Some(place) = app.control.executions.seq_of(id, event).await? {
+    if let Some(place) = app.control.journal.executions.seq_of(id, event).await? {
         return Ok(place.0.min(total));
     }
     let (mut low, mut high) = (0, total);

@@ -34,7 +34,9 @@ pub(super) async fn record_route(
     let Some(id) = path.split('/').nth(3).and_then(|id| id.parse().ok()) else { return Ok(()) };
     let app = app.clone().for_tenant(caller.tenant.clone());
     // The handler responds with 404 to an unknown execution.
-    let Some(row) = app.control.executions.get(&app.tenant, id).await? else { return Ok(()) };
+    let Some(row) = app.control.journal.executions.get(&app.tenant, id).await? else {
+        return Ok(());
+    };
     record(&app, caller, operation, &row.path, Some(id)).await
 }
 
@@ -49,7 +51,7 @@ pub(crate) async fn record(
     if !caller.has_identity() {
         return Ok(());
     }
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let recorded =
         administration.record_action(&app.tenant, &caller.actor, operation, what, execution).await;
     recorded.map_err(|_| {

@@ -9,8 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use noetl_control::TokenHolder;
 use noetl_model::Tenant;
+use noetl_secrets::TokenHolder;
 
 use super::caller::Caller;
 use super::credential::RequestCredential;
@@ -167,7 +167,7 @@ pub(super) fn check_role(caller: &Caller, needs: RequiredRole) -> Result<(), Api
 /// Returns the holder of a token issued by this control plane, or `None` if the token is unknown,
 /// expired, or revoked.
 pub(super) async fn by_token(app: &App, shown: &str) -> Result<Option<Caller>, ApiError> {
-    let holder = app.control.tokens.holder(shown).await?;
+    let holder = app.control.secrets.tokens.holder(shown).await?;
     let Some(TokenHolder { id, name, tenant, role, pool, .. }) = holder else { return Ok(None) };
     let name = format!("{name} ({id})").into();
     let actor: Arc<str> = format!("token:{id}").into();

@@ -2,8 +2,8 @@
 //! executions.
 
 use axum::http::StatusCode;
-use noetl_control::{CredentialHolder, WorkerBinding};
 use noetl_model::{CatalogId, CommandId, ExecutionId, SubscriptionId};
+use noetl_secrets::{CredentialHolder, WorkerBinding};
 use noetl_store::SubscriptionState;
 
 use super::caller::Caller;
@@ -48,7 +48,7 @@ pub(crate) fn pool(caller: &Caller, asked: Option<String>) -> Result<Option<Stri
 pub(crate) async fn owns(app: &App, caller: &Caller, command: CommandId) -> Result<bool, ApiError> {
     match caller.binding().filter(|binding| binding.pool.is_some()) {
         None => Ok(true),
-        Some(binding) => Ok(app.control.worker_access.owns(&binding, command).await?),
+        Some(binding) => Ok(app.control.secrets.worker_access.owns(&binding, command).await?),
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn check_execution(
     execution: ExecutionId,
 ) -> Result<(), ApiError> {
     let Some(binding) = caller.binding() else { return Ok(()) };
-    match app.control.worker_access.works_on(&binding, execution).await? {
+    match app.control.secrets.worker_access.works_on(&binding, execution).await? {
         true => Ok(()),
         false => Err(not_held(caller, execution)),
     }
@@ -93,9 +93,9 @@ pub(crate) async fn check_read(
 ) -> Result<(), ApiError> {
     let Some(binding) = caller.binding() else { return Ok(()) };
     // The handler responds with 404 to an unknown execution.
-    let row = app.control.executions.get(&app.tenant, execution).await?;
+    let row = app.control.journal.executions.get(&app.tenant, execution).await?;
     let Some(row) = row else { return Ok(()) };
-    if app.control.worker_access.works_on(&binding, execution).await? {
+    if app.control.secrets.worker_access.works_on(&binding, execution).await? {
         return Ok(());
     }
     match row.parent {
@@ -113,12 +113,12 @@ async fn works_for(
 ) -> Result<bool, ApiError> {
     if binding.pool.is_none() {
         let id = SubscriptionId::new(parent.get());
-        let found = app.control.subscriptions.get(&app.tenant, id).await;
+        let found = app.control.triggers.subscriptions.get(&app.tenant, id).await;
         if found.is_ok_and(|row| row.state != SubscriptionState::Deactivated) {
             return Ok(true);
         }
     }
-    Ok(app.control.worker_access.works_on(binding, parent).await?)
+    Ok(app.control.secrets.worker_access.works_on(binding, parent).await?)
 }
 
 /// Returns `true` if a leased command of the worker names the credential. Returns `true` for
@@ -131,7 +131,9 @@ pub(crate) async fn may_read_credential(
 ) -> Result<bool, ApiError> {
     match caller.binding() {
         None => Ok(true),
-        Some(binding) => Ok(app.control.worker_access.may_read(&binding, holder, name).await?),
+        Some(binding) => {
+            Ok(app.control.secrets.worker_access.may_read(&binding, holder, name).await?)
+        }
     }
 }
 
@@ -149,7 +151,7 @@ pub(crate) async fn check_entry(
             "a worker names the execution whose keychain it reads: execution_id is missing";
         return Err(refused("execution_needed", message.to_owned()));
     };
-    match app.control.worker_access.works_on_entry(&binding, execution, catalog).await? {
+    match app.control.secrets.worker_access.works_on_entry(&binding, execution, catalog).await? {
         true => Ok(()),
         false => Err(not_held(caller, execution)),
     }

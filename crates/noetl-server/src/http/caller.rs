@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
-use noetl_control::{TenantScope, WorkerBinding};
+use noetl_journal::TenantScope;
 use noetl_model::{ExecutionId, Tenant};
+use noetl_secrets::WorkerBinding;
 
 use super::roles::Roles;
 use crate::app::App;
@@ -96,7 +97,7 @@ impl App {
         if caller.scope().is_some() {
             return Ok(self);
         }
-        let tenant = self.control.workers.tenant_of(execution).await?;
+        let tenant = self.control.remote.workers.tenant_of(execution).await?;
         Ok(match tenant {
             Some(tenant) => self.for_tenant(tenant),
             None => self,

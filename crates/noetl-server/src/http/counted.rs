@@ -17,7 +17,7 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     let started = Instant::now();
     let response = next.run(request).await;
     if let Some(path) = path.filter(|_| writes) {
-        let metrics = &app.control.metrics;
+        let metrics = &app.control.journal.metrics;
         let endpoint = path.as_str();
         let status = response.status();
         metrics.write_requests.with_label_values(&[endpoint, status.as_str()]).inc();

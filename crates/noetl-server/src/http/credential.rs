@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const UNREAD: Duration = Duration::from_secs(1);
 
 const _: () = assert!(
-    EVERY.as_secs() + UNREAD.as_secs() + noetl_control::TOKEN_BELIEVED.as_secs() < 10,
+    EVERY.as_secs() + UNREAD.as_secs() + noetl_secrets::TOKEN_BELIEVED.as_secs() < 10,
     "a revoked token ends its streams within ten seconds"
 );
 

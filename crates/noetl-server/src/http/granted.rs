@@ -2,9 +2,9 @@
 //! tenants that have a grant for their role.
 
 use axum::http::{Method, StatusCode};
-use noetl_control::{GrantRequest, Role, covers};
 use noetl_model::{CatalogId, ExecutionId, ScheduleId, SubscriptionId};
 use noetl_playbook::describe;
+use noetl_secrets::{GrantRequest, Role, covers};
 
 use super::acted;
 use super::caller::Caller;
@@ -34,15 +34,21 @@ pub(super) async fn check_route(
                 .iter()
                 .any(|of_one| route.starts_with(of_one)) =>
         {
-            let row = control.executions.get(&caller.tenant, ExecutionId::new(id)).await?;
+            let row = control.journal.executions.get(&caller.tenant, ExecutionId::new(id)).await?;
             row.map(|row| row.path.to_string())
         }
         (route, Some(id)) if route.starts_with("/api/schedules/{id}") => {
-            let row = control.schedules.get(&caller.tenant, ScheduleId::new(id)).await.ok();
+            let row =
+                control.triggers.schedules.get(&caller.tenant, ScheduleId::new(id)).await.ok();
             row.map(|row| row.schedule.path.clone())
         }
         (route, Some(id)) if route.starts_with("/api/subscriptions/{id}") => {
-            let row = control.subscriptions.get(&caller.tenant, SubscriptionId::new(id)).await.ok();
+            let row = control
+                .triggers
+                .subscriptions
+                .get(&caller.tenant, SubscriptionId::new(id))
+                .await
+                .ok();
             row.map(|row| row.path)
         }
         _ => None,
@@ -102,12 +108,12 @@ pub(crate) async fn check_credential(
     name: &str,
 ) -> Result<(), ApiError> {
     let Some(limits) = limits(app, caller).await? else { return Ok(()) };
-    let exists = app.control.credentials.get(&app.tenant, name).await.is_ok();
-    let granted = app.control.grants.of_credential(&app.tenant, name).await?;
+    let exists = app.control.secrets.credentials.get(&app.tenant, name).await.is_ok();
+    let granted = app.control.secrets.grants.of_credential(&app.tenant, name).await?;
     match granted {
         Some(prefixes) if prefixes.iter().all(|prefix| covers(&limits, prefix)) => Ok(()),
         None if !exists && !limits.is_empty() => {
-            let administration = app.control.administration();
+            let administration = app.control.secrets.administration();
             for prefix in limits {
                 let request = GrantRequest::Credential { credential: name.to_owned(), prefix };
                 administration.create_grant(&app.tenant, &caller.actor, request).await?;
@@ -131,7 +137,7 @@ async fn limits(app: &App, caller: &Caller) -> Result<GrantedPrefixes, ApiError>
     for role in [Role::Author, Role::Operator] {
         if caller.acting.holds_any_of(Roles::for_role(role)) {
             let granted =
-                app.control.grants.prefixes(&caller.tenant, role, &caller.grantee).await?;
+                app.control.secrets.grants.prefixes(&caller.tenant, role, &caller.grantee).await?;
             let Some(granted) = granted else { return Ok(None) };
             prefixes.extend(granted);
         }

@@ -81,7 +81,7 @@ impl Places {
 /// client disconnects. Work that the handler passed to other tasks is not cancelled.
 pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let waits = if WAITING.contains(&path) { noetl_control::WAIT_MAX } else { Duration::ZERO };
+    let waits = if WAITING.contains(&path) { noetl_remote::WAIT_MAX } else { Duration::ZERO };
     let limit = app.options.request_timeout + waits;
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use noetl_control::RateLimiter;
+use noetl_catalog::RateLimiter;
 use noetl_model::Tenant;
 use noetl_store::Digest;
 

@@ -2,7 +2,7 @@
 //! table is closed to all callers.
 
 use axum::http::Method;
-use noetl_control::Role;
+use noetl_secrets::Role;
 
 use crate::routes::unsupported::ABSENT;
 

@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use noetl_control::{IncomingTrace, TraceParent};
+use noetl_journal::{IncomingTrace, TraceParent};
 use noetl_model::trace::{self, Span, SpanKind};
 use noetl_model::{Map, Timestamp, TraceContext};
 use tracing::Instrument as _;
@@ -44,20 +44,20 @@ impl FromRequestParts<App> for RequestTrace {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let known = parts.extensions.get::<Self>().cloned();
-        Ok(known.unwrap_or_else(|| Self(Arc::new(app.control.traces.receive(None)))))
+        Ok(known.unwrap_or_else(|| Self(Arc::new(app.control.journal.traces.receive(None)))))
     }
 }
 
 /// Reads or creates the trace of a request, and exports its span if the trace is sampled.
 pub(crate) async fn follow(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let received = Arc::new(app.control.traces.receive(said(request.headers())));
+    let received = Arc::new(app.control.journal.traces.receive(said(request.headers())));
     request.extensions_mut().insert(RequestTrace(received.clone()));
     // At the highest level, so that the span exists at every configured log level.
     let logged = tracing::error_span!("request", trace_id = %received.context.trace.id);
     let beginning = received.is_recorded.then(|| Beginning::from_request(&app, &request));
     let mut response = next.run(request).instrument(logged).await;
     if let Some(beginning) = beginning {
-        app.control.traces.tell(beginning.ended(&app, &received, response.status()));
+        app.control.journal.traces.tell(beginning.ended(&app, &received, response.status()));
     }
     if let Ok(parent) = HeaderValue::try_from(received.context.parent()) {
         response.headers_mut().insert(TRACEPARENT, parent);

@@ -2,7 +2,7 @@
 
 use noetl_api::Id;
 use noetl_api::approvals::{ApprovalList, ApprovalView};
-use noetl_control::Approval;
+use noetl_journal::Approval;
 use noetl_model::{CommandId, Value};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -49,7 +49,7 @@ pub(crate) async fn list(
     let limit = count("limit", query.limit.as_deref())?.unwrap_or(LIST.0).clamp(1, LIST.1);
     let limit = usize::try_from(limit).unwrap_or(1);
     let after = after.unwrap_or(CommandId::new(0));
-    let said = app.control.executions.approvals(&app.tenant, after, limit).await?;
+    let said = app.control.journal.executions.approvals(&app.tenant, after, limit).await?;
     Ok(Json(ApprovalList {
         approvals: said.found.into_iter().map(view).collect(),
         next_after: said.next.map(|next| Id::text(next.get())),

@@ -61,7 +61,7 @@ pub(crate) async fn list(
         to: query.to,
         limit: query.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
     };
-    let uses = app.control.uses.list(&app.tenant, &filter).await?;
+    let uses = app.control.secrets.audit.list(&app.tenant, &filter).await?;
     Ok(Json(SecretAuditReply { rows: uses.into_iter().map(row).collect() }))
 }
 

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::callbacks::{CallbackReply, ContainerCallback, ContainerState};
-use noetl_control::CallbackOutcome;
+use noetl_journal::CallbackOutcome;
 use noetl_model::{ExecutionId, Failure, FailureKind, Value};
 
 use crate::error::ApiError;
@@ -34,10 +34,11 @@ pub(crate) async fn container(
         ApiError::invalid("invalid_execution_id", message)
     })?;
     let state = callback.state.as_str();
-    let metrics = &app.control.metrics;
+    let metrics = &app.control.journal.metrics;
     metrics.container_callbacks.with_label_values(&[state]).inc();
     let outcome = outcome(&callback);
-    let taken = app.control.callbacks.deliver(CallbackOutcome { execution, step, outcome }).await?;
+    let taken =
+        app.control.journal.callbacks.deliver(CallbackOutcome { execution, step, outcome }).await?;
     let status = match taken {
         Some(_) => "accepted_in_flight",
         None => {

@@ -82,7 +82,8 @@ pub(crate) async fn list(
 ) -> Result<Json<ListReply>, ApiError> {
     let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
     if kind.is_some_and(|kind| kind.eq_ignore_ascii_case(CREDENTIAL)) {
-        let found = app.control.credentials.list(&app.tenant, &CredentialFilter::default()).await?;
+        let found =
+            app.control.secrets.credentials.list(&app.tenant, &CredentialFilter::default()).await?;
         let entries = found.into_iter().map(shape::credential_entry).collect();
         return Ok(Json(ListReply { entries }));
     }

@@ -40,7 +40,7 @@ pub(crate) async fn purge(
     let report = purged.report;
     if !asked.dry_run {
         let count = |table: &str, rows| {
-            app.control.metrics.rows_purged.with_label_values(&[table]).inc_by(rows);
+            app.control.journal.metrics.rows_purged.with_label_values(&[table]).inc_by(rows);
         };
         count("command", report.removed.commands);
         count("runtime", report.removed.runtimes);

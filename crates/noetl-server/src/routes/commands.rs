@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
-use noetl_control::compat::Dialect;
+use noetl_compat::Dialect;
 use noetl_model::CommandId;
 
 use crate::app::App;
@@ -102,7 +102,7 @@ async fn lowered(
     id: CommandId,
     worker: &str,
 ) -> Result<Command, ApiError> {
-    let claims = &app.control.claims;
+    let claims = &app.control.remote.claims;
     let claimed =
         claims.claim(&caller.scope(), id, worker, &caller.actor, Dialect::Worker552).await?;
     Ok(shape::claimed(&claimed))
@@ -118,7 +118,7 @@ async fn native(
     let scope = caller.scope();
     let command = event_queries::command(app, &scope, id).await?;
     let command = command.ok_or_else(|| unknown_command(StatusCode::CONFLICT, id))?;
-    app.control.reports.claim(&scope, id, worker).await.map_err(not_claimed)?;
+    app.control.remote.reports.claim(&scope, id, worker).await.map_err(not_claimed)?;
     Ok(command)
 }
 

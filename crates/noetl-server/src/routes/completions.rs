@@ -5,8 +5,10 @@ use noetl_api::completions::{
     CompletionItem, CompletionResult, CompletionStatus, CompletionsReply, CompletionsRequest,
     NextCommandFilter,
 };
-use noetl_control::{BATCH_MAX, CommandOutcome, Completion, CompletionAck, LeaseHolder};
+use noetl_journal::LeaseHolder;
 use noetl_model::event::BlobRef;
+use noetl_remote::{Completion, CompletionAck};
+use noetl_work::{CommandOutcome, LEASE_BATCH_MAX};
 use serde_json::value::RawValue;
 
 use crate::app::App;
@@ -42,15 +44,16 @@ pub(crate) async fn report(
     if request.worker_id.contains('\0') {
         return Err(ApiError::invalid("nul_character", "text must not hold NUL characters"));
     }
-    if request.ends.len() > BATCH_MAX {
-        let message = format!("ends: at most {BATCH_MAX} at a time, not {}", request.ends.len());
+    if request.ends.len() > LEASE_BATCH_MAX {
+        let message =
+            format!("ends: at most {LEASE_BATCH_MAX} at a time, not {}", request.ends.len());
         return Err(ApiError::invalid("invalid_amount", message));
     }
     let (scope, worker) = (caller.scope(), request.worker_id.as_str());
     let next = match request.next {
         Some(NextCommandFilter { pool, kinds }) => {
             let pool = bound::pool(&caller, pool)?;
-            Some(app.control.leasing.next_command_filter(&scope, worker, pool, kinds)?)
+            Some(app.control.remote.leasing.next_command_filter(&scope, worker, pool, kinds)?)
         }
         None => None,
     };
@@ -73,8 +76,12 @@ async fn take(
             match bound::owns(app, caller, end.command).await {
                 Ok(true) => {
                     let scope = caller.scope();
-                    let taken =
-                        app.control.reports.record_completion(&scope, worker, end, next).await;
+                    let taken = app
+                        .control
+                        .remote
+                        .reports
+                        .record_completion(&scope, worker, end, next)
+                        .await;
                     taken.map_err(|failure| report_rejected(execution, failure))
                 }
                 // Acknowledged as late, like a command of another tenant.

@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{StreamExt as _, unfold};
 use noetl_api::completions::ContentStored;
-use noetl_control::{Content, ContentError};
+use noetl_results::{Content, ContentError};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
@@ -50,7 +50,7 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Json<ContentStored>, ApiError> {
     let _permit = permit(&app)?;
-    let mut upload = app.control.content.begin(&digest).await?;
+    let mut upload = app.control.data.content.begin(&digest).await?;
     let mut pieces = body.into_data_stream();
     loop {
         let next = tokio::time::timeout(SILENCE_MAX, pieces.next()).await;
@@ -84,7 +84,7 @@ pub(crate) async fn get(
 ) -> Result<Response, ApiError> {
     let permit = permit(&app)?;
     // Reading the first part checks that the blob exists.
-    let first = app.control.content.part(&digest, bytes, 0).await?;
+    let first = app.control.data.content.part(&digest, bytes, 0).await?;
     let headers =
         [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())];
     Ok(stored((headers, parts(&app, digest, bytes, first, permit)).into_response()))
@@ -98,7 +98,7 @@ fn parts(
     first: Vec<u8>,
     permit: OwnedSemaphorePermit,
 ) -> Body {
-    let content = app.control.content.clone();
+    let content = app.control.data.content.clone();
     let reader =
         ContentReader { content, digest, bytes, next: Some(first), at: 0, _permit: permit };
     Body::from_stream(unfold(reader, |mut reader| async move {

@@ -8,12 +8,13 @@ use noetl_api::credentials::{
     CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, OpenedCredential,
     PutCredential, SealedCredential,
 };
-use noetl_control::{
-    CredentialError, CredentialHolder, CredentialRequest, Credentials, ResolvedPlaceholder,
-    RevealedSecret, SEAL_ALGORITHM, SEAL_VERSION, SecretOutcome, SecretRequest,
-};
 use noetl_model::placeholder::{placeholders_in, without_tags};
+use noetl_secrets::{
+    CredentialError, CredentialHolder, CredentialRequest, Credentials, RevealedSecret,
+    SecretOutcome, SecretRequest,
+};
 use noetl_store::{CredentialFilter, StoredCredential};
+use noetl_work::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -90,7 +91,7 @@ pub(crate) async fn put(
     };
     granted::check_credential(&app, &caller, &request.name).await?;
     let warnings = Credentials::warnings(&request.kind, &request.data);
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let kept = administration.put_credential(&app.tenant, &caller.actor, request).await?;
     Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
@@ -111,7 +112,7 @@ pub(crate) async fn list(
     Query(asked): Query<CredentialFilterView>,
 ) -> Result<Json<CredentialList>, ApiError> {
     let filter = CredentialFilter { kind: asked.kind.clone(), text: asked.q.clone() };
-    let items = app.control.credentials.list(&app.tenant, &filter).await?;
+    let items = app.control.secrets.credentials.list(&app.tenant, &filter).await?;
     let filter = (asked != CredentialFilterView::default()).then_some(asked);
     Ok(Json(CredentialList { items: items.into_iter().map(view).collect(), filter }))
 }
@@ -137,7 +138,7 @@ pub(crate) async fn get(
     Query(query): Query<CredentialQuery>,
 ) -> Result<Json<CredentialView>, ApiError> {
     if !query.include_data {
-        let found = app.control.credentials.get(&app.tenant, &identifier).await?;
+        let found = app.control.secrets.credentials.get(&app.tenant, &identifier).await?;
         return Ok(Json(view(found)));
     }
     let asking = SecretRequest {
@@ -183,7 +184,7 @@ pub(crate) async fn sealed(
 ) -> Result<Json<SealedCredential>, ApiError> {
     let sealed = seal(&app, &caller, &identifier, query).await;
     let status = if sealed.is_ok() { "ok" } else { "error" };
-    app.control.metrics.credentials_sealed.with_label_values(&[status]).inc();
+    app.control.journal.metrics.credentials_sealed.with_label_values(&[status]).inc();
     sealed.map(Json)
 }
 
@@ -200,7 +201,7 @@ async fn seal(
         parent: query.parent_execution_id.map(Into::into),
         worker: Some(query.worker_id.clone()),
     };
-    let credentials = &app.control.credentials;
+    let credentials = &app.control.secrets.credentials;
     // Checked first, so that no secret is opened or recorded for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
     let owner = whose(app.clone(), caller, &asking).await?;
@@ -250,7 +251,7 @@ fn placeholders(
         return BTreeMap::new();
     };
     let named = (credential.name.as_str(), credential.kind.as_str());
-    app.control.credentials.placeholders_for(&app.tenant, execution, named, data)
+    app.control.secrets.credentials.placeholders_for(&app.tenant, execution, named, data)
 }
 
 /// Returns the field that a placeholder of an execution stands for.
@@ -259,11 +260,11 @@ async fn resolved(
     text: &str,
     asking: &SecretRequest,
 ) -> Result<OpenedCredential, ApiError> {
-    let resolved = app.control.credentials.resolve(&app.tenant, text, asking).await?;
+    let resolved = app.control.secrets.credentials.resolve(&app.tenant, text, asking).await?;
     let ResolvedPlaceholder::Value { alias, field, value } = resolved else {
         return Err(CredentialError::NotFound(without_tags(text).into_owned()).into());
     };
-    let found = app.control.credentials.get(&app.tenant, &alias).await?;
+    let found = app.control.secrets.credentials.get(&app.tenant, &alias).await?;
     let credential = CredentialView { data: Some(value), ..view(found) };
     Ok(OpenedCredential { credential, placeholders: BTreeMap::from([(field, text.to_owned())]) })
 }
@@ -281,7 +282,11 @@ async fn may_have(
     if has_role && bound::may_read_credential(app, caller, holder, name).await? {
         return Ok(());
     }
-    app.control.credentials.record(&app.tenant, asking, name, SecretOutcome::Denied, None).await?;
+    app.control
+        .secrets
+        .credentials
+        .record(&app.tenant, asking, name, SecretOutcome::Denied, None)
+        .await?;
     if has_role {
         return Err(bound::credential_not_named(caller, name));
     }
@@ -294,7 +299,7 @@ async fn revealed(
     name: &str,
     asking: &SecretRequest,
 ) -> Result<CredentialView, ApiError> {
-    match app.control.keychain.reveal(&app.tenant, name, asking).await? {
+    match app.control.secrets.keychain.reveal(&app.tenant, name, asking).await? {
         RevealedSecret::Stored(credential, data) => {
             Ok(CredentialView { data: Some(data), ..view(*credential) })
         }
@@ -326,9 +331,9 @@ pub(crate) async fn delete(
     caller: Caller,
     Path(identifier): Path<String>,
 ) -> Result<Json<CredentialDeleted>, ApiError> {
-    let name = app.control.credentials.get(&app.tenant, &identifier).await?.kept.name;
+    let name = app.control.secrets.credentials.get(&app.tenant, &identifier).await?.kept.name;
     granted::check_credential(&app, &caller, &name).await?;
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let id = administration.delete_credential(&app.tenant, &caller.actor, &identifier).await?;
     let message = "Credential deleted successfully".to_owned();
     Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))
@@ -354,7 +359,8 @@ fn view(credential: StoredCredential) -> CredentialView {
 mod tests {
     use std::sync::Arc;
 
-    use noetl_control::{ControlPlane, EncryptionKey};
+    use noetl_control::ControlPlane;
+    use noetl_secrets::EncryptionKey;
     use noetl_store::{AuditFilter, MemoryStore, SystemClock};
     use serde_json::json;
 
@@ -379,7 +385,7 @@ mod tests {
             tags: Vec::new(),
             description: None,
         };
-        app.control.credentials.put(&app.tenant, request).await.expect("kept");
+        app.control.secrets.credentials.put(&app.tenant, request).await.expect("kept");
         app
     }
 
@@ -408,7 +414,7 @@ mod tests {
             assert_eq!(ask(&app, roles, false).await.expect("shown").data, None);
         }
         let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
-        let uses = app.control.uses.list(&app.tenant, &filter).await.expect("a list");
+        let uses = app.control.secrets.audit.list(&app.tenant, &filter).await.expect("a list");
         let denied = uses.iter().filter(|used| used.outcome == "denied").count();
         assert_eq!((uses.len(), denied), (7, 5), "asking in vain is recorded");
         assert!(uses.iter().all(|used| used.worker.as_deref() == Some("ada")));

@@ -6,9 +6,9 @@ use noetl_api::dashboard::{
     WidgetsReply,
 };
 use noetl_api::executions::ExecutionView;
-use noetl_control::Stats;
 use noetl_model::Timestamp;
 use noetl_store::{ExecutionStatus, StartCounts, TimeBuckets};
+use noetl_views::Stats;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -31,7 +31,7 @@ pub(crate) async fn stats(
     Scoped(app): Scoped,
     IdFormat(ids): IdFormat,
 ) -> Result<Json<DashboardReply>, ApiError> {
-    let stats = app.control.overview.stats(&app.tenant, app.control.now()).await?;
+    let stats = app.control.views.overview.stats(&app.tenant, app.control.now()).await?;
     Ok(Json(DashboardReply {
         status: "ok".to_owned(),
         total_playbooks: stats.playbooks,
@@ -68,7 +68,7 @@ pub(crate) async fn activity(
     Query(query): Query<ActivityQuery>,
 ) -> Result<Json<ActivityReply>, ApiError> {
     let stretches = query.until(app.control.now())?;
-    let started = app.control.overview.activity(&app.tenant, stretches).await?;
+    let started = app.control.views.overview.activity(&app.tenant, stretches).await?;
     Ok(Json(shown(stretches, &started)))
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn widgets(
     Scoped(app): Scoped,
     IdFormat(ids): IdFormat,
 ) -> Result<Json<WidgetsReply>, ApiError> {
-    let stats = app.control.overview.stats(&app.tenant, app.control.now()).await?;
+    let stats = app.control.views.overview.stats(&app.tenant, app.control.now()).await?;
     let counts = [
         (ExecutionStatus::Completed, stats.completed),
         (ExecutionStatus::Failed, stats.failed),

@@ -41,7 +41,7 @@ pub(crate) async fn execute(
         parameters: request.parameters.unwrap_or_default(),
         schema: request.schema.filter(|schema| !schema.is_empty()),
     };
-    let result = app.control.overview.run_sql(&sql).await?;
+    let result = app.control.views.overview.run_sql(&sql).await?;
     Ok(Json(SqlReply { status: "ok".to_owned(), result }))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn validate(Scoped(app): Scoped) -> Result<Json<SchemaReply>, A
 }
 
 async fn inspect(app: &App) -> Result<SchemaReply, ApiError> {
-    let tables = app.control.overview.tables().await?;
+    let tables = app.control.views.overview.tables().await?;
     let is_missing = |name: &&str| !tables.iter().any(|table| table == name);
     // A store without a database has no tables.
     let missing: Vec<String> = match tables.is_empty() {

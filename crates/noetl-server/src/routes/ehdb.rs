@@ -2,9 +2,9 @@
 
 use noetl_api::ehdb::{EhdbEvent, EhdbEvents, EhdbExecution, EhdbExecutions, EhdbIndex, EhdbState};
 use noetl_api::{Id, IdForm};
-use noetl_control::EventRange;
 use noetl_model::{Event, EventId, ExecutionId};
 use noetl_store::{ExecutionFilter, ExecutionRow};
+use noetl_views::EventRange;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -95,7 +95,7 @@ pub(crate) async fn executions(
         limit,
         ..ExecutionFilter::default()
     };
-    let rows = app.control.executions.list(&app.tenant, &filter).await?;
+    let rows = app.control.journal.executions.list(&app.tenant, &filter).await?;
     let last = rows.last().map(|row| row.id.to_string());
     Ok(Json(EhdbExecutions {
         action: "executions".to_owned(),
@@ -121,7 +121,7 @@ pub(crate) async fn execution(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<EhdbState>, ApiError> {
-    let found = app.control.executions.get(&app.tenant, ExecutionId::new(id)).await?;
+    let found = app.control.journal.executions.get(&app.tenant, ExecutionId::new(id)).await?;
     Ok(Json(EhdbState {
         action: "execution".to_owned(),
         tier: TIER.to_owned(),
@@ -149,8 +149,12 @@ pub(crate) async fn events(
 ) -> Result<Json<EhdbEvents>, ApiError> {
     let limit = limit(query.limit);
     let after = query.after.map(EventId::from).filter(|id| id.get() > 0);
-    let found =
-        app.control.stretches.after(&app.tenant, ExecutionId::new(id), after, limit).await?;
+    let found = app
+        .control
+        .views
+        .event_pages
+        .after(&app.tenant, ExecutionId::new(id), after, limit)
+        .await?;
     let (exists, events) = match found {
         EventRange::NoExecution => (false, Vec::new()),
         EventRange::NoEvent => {

@@ -7,10 +7,11 @@ use noetl_api::Id;
 use noetl_api::events::{
     EventBatchReply, EventBatchRequest, EventReportBody, EventRequest, Rejected,
 };
-use noetl_control::metrics::type_label;
-use noetl_control::{EventReport, SubscriptionError};
+use noetl_journal::SubscriptionError;
+use noetl_journal::metrics::type_label;
 use noetl_model::event::ReportColumns;
 use noetl_model::{CommandId, EventId, ExecutionId, Map, SubscriptionId, Value};
+use noetl_remote::EventReport;
 use serde::Deserialize;
 
 use crate::app::App;
@@ -81,7 +82,7 @@ pub(super) async fn take_all(
     }
     let labels: Vec<&str> =
         reports.iter().map(|report| type_label(Some(&report.event_type))).collect();
-    let answers = app.control.reports.take_all(&app.tenant, execution, reports).await;
+    let answers = app.control.remote.reports.take_all(&app.tenant, execution, reports).await;
     let answers = answers.map_err(|failure| report_rejected(execution, failure))?;
     let mut event_ids = Vec::with_capacity(answers.len());
     for ((index, label), answer) in places.into_iter().zip(labels).zip(answers) {
@@ -120,7 +121,7 @@ async fn is_known(app: &App, execution: ExecutionId) -> Result<(), ApiError> {
         return Err(unknown);
     }
     let id = SubscriptionId::new(execution.get());
-    match app.control.subscriptions.get(&app.tenant, id).await {
+    match app.control.triggers.subscriptions.get(&app.tenant, id).await {
         Ok(_) => Ok(()),
         Err(SubscriptionError::Unregistered(_)) => Err(unknown),
         Err(failure) => Err(failure.into()),
@@ -169,9 +170,9 @@ pub(super) async fn take(
     check_owned(app, caller, &report, &mut HashMap::new()).await?;
     let id = report.execution;
     let label = type_label(Some(&report.event_type));
-    let metrics = &app.control.metrics;
+    let metrics = &app.control.journal.metrics;
     let timer = metrics.event_ingest_seconds.with_label_values(&[label]).start_timer();
-    let taken = app.control.reports.record(&app.tenant, report).await;
+    let taken = app.control.remote.reports.record(&app.tenant, report).await;
     timer.observe_duration();
     let taken = taken.map_err(|failure| report_rejected(id, failure));
     count(app, label, &taken);
@@ -184,7 +185,7 @@ fn count<T>(app: &App, label: &str, taken: &Result<T, ApiError>) {
         Err(error) if error.is_client_error() => "rejected",
         Err(_) => "error",
     };
-    app.control.metrics.events_ingested.with_label_values(&[label, status]).inc();
+    app.control.journal.metrics.events_ingested.with_label_values(&[label, status]).inc();
 }
 
 /// Converts a reported event to the control plane's report.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use noetl_api::Id;
 use noetl_api::execute::{ExecuteReply, ExecuteRequest, StartDedup};
-use noetl_control::{DedupKey, DedupStart, StartRequest, StartedExecution, WINDOW_MAX};
+use noetl_journal::{StartRequest, StartedExecution};
 use noetl_model::{ExecutionId, SubscriptionId};
+use noetl_triggers::{DedupKey, DedupStart, WINDOW_MAX};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -48,7 +49,7 @@ fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
         Ok(_) => "new",
         Err(_) => "error",
     };
-    app.control.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
+    app.control.journal.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
 }
 
 /// Maximum characters of a dedup key and of a pool name. Databases index both, which limits their
@@ -81,11 +82,11 @@ async fn start(
     let dedup = request.dedup.take();
     let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
-        let executions = app.control.executions.with_actor(caller.identity());
+        let executions = app.control.journal.executions.with_actor(caller.identity());
         return Ok(started(executions.start(&app.tenant, request).await?));
     };
     let once = dedup_key(dedup, &request)?;
-    let starts = app.control.starts.with_actor(caller.identity());
+    let starts = app.control.triggers.starts.with_actor(caller.identity());
     Ok(match starts.start_once(&app.tenant, request, once).await? {
         DedupStart::New(new) => started(new),
         DedupStart::Duplicate(execution) => ExecuteReply {

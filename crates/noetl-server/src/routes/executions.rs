@@ -40,7 +40,7 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<ExecutionView>>, ApiError> {
     let filter = query.filter()?;
-    let rows = app.control.executions.list(&app.tenant, &filter).await?;
+    let rows = app.control.journal.executions.list(&app.tenant, &filter).await?;
     Ok(Json(rows.iter().map(|row| shape::execution(row, ids)).collect()))
 }
 
@@ -147,7 +147,7 @@ pub(crate) async fn answer(
         None => Ok(request.data),
         Some(error) => Err(Failure::new(FailureKind::Unknown, error)),
     };
-    let executions = app.control.executions.with_actor(caller.identity());
+    let executions = app.control.journal.executions.with_actor(caller.identity());
     if executions.get(&app.tenant, id).await?.is_none() {
         return Err(ApiError::not_found("execution_not_found", "Execution not found"));
     }
@@ -174,7 +174,7 @@ pub(crate) async fn cancellation_check(
     Path(id): Path<ExecutionId>,
     IdFormat(ids): IdFormat,
 ) -> Result<Json<CancellationCheck>, ApiError> {
-    let row = app.control.executions.get(&app.tenant, id).await?;
+    let row = app.control.journal.executions.get(&app.tenant, id).await?;
     let is_cancelled = row.is_some_and(|row| row.status == ExecutionStatus::Cancelled);
     Ok(Json(CancellationCheck { execution_id: Id::new(id.get(), ids), is_cancelled }))
 }

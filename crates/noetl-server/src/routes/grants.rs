@@ -1,7 +1,7 @@
 //! Grants: create, list, and remove.
 
 use noetl_api::grants::{GrantList, GrantRemoved, GrantView, NewGrantView};
-use noetl_control::{GrantError, GrantRequest, UnknownRole};
+use noetl_secrets::{GrantError, GrantRequest, UnknownRole};
 use noetl_store::{Grant, GrantKind, NewGrant};
 
 use crate::error::ApiError;
@@ -41,7 +41,7 @@ pub(crate) async fn create(
             return Err(invalid(message.to_owned()));
         }
     };
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let made = administration.create_grant(&app.tenant, &caller.actor, request).await?;
     Ok(Json(view(made)))
 }
@@ -57,7 +57,7 @@ pub(crate) async fn create(
     responses((status = 200, body = GrantList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<GrantList>, ApiError> {
-    let grants = app.control.grants.list(&app.tenant).await?;
+    let grants = app.control.secrets.grants.list(&app.tenant).await?;
     Ok(Json(GrantList { grants: grants.into_iter().map(view).collect() }))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<GrantRemoved>, ApiError> {
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     match administration.remove_grant(&app.tenant, &caller.actor, &id).await? {
         true => Ok(Json(GrantRemoved { id, status: "removed".to_owned() })),
         false => Err(ApiError::not_found("grant_not_found", format!("Grant '{id}' not found"))),

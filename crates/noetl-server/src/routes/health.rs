@@ -31,7 +31,7 @@ pub(crate) async fn alive() -> Json<Alive> {
 )]
 pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
     // A lookup by a key that doesn't exist is the cheapest request for every store.
-    let answer = app.control.executions.get(&app.tenant, ExecutionId::new(0)).await;
+    let answer = app.control.journal.executions.get(&app.tenant, ExecutionId::new(0)).await;
     if let Err(error) = &answer {
         warn!(%error, "store unavailable");
     }

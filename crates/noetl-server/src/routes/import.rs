@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::events::{EventRequest, Rejected};
 use noetl_api::internal::{MaterializeReply, ProjectReply, ProjectRequest};
-use noetl_control::{ImportSummary, InvalidRow, check_depth, check_type, parse_row};
 use noetl_model::Timestamp;
+use noetl_publishing::{ImportSummary, InvalidRow, check_depth, check_type, parse_row};
 use noetl_store::Import;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,10 +42,10 @@ pub(crate) async fn project(
         return Err(ApiError::with_status(StatusCode::BAD_REQUEST, "empty_request", message));
     }
     event_body::check_count(request.events.len())?;
-    let now = app.control.intake.now();
+    let now = app.control.publishing.imports.now();
     let decoded = request.events.iter().map(|item| row(item.get(), now));
     let (taken, rejected) = take(&app, &request.events, decoded).await?;
-    let metrics = &app.control.metrics;
+    let metrics = &app.control.journal.metrics;
     metrics.events_projected.inc_by(taken.kept as u64);
     metrics.events_rejected.with_label_values(&["project"]).inc_by(rejected.len() as u64);
     Ok(Json(ProjectReply { projected: taken.kept, duplicates: taken.duplicates, rejected }))
@@ -68,10 +68,10 @@ pub(crate) async fn materialize(
 ) -> Result<Json<MaterializeReply>, ApiError> {
     let items: Vec<Box<RawValue>> = decode_list(&text)?;
     event_body::check_count(items.len())?;
-    app.control.intake.ready()?;
+    app.control.publishing.imports.ready()?;
     let decoded = items.iter().map(|item| native(&app, item.get()));
     let (taken, rejected) = take(&app, &items, decoded).await?;
-    let metrics = &app.control.metrics;
+    let metrics = &app.control.journal.metrics;
     metrics.events_materialized.inc_by(taken.kept as u64);
     metrics.events_rejected.with_label_values(&["materialize"]).inc_by(rejected.len() as u64);
     Ok(Json(MaterializeReply { materialized: taken.kept, duplicates: taken.duplicates, rejected }))
@@ -97,7 +97,7 @@ fn native(app: &App, item: &str) -> Result<Import, ApiError> {
     )?;
     check_type(&report.event_type).map_err(wrong)?;
     check_depth([&report.payload, &report.meta]).map_err(wrong)?;
-    Ok(app.control.intake.import_of(&app.tenant, report, at))
+    Ok(app.control.publishing.imports.import_of(&app.tenant, report, at))
 }
 
 /// Imports the rows that could be decoded. Returns the items that could not be decoded or were
@@ -114,7 +114,7 @@ async fn take(
             Err(error) => wrong.push((index, error.message().to_owned())),
         }
     }
-    let mut taken = app.control.intake.import(rows).await?;
+    let mut taken = app.control.publishing.imports.import(rows).await?;
     wrong.append(&mut taken.rejected);
     wrong.sort_by_key(|(index, _)| *index);
     let named = |(index, error): (usize, String)| Rejected {

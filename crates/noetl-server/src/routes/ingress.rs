@@ -6,8 +6,8 @@ pub(crate) mod verify;
 
 use noetl_api::Id;
 use noetl_api::ingress::{IngressDispatch, IngressVerify, IngressView};
-use noetl_control::Listener;
 use noetl_model::SubscriptionId;
+use noetl_triggers::Listener;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
@@ -30,7 +30,7 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Path(listener): Path<String>,
 ) -> Result<Json<IngressView>, ApiError> {
-    let (found, subscription) = app.control.listeners.get(&app.tenant, &listener).await?;
+    let (found, subscription) = app.control.triggers.listeners.get(&app.tenant, &listener).await?;
     Ok(Json(view(found, subscription)))
 }
 

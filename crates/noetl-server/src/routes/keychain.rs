@@ -7,8 +7,8 @@ use noetl_api::keychain::{
     KeychainDeleted, KeychainItem, KeychainList, KeychainQuery, KeychainStored, KeychainView,
     PutKeychain,
 };
-use noetl_control::{KeychainKey, KeychainLookup, KeychainRequest, SecretRequest};
 use noetl_model::{CatalogId, Timestamp};
+use noetl_secrets::{KeychainKey, KeychainLookup, KeychainRequest, SecretRequest};
 use noetl_store::{CacheKind, KeychainEntry, KeychainScope};
 
 use crate::error::ApiError;
@@ -55,7 +55,7 @@ pub(crate) async fn get(
         auto_renew: None,
         access_count: None,
     };
-    Ok(Json(match app.control.keychain.get(&app.tenant, &place, &asking).await? {
+    Ok(Json(match app.control.secrets.keychain.get(&app.tenant, &place, &asking).await? {
         KeychainLookup::Found(entry, data) => KeychainView {
             data: Some(data),
             expires_at: entry.kept.expires_at,
@@ -110,7 +110,7 @@ pub(crate) async fn put(
         auto_renew: request.auto_renew,
         renew_config: request.renew_config,
     };
-    let kept = app.control.keychain.put(&app.tenant, place, request).await?;
+    let kept = app.control.secrets.keychain.put(&app.tenant, place, request).await?;
     Ok(Json(KeychainStored {
         status: "success".to_owned(),
         cache_key: kept.kept.cache_key,
@@ -136,7 +136,7 @@ pub(crate) async fn delete(
     let execution = query.execution_id.map(Into::into);
     bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
     let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
-    let was_there = app.control.keychain.delete(&app.tenant, &place).await?;
+    let was_there = app.control.secrets.keychain.delete(&app.tenant, &place).await?;
     Ok(Json(match was_there {
         true => {
             KeychainDeleted { status: "deleted".to_owned(), cache_key: Some(place.cache_key()) }
@@ -160,7 +160,8 @@ pub(crate) async fn list(
     Scoped(app): Scoped,
     Path(catalog): Path<i64>,
 ) -> Result<Json<KeychainList>, ApiError> {
-    let (entries, now) = app.control.keychain.list(&app.tenant, CatalogId::new(catalog)).await?;
+    let (entries, now) =
+        app.control.secrets.keychain.list(&app.tenant, CatalogId::new(catalog)).await?;
     let entries = entries.into_iter().map(|entry| item(entry, now)).collect();
     Ok(Json(KeychainList { catalog_id: Id::text(catalog), entries }))
 }

@@ -1,7 +1,7 @@
 //! Rotation of the encryption key: status and progress.
 
 use noetl_api::credentials::{KeyStatusReply, KeyTallyView, RotateReply, RotateRequest};
-use noetl_control::KeyUsage;
+use noetl_secrets::KeyUsage;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
@@ -22,7 +22,7 @@ const LIMIT: u64 = 10_000;
     responses((status = 200, body = KeyStatusReply), ErrorResponses),
 )]
 pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<KeyStatusReply>, ApiError> {
-    let status = app.control.keys.status().await?;
+    let status = app.control.secrets.keys.status().await?;
     let left = [&status.credentials, &status.keychain, &status.settings];
     let complete = left.iter().all(|tally| tally.previous == 0);
     Ok(Json(KeyStatusReply {
@@ -50,7 +50,7 @@ pub(crate) async fn rotate(
     Scoped(app): Scoped,
     OptionalJson(request): OptionalJson<RotateRequest>,
 ) -> Result<Json<RotateReply>, ApiError> {
-    let done = app.control.keys.rotate(request.limit.unwrap_or(LIMIT)).await?;
+    let done = app.control.secrets.keys.rotate(request.limit.unwrap_or(LIMIT)).await?;
     Ok(Json(RotateReply {
         credentials: done.credentials,
         keychain: done.keychain,

@@ -6,9 +6,10 @@ use noetl_api::Id;
 use noetl_api::logs::{
     GapView, LineView, LogAccepted, LogEvent, LogLineItem, LogReply, LogRequest,
 };
-use noetl_control::{LINES_MAX, LogError};
+use noetl_journal::LogError;
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine};
+use noetl_work::STEP_LOG_LINES_MAX;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -80,8 +81,8 @@ pub(crate) async fn read(
         return Ok(LineReader { follower, id, query, is_last: false }.messages().into_response());
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let lines = app.control.logs.read(id, LogQuery { command, after, limit }).await?;
-    let gaps = app.control.logs.gaps(id, command).await?;
+    let lines = app.control.journal.logs.read(id, LogQuery { command, after, limit }).await?;
+    let gaps = app.control.journal.logs.gaps(id, command).await?;
     Ok(Json(LogReply {
         execution_id: Id::new(id.get(), ids),
         next_after: lines.last().map_or(after, |line| line.n),
@@ -110,8 +111,9 @@ pub(crate) async fn append(
     IdFormat(ids): IdFormat,
     Json(request): Json<LogRequest>,
 ) -> Result<Json<LogAccepted>, ApiError> {
-    if request.lines.len() > LINES_MAX {
-        let message = format!("lines: at most {LINES_MAX} at a time, not {}", request.lines.len());
+    if request.lines.len() > STEP_LOG_LINES_MAX {
+        let message =
+            format!("lines: at most {STEP_LOG_LINES_MAX} at a time, not {}", request.lines.len());
         return Err(ApiError::invalid("too_many_lines", message));
     }
     let command = command_named(&request.command_id)
@@ -124,7 +126,7 @@ pub(crate) async fn append(
     }
     let app = app.for_execution(&caller, id).await?;
     let accepted = request.lines.len();
-    let now = app.control.logs.now();
+    let now = app.control.journal.logs.now();
     let numbered = request.lines.into_iter().enumerate();
     let lines = numbered.map(|(place, line)| {
         let LogLineItem { at, stream, text } = line;
@@ -135,7 +137,7 @@ pub(crate) async fn append(
         Ok(NewLine { command, at: at.unwrap_or(now), stream, text })
     });
     let lines = lines.collect::<Result<Vec<_>, ApiError>>()?;
-    let last = app.control.logs.append(&app.tenant, id, lines).await?;
+    let last = app.control.journal.logs.append(&app.tenant, id, lines).await?;
     Ok(Json(LogAccepted { execution_id: Id::new(id.get(), ids), accepted, last }))
 }
 
@@ -190,7 +192,7 @@ impl PageReader for LineReader {
 
     async fn read(&mut self) -> Result<bool, ApiError> {
         let follower = &mut self.follower;
-        let logs = &follower.app.control.logs;
+        let logs = &follower.app.control.journal.logs;
         let lines = logs.read(self.id, self.query).await?;
         if let Some(last) = lines.last() {
             self.query.after = last.n;
@@ -198,7 +200,8 @@ impl PageReader for LineReader {
             follower.ready.extend(lines.iter().map(sent));
             return Ok(true);
         }
-        let row = follower.app.control.executions.get(&follower.app.tenant, self.id).await?;
+        let row =
+            follower.app.control.journal.executions.get(&follower.app.tenant, self.id).await?;
         let Some(row) = row else {
             follower.is_over = true;
             return Ok(true);

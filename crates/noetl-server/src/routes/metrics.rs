@@ -2,7 +2,7 @@
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use noetl_control::metrics::CONTENT_TYPE as TEXT;
+use noetl_journal::metrics::CONTENT_TYPE as TEXT;
 
 use crate::http::caller::Scoped;
 use crate::http::openapi::ErrorResponses;
@@ -16,5 +16,5 @@ use crate::http::openapi::ErrorResponses;
 )]
 pub(crate) async fn metrics(Scoped(app): Scoped) -> impl IntoResponse {
     app.control.measure().await;
-    ([(CONTENT_TYPE, TEXT)], app.control.metrics.text())
+    ([(CONTENT_TYPE, TEXT)], app.control.journal.metrics.text())
 }

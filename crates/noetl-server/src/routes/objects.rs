@@ -77,7 +77,8 @@ pub(crate) async fn put(
     Raw(bytes): Raw,
 ) -> Result<Json<ObjectStored>, ApiError> {
     let media_type = media_type(query.media_type, &headers)?;
-    let kept = app.control.objects.put(whose(&caller), &key, &media_type, bytes.into()).await?;
+    let kept =
+        app.control.data.objects.put(whose(&caller), &key, &media_type, bytes.into()).await?;
     let digest = kept.digest.to_string();
     Ok(Json(ObjectStored { key: kept.key, digest, bytes: kept.size }))
 }
@@ -96,7 +97,7 @@ pub(crate) async fn get(
     caller: Caller,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {
-    let found = app.control.objects.get(whose(&caller), &key).await?;
+    let found = app.control.data.objects.get(whose(&caller), &key).await?;
     Ok(bytes(found.summary.digest, &found.summary.media_type, found.bytes))
 }
 
@@ -121,7 +122,8 @@ pub(crate) async fn put_plugin(
 ) -> Result<Json<PluginStored>, ApiError> {
     let media_type = media_type(query.media_type, &headers)?;
     let version = query.version.unwrap_or(1);
-    let kept = app.control.objects.put_plugin(&path, version, &media_type, bytes.into()).await?;
+    let kept =
+        app.control.data.objects.put_plugin(&path, version, &media_type, bytes.into()).await?;
     let (digest, bytes) = (kept.digest.to_string(), kept.size);
     Ok(Json(PluginStored { path: kept.path, version: kept.version, digest, bytes }))
 }
@@ -142,7 +144,8 @@ pub(crate) async fn get_plugin(
     Path(path): Path<String>,
     Query(query): Query<PluginQuery>,
 ) -> Result<Response, ApiError> {
-    let found = app.control.objects.plugin(&path, query.version, query.digest.as_deref()).await?;
+    let found =
+        app.control.data.objects.plugin(&path, query.version, query.digest.as_deref()).await?;
     Ok(bytes(found.summary.digest, &found.summary.media_type, found.bytes))
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn claim(
     Scoped(app): Scoped,
     Json(request): Json<ClaimRequest>,
 ) -> Result<Json<ClaimReply>, ApiError> {
-    let claimed = app.control.outbox.claim(request.limit).await?;
+    let claimed = app.control.publishing.outbox.claim(request.limit).await?;
     let rows: Vec<OutboxRow> = claimed.into_iter().map(shown).collect();
     Ok(Json(ClaimReply { claimed: rows.len(), rows }))
 }
@@ -51,7 +51,7 @@ pub(crate) async fn mark_published(
     if request.outbox_ids.is_empty() {
         return Err(empty("outbox_ids must not be empty"));
     }
-    let marked = app.control.outbox.published(&request.outbox_ids).await?;
+    let marked = app.control.publishing.outbox.published(&request.outbox_ids).await?;
     Ok(Json(PublishedReply { marked }))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn mark_failed(
         return Err(empty("error must not be empty"));
     }
     let FailedRequest { outbox_id, error, attempts, max_delay_seconds } = request;
-    let outbox = &app.control.outbox;
+    let outbox = &app.control.publishing.outbox;
     let (marked, delay) = outbox.failed(outbox_id, &error, attempts, max_delay_seconds).await?;
     Ok(Json(FailedReply { marked, available_at_in: delay.as_secs() }))
 }
@@ -86,7 +86,7 @@ pub(crate) async fn mark_failed(
     responses((status = 200, body = PendingReply), ErrorResponses),
 )]
 pub(crate) async fn pending_count(Scoped(app): Scoped) -> Result<Json<PendingReply>, ApiError> {
-    Ok(Json(PendingReply { pending: app.control.outbox.pending().await? }))
+    Ok(Json(PendingReply { pending: app.control.publishing.outbox.pending().await? }))
 }
 
 fn empty(message: &str) -> ApiError {

@@ -4,7 +4,7 @@ use noetl_api::Id;
 use noetl_api::workers::{
     LoadReply, LoadView, RegisterRequest, RuntimeNamed, RuntimeQuery, RuntimeReply, RuntimeView,
 };
-use noetl_control::Registration;
+use noetl_remote::Registration;
 use noetl_store::{RuntimeFilter, RuntimeKind, RuntimeRow};
 
 use crate::error::ApiError;
@@ -39,7 +39,7 @@ pub(crate) async fn register(
         capacity: request.capacity,
         runtime: request.runtime,
     };
-    let row = app.control.workers.register(&app.tenant, &caller.scope(), kind, said).await?;
+    let row = app.control.remote.workers.register(&app.tenant, &caller.scope(), kind, said).await?;
     Ok(Json(view(row)))
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn heartbeat(
     Json(named): Json<RuntimeNamed>,
 ) -> Result<Json<RuntimeReply>, ApiError> {
     let kind = kind(&named.kind)?;
-    app.control.workers.heartbeat(&app.tenant, &caller.scope(), kind, &named.name).await?;
+    app.control.remote.workers.heartbeat(&app.tenant, &caller.scope(), kind, &named.name).await?;
     Ok(Json(done("Heartbeat recorded".to_owned())))
 }
 
@@ -84,9 +84,9 @@ pub(crate) async fn deregister(
     let kind = kind(&named.kind)?;
     if named.release {
         // The release comes first: if the request is interrupted and repeated, fewer leases remain.
-        app.control.workers.release(&caller.scope(), kind, &named.name).await?;
+        app.control.remote.workers.release(&caller.scope(), kind, &named.name).await?;
     }
-    app.control.workers.deregister(&app.tenant, kind, &named.name).await?;
+    app.control.remote.workers.deregister(&app.tenant, kind, &named.name).await?;
     Ok(Json(done(format!("Runtime {} {} deregistered", kind.as_str(), named.name))))
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Vec<RuntimeView>>, ApiError> {
     let asked = query.kind.as_deref().unwrap_or(RuntimeKind::WorkerPool.as_str());
     let filter = RuntimeFilter { kind: Some(kind(asked)?), status: query.status, name: query.name };
-    let rows = app.control.workers.list(&app.tenant, &filter).await?;
+    let rows = app.control.remote.workers.list(&app.tenant, &filter).await?;
     Ok(Json(rows.into_iter().map(view).collect()))
 }
 
@@ -137,9 +137,9 @@ pub(crate) async fn list(
     responses((status = 200, body = LoadReply), ErrorResponses),
 )]
 pub(crate) async fn load(Scoped(app): Scoped, caller: Caller) -> Result<Json<LoadReply>, ApiError> {
-    let load = app.control.executions.load().await?;
+    let load = app.control.journal.executions.load().await?;
     let filter = RuntimeFilter { kind: Some(RuntimeKind::WorkerPool), ..RuntimeFilter::default() };
-    let known = app.control.workers.list(&app.tenant, &filter).await?;
+    let known = app.control.remote.workers.list(&app.tenant, &filter).await?;
     let is_shown = |name: &str| {
         caller.looks_after_all() || known.iter().any(|worker| worker.said.name == name)
     };

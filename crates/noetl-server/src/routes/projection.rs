@@ -29,7 +29,7 @@ pub(crate) async fn advance(
     let mut seen = HashSet::new();
     for id in request.execution_ids.into_iter().filter(|id| seen.insert(*id)) {
         let execution_id = Id::number(id);
-        let error = match app.control.projections.advance(ExecutionId::new(id)).await {
+        let error = match app.control.views.projections.advance(ExecutionId::new(id)).await {
             Ok(Some(done)) => {
                 let (version, events) = (done.version.get(), done.events);
                 reply.advanced.push(AdvancedSnapshot { execution_id, version, events });

@@ -1,10 +1,10 @@
 //! Replay: state of an execution at any event or time.
 
 use noetl_api::replay::{ReplayQuery, ReplayReply};
-use noetl_control::{ORGANIZATION, Payloads, ReplayRequest};
 use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::ReadBound;
+use noetl_views::{ORGANIZATION, Payloads, ReplayRequest};
 
 use crate::app::Auth;
 use crate::error::ApiError;
@@ -35,7 +35,7 @@ pub(crate) async fn state(
         // An authenticated caller sees only its own tenant.
         request.tenant = app.tenant;
     }
-    let replayed = app.control.replay.state(&request).await?;
+    let replayed = app.control.views.replay.state(&request).await?;
     Ok(Json(ReplayReply {
         state: replayed.state,
         truncated: replayed.is_truncated,

@@ -3,8 +3,8 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use noetl_api::results::{PutResult, ResolveQuery, ResultStored};
-use noetl_control::{ResolveError, ResultRequest};
 use noetl_model::ExecutionId;
+use noetl_results::{ResolveError, ResultRequest};
 
 use crate::error::ApiError;
 use crate::http::bound;
@@ -37,9 +37,10 @@ pub(crate) async fn put(
         scope: request.scope,
         source_step: request.source_step,
     };
-    let kept = app.control.stored_results.put(&app.tenant, ExecutionId::new(id), request).await;
+    let kept =
+        app.control.data.stored_results.put(&app.tenant, ExecutionId::new(id), request).await;
     let status = if kept.is_ok() { "ok" } else { "error" };
-    app.control.metrics.results_put.with_label_values(&[status]).inc();
+    app.control.journal.metrics.results_put.with_label_values(&[status]).inc();
     let kept = kept?;
     Ok(Json(ResultStored {
         reference: format!("noetl://execution/{id}/result/{}/{}", kept.name, kept.id),
@@ -68,16 +69,16 @@ pub(crate) async fn resolve(
     caller: Caller,
     Query(query): Query<ResolveQuery>,
 ) -> Result<Response, ApiError> {
-    let app = match noetl_control::execution_in(&query.reference) {
+    let app = match noetl_results::execution_in(&query.reference) {
         Some(execution) => app.for_execution(&caller, execution).await?,
         None => app,
     };
-    let found = app.control.stored_results.resolve(&app.tenant, &query.reference).await;
+    let found = app.control.data.stored_results.resolve(&app.tenant, &query.reference).await;
     let status = match &found {
         Ok(_) => "ok",
         Err(ResolveError::NotFound) => "not_found",
         Err(ResolveError::Malformed(_) | ResolveError::Store(_)) => "error",
     };
-    app.control.metrics.results_resolved.with_label_values(&[status]).inc();
+    app.control.journal.metrics.results_resolved.with_label_values(&[status]).inc();
     Ok(([(CONTENT_TYPE, "application/json")], found?.0).into_response())
 }

@@ -3,9 +3,9 @@
 use noetl_api::Id;
 use noetl_api::execute::ExecuteReply;
 use noetl_api::schedules::{ScheduleDeleted, ScheduleList, ScheduleRequest, ScheduleView};
-use noetl_control::ScheduleSpec;
 use noetl_model::{Map, ScheduleId, Value};
 use noetl_store::ScheduleRow;
+use noetl_triggers::ScheduleSpec;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -25,7 +25,7 @@ use crate::http::{acted, granted};
     responses((status = 200, body = ScheduleList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiError> {
-    let rows = app.control.schedules.list(&app.tenant).await?;
+    let rows = app.control.triggers.schedules.list(&app.tenant).await?;
     Ok(Json(ScheduleList { schedules: rows.into_iter().map(view).collect() }))
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn create(
     Json(request): Json<ScheduleRequest>,
 ) -> Result<Json<ScheduleView>, ApiError> {
     check_playbook(&app, &caller, &request.spec).await?;
-    let row = app.control.schedules.create(&app.tenant, wanted(request)).await?;
+    let row = app.control.triggers.schedules.create(&app.tenant, wanted(request)).await?;
     Ok(Json(view(row)))
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<ScheduleView>, ApiError> {
-    let row = app.control.schedules.get(&app.tenant, ScheduleId::new(id)).await?;
+    let row = app.control.triggers.schedules.get(&app.tenant, ScheduleId::new(id)).await?;
     whole(&app, row).await.map(Json)
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn change(
 ) -> Result<Json<ScheduleView>, ApiError> {
     let id = ScheduleId::new(id);
     check_playbook(&app, &caller, &request.spec).await?;
-    let row = app.control.schedules.change(&app.tenant, id, wanted(request)).await?;
+    let row = app.control.triggers.schedules.change(&app.tenant, id, wanted(request)).await?;
     whole(&app, row).await.map(Json)
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn delete(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<ScheduleDeleted>, ApiError> {
-    app.control.schedules.remove(&app.tenant, ScheduleId::new(id)).await?;
+    app.control.triggers.schedules.remove(&app.tenant, ScheduleId::new(id)).await?;
     Ok(Json(ScheduleDeleted { schedule_id: Id::text(id), status: "deleted".to_owned() }))
 }
 
@@ -127,7 +127,8 @@ pub(crate) async fn pause(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<ScheduleView>, ApiError> {
-    let row = app.control.schedules.enable(&app.tenant, ScheduleId::new(id), false).await?;
+    let row =
+        app.control.triggers.schedules.enable(&app.tenant, ScheduleId::new(id), false).await?;
     whole(&app, row).await.map(Json)
 }
 
@@ -144,7 +145,7 @@ pub(crate) async fn resume(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<ScheduleView>, ApiError> {
-    let row = app.control.schedules.enable(&app.tenant, ScheduleId::new(id), true).await?;
+    let row = app.control.triggers.schedules.enable(&app.tenant, ScheduleId::new(id), true).await?;
     whole(&app, row).await.map(Json)
 }
 
@@ -165,7 +166,7 @@ pub(crate) async fn run(
     caller: Caller,
     Path(id): Path<i64>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let (schedules, id) = (&app.control.schedules, ScheduleId::new(id));
+    let (schedules, id) = (&app.control.triggers.schedules, ScheduleId::new(id));
     let row = schedules.get(&app.tenant, id).await?;
     acted::record(&app, &caller, "schedule.run", &row.schedule.path, None).await?;
     let started = schedules.run_now(&app.tenant, id, caller.identity()).await?;
@@ -188,7 +189,7 @@ fn wanted(request: ScheduleRequest) -> ScheduleSpec {
 
 /// Returns a schedule with the newest execution it started.
 async fn whole(app: &App, row: ScheduleRow) -> Result<ScheduleView, ApiError> {
-    let runs = app.control.schedules.runs(&app.tenant, row.schedule.id, 1).await?;
+    let runs = app.control.triggers.schedules.runs(&app.tenant, row.schedule.id, 1).await?;
     let last_execution_id = runs.first().map(|run| Id::text(run.id.get()));
     Ok(ScheduleView { last_execution_id, ..view(row) })
 }

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use noetl_api::session::{SessionReply, SessionRequest, SessionUser};
-use noetl_control::TokenHolder;
+use noetl_secrets::TokenHolder;
 use noetl_store::Digest;
 
 use crate::app::App;
@@ -34,7 +34,7 @@ pub(crate) async fn validate(
     Json(request): Json<SessionRequest>,
 ) -> Result<Json<SessionReply>, ApiError> {
     let token = request.session_token.trim();
-    let holder = app.control.tokens.holder(token).await?;
+    let holder = app.control.secrets.tokens.holder(token).await?;
     if let Some(holder) = holder {
         return Ok(Json(valid(holder)));
     }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use noetl_api::session::{
     AuthMode, CodeRequest, IssuedCode, OneTimeCode, SignInEndpoint, SignedIn,
 };
-use noetl_control::{Role, TokenRequest};
+use noetl_secrets::{Role, TokenRequest};
 
 use crate::app::{App, Auth};
 use crate::error::ApiError;
@@ -145,7 +145,7 @@ pub(crate) async fn trade_code(
         lasts: Some(SESSION_LASTS),
         pool: None,
     };
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let (_, token) = administration.create_token(&holder.tenant, &holder.actor, request).await?;
     Ok(Json(SignedIn { token, expires_in: Some(SESSION_LASTS.as_secs()) }))
 }

@@ -14,7 +14,7 @@ use futures::Stream;
 use futures::stream::unfold;
 use noetl_api::stream::StreamEnd;
 use noetl_api::{Id, IdForm};
-use noetl_control::ExecutionWatcher;
+use noetl_journal::ExecutionWatcher;
 use noetl_model::ExecutionId;
 use noetl_store::ExecutionRow;
 use serde::Serialize;
@@ -112,7 +112,7 @@ impl SseClient {
         credential: RequestCredential,
     ) -> Result<Self, ApiError> {
         let open = OpenStream::new(&app, credential)?;
-        let follow = app.control.watch.follow(id);
+        let follow = app.control.journal.watch.follow(id);
         let ready = VecDeque::new();
         Ok(Self { app, ids, ready, is_over: false, follow, open })
     }

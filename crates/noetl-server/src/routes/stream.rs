@@ -83,7 +83,7 @@ impl PageReader for EventReader {
 
     async fn read(&mut self) -> Result<bool, ApiError> {
         let Self { follower, row, after, is_brief } = self;
-        let executions = &follower.app.control.executions;
+        let executions = &follower.app.control.journal.executions;
         let events = executions.events(row.id, Seq(*after), PAGE).await?;
         if let Some(last) = events.last() {
             *after = last.seq.0;

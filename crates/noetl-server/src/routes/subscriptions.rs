@@ -33,7 +33,7 @@ pub(crate) async fn register(
     Json(request): Json<SubscribeRequest>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
     granted::check_path(&app, &caller, &request.path).await?;
-    let row = app.control.subscriptions.register(&app.tenant, &request.path).await?;
+    let row = app.control.triggers.subscriptions.register(&app.tenant, &request.path).await?;
     Ok(Json(status(row)))
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn act(
         let message = format!("Invalid URL: Cannot parse `{id}` to a `i64`");
         ApiError::with_status(StatusCode::BAD_REQUEST, "invalid_path", message)
     })?;
-    let row = app.control.subscriptions.act(&app.tenant, id, action).await?;
+    let row = app.control.triggers.subscriptions.act(&app.tenant, id, action).await?;
     Ok(Json(status(row)))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
-    let row = app.control.subscriptions.get(&app.tenant, SubscriptionId::new(id)).await?;
+    let row = app.control.triggers.subscriptions.get(&app.tenant, SubscriptionId::new(id)).await?;
     Ok(Json(status(row)))
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn get(
     responses((status = 200, body = SubscriptionList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<SubscriptionList>, ApiError> {
-    let rows = app.control.subscriptions.list(&app.tenant).await?;
+    let rows = app.control.triggers.subscriptions.list(&app.tenant).await?;
     Ok(Json(SubscriptionList { subscriptions: rows.into_iter().map(status).collect() }))
 }
 

@@ -1,7 +1,7 @@
 //! Test suites of playbooks.
 
 use noetl_api::objects::{PutSuite, SuiteDeleted, SuiteView};
-use noetl_control::Suite;
+use noetl_results::Suite;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -23,7 +23,7 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Path(id): Path<String>,
 ) -> Result<Json<SuiteView>, ApiError> {
-    let suite = app.control.objects.suite(&app.tenant, &id).await?;
+    let suite = app.control.data.objects.suite(&app.tenant, &id).await?;
     Ok(Json(view(id, suite)))
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn put(
         updated_at: app.control.now(),
     };
     let App { control, tenant, .. } = &app;
-    let suite = control.objects.put_suite(tenant, &id, suite).await?;
+    let suite = control.data.objects.put_suite(tenant, &id, suite).await?;
     Ok(Json(view(id, suite)))
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<Json<SuiteDeleted>, ApiError> {
     granted::check_path(&app, &caller, &id).await?;
-    app.control.objects.delete_suite(&app.tenant, &id).await?;
+    app.control.data.objects.delete_suite(&app.tenant, &id).await?;
     Ok(Json(SuiteDeleted { suite_id: id, status: "deleted".to_owned() }))
 }
 

@@ -90,7 +90,7 @@ pub(crate) async fn profiler_stop() -> Json<ProfilerReply> {
     responses((status = 200, body = PoolReply), ErrorResponses),
 )]
 pub(crate) async fn pool(Scoped(app): Scoped) -> Json<PoolReply> {
-    let found = app.control.overview.connections();
+    let found = app.control.views.overview.connections();
     let (max, open, idle) = found.map_or((0, 0, 0), |found| (found.max, found.open, found.idle));
     let used = open.saturating_sub(idle);
     let utilization = if max == 0 { 0.0 } else { f64::from(used) / f64::from(max) };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, TokenView, Whoami};
-use noetl_control::{TokenError, TokenRequest, UnknownRole};
+use noetl_secrets::{TokenError, TokenRequest, UnknownRole};
 use noetl_store::AccessToken;
 
 use crate::error::ApiError;
@@ -34,7 +34,7 @@ pub(crate) async fn create(
         lasts: request.expires_in.map(Duration::from_secs),
         pool: request.pool,
     };
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     let made = administration.create_token(&app.tenant, &caller.actor, request).await;
     let (kept, token) = made?;
     Ok(Json(MadeToken { view: view(kept), token }))
@@ -51,7 +51,7 @@ pub(crate) async fn create(
     responses((status = 200, body = TokenList), ErrorResponses),
 )]
 pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiError> {
-    let tokens = app.control.tokens.list(&app.tenant).await?;
+    let tokens = app.control.secrets.tokens.list(&app.tenant).await?;
     Ok(Json(TokenList { tokens: tokens.into_iter().map(view).collect() }))
 }
 
@@ -71,7 +71,7 @@ pub(crate) async fn revoke(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<TokenRevoked>, ApiError> {
-    let administration = app.control.administration();
+    let administration = app.control.secrets.administration();
     match administration.revoke_token(&app.tenant, &caller.actor, &id).await? {
         true => Ok(Json(TokenRevoked { id, status: "revoked".to_owned() })),
         false => Err(ApiError::not_found("token_not_found", format!("Token '{id}' not found"))),

@@ -30,7 +30,7 @@ pub(crate) async fn list(
     Path(id): Path<i64>,
 ) -> Result<Json<Vec<VariableView>>, ApiError> {
     bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
-    let found = app.control.variables.list(&app.tenant, ExecutionId::new(id)).await?;
+    let found = app.control.data.variables.list(&app.tenant, ExecutionId::new(id)).await?;
     Ok(Json(found.into_iter().map(view).collect()))
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn set(
         }
     };
     let new = listed.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let set = app.control.variables.put(&app.tenant, ExecutionId::new(id), new).await?;
+    let set = app.control.data.variables.put(&app.tenant, ExecutionId::new(id), new).await?;
     let status = "ok".to_owned();
     Ok(Json(VariablesSet { execution_id: Id::number(id), variables_set: set, status }))
 }
@@ -80,7 +80,7 @@ pub(crate) async fn clear(
     Path(id): Path<i64>,
 ) -> Result<Json<VariablesDeleted>, ApiError> {
     bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
-    let removed = app.control.variables.clear(&app.tenant, ExecutionId::new(id)).await?;
+    let removed = app.control.data.variables.clear(&app.tenant, ExecutionId::new(id)).await?;
     let status = "ok".to_owned();
     Ok(Json(VariablesDeleted { execution_id: Id::number(id), variables_deleted: removed, status }))
 }
@@ -102,7 +102,7 @@ pub(crate) async fn get(
     Path((id, name)): Path<(i64, String)>,
 ) -> Result<Json<VariableView>, ApiError> {
     bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
-    let found = app.control.variables.get(&app.tenant, ExecutionId::new(id), &name).await?;
+    let found = app.control.data.variables.get(&app.tenant, ExecutionId::new(id), &name).await?;
     found.map(view).map(Json).ok_or_else(|| missing(id, &name))
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn delete(
     Path((id, name)): Path<(i64, String)>,
 ) -> Result<Json<VariableDeleted>, ApiError> {
     bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
-    match app.control.variables.delete(&app.tenant, ExecutionId::new(id), &name).await? {
+    match app.control.data.variables.delete(&app.tenant, ExecutionId::new(id), &name).await? {
         true => {
             let status = "deleted".to_owned();
             Ok(Json(VariableDeleted { execution_id: Id::number(id), var_name: name, status }))

@@ -2,8 +2,8 @@
 
 use noetl_api::why::{EndView, WaitView, WhyReply};
 use noetl_api::{Id, IdForm};
-use noetl_control::{EndReason, SubscriptionWhy, Wait, WhyReport};
 use noetl_engine::WaitKind;
+use noetl_journal::{EndReason, SubscriptionWhy, Wait, WhyReport};
 use noetl_model::{ExecutionId, SubscriptionId, Timestamp};
 use noetl_store::ExecutionStatus;
 
@@ -29,11 +29,11 @@ pub(crate) async fn why(
     Path(id): Path<ExecutionId>,
     IdFormat(ids): IdFormat,
 ) -> Result<Json<WhyReply>, ApiError> {
-    if let Some(found) = app.control.executions.why(&app.tenant, id).await? {
+    if let Some(found) = app.control.journal.executions.why(&app.tenant, id).await? {
         return Ok(Json(reply(found, ids)));
     }
     let subscription = SubscriptionId::new(id.get());
-    let found = app.control.subscriptions.why(&app.tenant, subscription).await?;
+    let found = app.control.triggers.subscriptions.why(&app.tenant, subscription).await?;
     let found = found.ok_or_else(|| unknown_execution(id))?;
     Ok(Json(of_subscription(found, ids)))
 }

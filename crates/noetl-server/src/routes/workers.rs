@@ -6,9 +6,9 @@ use noetl_api::Id;
 use noetl_api::workers::{
     CommandLeaseRequest, HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeasedCommand,
 };
-use noetl_control::{LeasedRow, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
+use noetl_remote::{LeasedRow, WAIT_MAX};
 
 use crate::error::ApiError;
 use crate::http::bound;
@@ -34,7 +34,7 @@ pub(crate) async fn lease(
     caller: Caller,
     Json(request): Json<CommandLeaseRequest>,
 ) -> Result<Json<LeaseReply>, ApiError> {
-    let request = noetl_control::LongPoll {
+    let request = noetl_remote::LongPoll {
         worker: request.worker_id,
         pool: bound::pool(&caller, request.pool)?,
         kinds: request.kinds,
@@ -42,9 +42,9 @@ pub(crate) async fn lease(
         wait: wait(request.wait_seconds)?,
         public_key: request.public_key.filter(|key| !key.is_empty()),
     };
-    let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
+    let leased = app.control.remote.leasing.lease(&app.tenant, &caller.scope(), request).await?;
     let commands = leased.iter().map(shown).collect();
-    let lease_seconds = app.control.leasing.duration().as_secs();
+    let lease_seconds = app.control.remote.leasing.duration().as_secs();
     Ok(Json(LeaseReply { commands, lease_seconds }))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn heartbeat(
             false => foreign.push(command),
         }
     }
-    let leasing = &app.control.leasing;
+    let leasing = &app.control.remote.leasing;
     let renewed =
         leasing.renew(&app.tenant, &caller.scope(), &request.worker_id, &commands).await?;
     let ids = |commands: Vec<CommandId>| commands.into_iter().map(Id::from).collect();

@@ -1,8 +1,8 @@
 //! Routes that say what to do instead, and sessions.
 
 use insta::assert_snapshot;
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use noetl_test_app::TestApp;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn a_token_is_a_session() {
     let app = TestApp::start(0).await;
     let request =
         TokenRequest { name: "gateway".into(), role: Role::Operator, lasts: None, pool: None };
-    let tokens = &app.control.tokens;
+    let tokens = &app.control.secrets.tokens;
     let (token, text) = tokens.create(&Tenant::default(), request).await.expect("a token");
     let validate = async |text: &str| {
         let body = json!({"session_token": text, "credential": "pg_auth"}).to_string();

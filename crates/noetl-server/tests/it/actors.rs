@@ -1,7 +1,7 @@
 //! The identity of callers in the audit and in logs.
 
-use noetl_control::{EncryptionKey, Role};
 use noetl_model::{ExecutionId, Tenant};
+use noetl_secrets::{EncryptionKey, Role};
 use noetl_server::{Auth, Options};
 use noetl_store::AuditFilter;
 use noetl_test_app::TestApp;
@@ -52,7 +52,8 @@ async fn the_audit_names_the_token_of_every_action() {
     assert_eq!(send(&app, Method::DELETE, &admin, &path, json!({})).await.0, 200);
 
     let filter = AuditFilter { limit: 100, ..AuditFilter::default() };
-    let mut uses = app.control.uses.list(&Tenant::new("acme"), &filter).await.expect("a list");
+    let mut uses =
+        app.control.secrets.audit.list(&Tenant::new("acme"), &filter).await.expect("a list");
     uses.reverse();
     let recorded: Vec<(&str, &str)> = uses
         .iter()

@@ -182,6 +182,7 @@ pub(crate) async fn finished(app: &TestApp) -> i64 {
     let tenant = noetl_model::Tenant::default();
     let row = app
         .control
+        .journal
         .executions
         .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
         .await;

@@ -1,8 +1,8 @@
 //! Steps that wait for a person, of every execution; and what workers hold.
 
 use insta::assert_snapshot;
-use noetl_control::{Role, TokenRequest};
 use noetl_model::{ExecutionId, Tenant};
+use noetl_secrets::{Role, TokenRequest};
 use noetl_server::{Auth, Options};
 use noetl_store::ExecutionStatus;
 use noetl_test_app::TestApp;
@@ -79,8 +79,12 @@ async fn what_waits_is_listed_with_what_an_answer_needs() {
     assert_eq!(waiting(&app, "").await["approvals"].as_array().map(Vec::len), Some(1));
     let right = json!({"token": token, "data": {"approved": true}});
     assert_eq!(post(&app, &answers, right.to_string()).answer().await.0, 200);
-    let ended =
-        app.control.executions.wait_until_finished(&Tenant::default(), ExecutionId::new(id)).await;
+    let ended = app
+        .control
+        .journal
+        .executions
+        .wait_until_finished(&Tenant::default(), ExecutionId::new(id))
+        .await;
     assert_eq!(ended.expect("a store").map(|row| row.status), Some(ExecutionStatus::Completed));
     assert_eq!(waiting(&app, "").await, json!({"approvals": [], "next_after": null}));
     app.close().await;
@@ -117,7 +121,7 @@ async fn what_is_cancelled_does_not_wait() {
 
 async fn bearer(app: &TestApp, tenant: &str) -> String {
     let request = TokenRequest { name: "t".to_owned(), role: Role::Admin, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
+    let made = app.control.secrets.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)
 }
 

@@ -204,7 +204,7 @@ async fn what_was_encrypted_under_another_key_is_not_shown() {
     put(&first, json!({"name": "a", "type": "t", "data": "s3cret"})).await;
     let store = first.store.clone();
     first.close().await;
-    let other = noetl_control::EncryptionKey::generate();
+    let other = noetl_secrets::EncryptionKey::generate();
     let app = TestApp::builder().slots(0).encryption_key(other).store(store).start().await;
     assert_eq!(get(&app, "/api/credentials/a").answer().await.0, 200);
     let (status, body) = get(&app, "/api/credentials/a?include_data=true").answer().await;

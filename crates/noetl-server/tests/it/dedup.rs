@@ -77,7 +77,7 @@ async fn a_note_whose_execution_was_never_started_is_made_good() {
         "execution_id": lost.to_string(), "status": "duplicate", "commands_generated": 0,
     });
     assert_eq!((status, body), (200, expected), "noted before, so not new");
-    let started = app.control.executions.events(lost, noetl_model::Seq(1), 1).await;
+    let started = app.control.journal.executions.events(lost, noetl_model::Seq(1), 1).await;
     assert_eq!(started.expect("a log").len(), 1, "and yet it runs now");
     assert_eq!(execute(&app, request).await.1["status"], "duplicate");
     app.close().await;
@@ -120,7 +120,7 @@ async fn a_key_has_as_many_characters_as_a_database_keeps_in_order() {
     let said = body["error"].as_str().unwrap();
     assert!(said.contains("dedup.key has at most 500 characters"), "{said}");
     let filter = ExecutionFilter { limit: 10, ..ExecutionFilter::default() };
-    let all = app.control.executions.list(&Tenant::default(), &filter).await;
+    let all = app.control.journal.executions.list(&Tenant::default(), &filter).await;
     assert_eq!(all.unwrap().len(), 1, "what was refused started nothing");
     app.close().await;
 }
@@ -159,7 +159,7 @@ spec: {source: nats, mode: pull, dispatch: {playbook: tests/greet}}
     let (_, first) = execute(&app, request.clone()).await;
     assert_eq!(first["status"], "started", "{first}");
     assert_eq!(execute(&app, request).await.1["status"], "duplicate");
-    let log = app.control.executions.events(
+    let log = app.control.journal.executions.events(
         ExecutionId::new(id.parse().expect("a number")),
         noetl_model::Seq(1),
         10,

@@ -37,7 +37,11 @@ async fn calls_that_end_one_execution_together_are_never_told_to_come_again() {
             assert_eq!(won, 200, "one ends it");
             assert!(lost.iter().all(|status| (400..500).contains(status)), "{statuses:?}");
         }
-        assert_eq!(app.control.conflicts(), 0, "one process has nobody to conflict with");
+        assert_eq!(
+            app.control.journal.metrics.conflicts.get(),
+            0,
+            "one process has nobody to conflict with"
+        );
     })
     .await;
 }
@@ -66,7 +70,11 @@ async fn reports_that_meet_a_cancel_are_accepted() {
             let (_, reported) = join(cancel, join_all(reports)).await;
             assert!(reported.iter().all(|status| *status == 200), "{reported:?}");
         }
-        assert_eq!(app.control.conflicts(), 0, "one process has nobody to conflict with");
+        assert_eq!(
+            app.control.journal.metrics.conflicts.get(),
+            0,
+            "one process has nobody to conflict with"
+        );
     })
     .await;
 }

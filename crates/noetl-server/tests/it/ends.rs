@@ -128,7 +128,7 @@ async fn what_comes_after_the_lease_is_kept_once_and_changes_nothing() {
     let id = started(&app).await;
     let first = lease(&app).await["event_id"].clone();
     clock.advance(Duration::from_secs(46));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     let second = open_command(&app, id).await;
     let end = json!({"execution_id": id, "event_id": first, "data": {"message": "late"}});
     for _ in 0..3 {
@@ -166,7 +166,11 @@ async fn a_worker_that_goes_gives_back_what_it_held() {
     let bye = json!({"name": "w", "release": true}).to_string();
     let (status, _) = post(&app, "/api/worker/pool/deregister", bye).answer().await;
     assert_eq!(status, 200);
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1, "its lease has ended");
+    assert_eq!(
+        app.control.remote.leasing.expire_overdue().await.unwrap(),
+        1,
+        "its lease has ended"
+    );
     assert_ne!(json!(open_command(&app, id).await), first);
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use insta::assert_snapshot;
-use noetl_control::{EncryptionKey, Role, TokenRequest};
 use noetl_model::{Tenant, Timestamp};
+use noetl_secrets::{EncryptionKey, Role, TokenRequest};
 use noetl_server::{
     Auth, Options, SessionCredential, SessionDatabase, SessionFuture, SessionLookupError, Sessions,
     StoredSession,
@@ -58,7 +58,8 @@ fn database() -> Option<Sessions> {
 /// Makes a token of the default tenant: its ID, and its text.
 async fn made(app: &TestApp, role: Role) -> (String, String) {
     let request = TokenRequest { name: role.to_string(), role, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
+    let made =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token");
     (made.0.kept.id, made.1)
 }
 
@@ -176,7 +177,7 @@ async fn records_name_the_holder_of_the_session() {
     let started = named(&app, &begun["execution_id"]).await;
     assert_eq!(started, [format!("playbook_started token:{id}")]);
     let filter = AuditFilter { limit: 100, ..AuditFilter::default() };
-    let uses = app.control.uses.list(&Tenant::default(), &filter).await.expect("a list");
+    let uses = app.control.secrets.audit.list(&Tenant::default(), &filter).await.expect("a list");
     let start = uses.iter().find(|used| used.operation == "execution.start").expect("a record");
     assert_eq!(start.worker.as_deref(), Some(&*format!("token:{id}")));
     app.close().await;
@@ -187,7 +188,7 @@ async fn a_session_that_is_not_valid_names_no_actor() {
     let app = guarded(None).await;
     let (gateway_id, gateway) = made(&app, Role::Operator).await;
     let (id, revoked) = made(&app, Role::Operator).await;
-    app.control.tokens.revoke(&Tenant::default(), &id).await.expect("an answer");
+    app.control.secrets.tokens.revoke(&Tenant::default(), &id).await.expect("an answer");
     let forged = format!("{}x", gateway);
     let authorization = basic("gateway", &format!("Bearer {gateway}"));
     for session in [&*revoked, &*forged, "noetl_", "noetl_a_b"] {

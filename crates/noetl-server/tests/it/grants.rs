@@ -1,7 +1,7 @@
 //! Grants: which callers act on which paths, and which playbooks use which credentials.
 
-use noetl_control::{EncryptionKey, Role};
 use noetl_model::Tenant;
+use noetl_secrets::{EncryptionKey, Role};
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use reqwest::Method;
@@ -194,7 +194,7 @@ async fn a_limited_author_changes_only_credentials_of_its_own_paths() {
     assert_eq!((put(&author, "shared").await, put(&author, "b").await), (403, 403));
     assert_eq!(send(&app, Method::DELETE, &author, "/api/credentials/b", json!({})).await.0, 403);
     assert_eq!(put(&author, "a").await, 200, "a new one is its own");
-    let granted = app.control.grants.of_credential(&Tenant::new("acme"), "a").await;
+    let granted = app.control.secrets.grants.of_credential(&Tenant::new("acme"), "a").await;
     assert_eq!(granted.expect("an answer"), Some(vec!["team-a".to_owned()]));
     assert_eq!(put(&author, "a").await, 200, "and stays so");
     assert_eq!(send(&app, Method::DELETE, &author, "/api/credentials/a", json!({})).await.0, 200);

@@ -196,7 +196,7 @@ async fn rows_about_an_execution_of_this_server_are_reports() {
     ]);
     let answer = post_as_system(&app, MATERIALIZE, done.to_string()).answer().await;
     assert_eq!(answer, (200, json!({"materialized": 2, "duplicates": 0})));
-    let row = app.control.executions.get(&Tenant::default(), ExecutionId::new(id)).await;
+    let row = app.control.journal.executions.get(&Tenant::default(), ExecutionId::new(id)).await;
     let row = row.expect("a read").expect("an execution");
     assert_eq!(row.steps_completed, 1, "{row:?}");
     app.close().await;
@@ -276,7 +276,7 @@ async fn a_large_batch_about_one_execution_keeps_its_order() {
     assert_eq!(answer, (200, json!({"projected": 3000, "duplicates": 0})));
     let again = post_as_system(&app, PROJECT, body).answer().await;
     assert_eq!(again, (200, json!({"projected": 0, "duplicates": 3000})));
-    let log = app.control.executions.events(ExecutionId::new(id), Seq(3), 4000).await;
+    let log = app.control.journal.executions.events(ExecutionId::new(id), Seq(3), 4000).await;
     let kept: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
     let expected: Vec<i64> = (0..3000).map(|n| id + 10_000_000 + n).collect();
     assert_eq!(kept, expected);

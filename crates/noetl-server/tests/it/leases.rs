@@ -80,10 +80,10 @@ async fn what_a_dead_worker_held_is_handed_out_again_and_its_late_word_changes_n
     clock.advance(Duration::from_secs(80));
     beat(&app, "w").await;
     clock.advance(Duration::from_secs(80));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 0, "it was heard of");
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 0, "it was heard of");
     clock.advance(Duration::from_secs(10));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 0, "once");
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 0, "once");
     let second = open_command(&app, id).await;
     assert_ne!(first, second);
     let (_, again) = get(&app, &format!("/api/commands/{second}")).answer().await;
@@ -121,7 +121,7 @@ async fn a_claim_without_a_beginning_is_lost_after_a_minute_whatever_else_is_hea
         clock.advance(Duration::from_secs(12));
         beat(&app, "w").await;
     }
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     app.close().await;
 }
 
@@ -132,7 +132,7 @@ async fn a_step_whose_workers_are_all_lost_fails() {
     for _ in 0..3 {
         claim(&app, open_command(&app, id).await, "w").await;
         clock.advance(Duration::from_secs(61));
-        assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+        assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     }
     let status = status(&app, id).await;
     assert_eq!(status["status"], "FAILED", "{status}");
@@ -149,7 +149,7 @@ async fn what_a_lost_worker_says_is_kept_under_its_own_id_and_decides_nothing() 
     let first = open_command(&app, id).await;
     claim(&app, first, "w").await;
     clock.advance(Duration::from_secs(61));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     // One that could be in the log after the claim, and one that could not.
     for (event, kind) in
         [(first + 1_000_000, "call.done"), (first - 1_000_000, "command.completed")]
@@ -179,7 +179,7 @@ async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
     say(&app, id, "command.started", command, json!({})).await;
     say(&app, id, "call.done", command, done("hi")).await;
     clock.advance(Duration::from_secs(91));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     let next = open_command(&app, id).await;
     let (_, next) = get(&app, &format!("/api/commands/{next}")).answer().await;
     assert_eq!((&next["node_name"], &next["meta"]["attempt"]), (&"end".into(), &1.into()));
@@ -202,9 +202,9 @@ async fn a_worker_that_begins_anew_has_lost_what_its_name_held() {
     claim(&app, first, "w").await;
     say(&app, id, "command.started", first, json!({})).await;
     register("one").await;
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 0, "the same process");
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 0, "the same process");
     register("two").await;
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1);
     assert_ne!(open_command(&app, id).await, first);
     app.close().await;
 }
@@ -409,11 +409,11 @@ async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() 
             json!({"status": "ok", "cancel": [], "lost": [], "lease_seconds": 45})
         );
     }
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 0);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 0);
     clock.advance(Duration::from_secs(30));
     beat(&ids[..1]).await;
     clock.advance(Duration::from_secs(20));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1, "only one was named");
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 1, "only one was named");
     assert_ne!(open_command(&app, second).await, ids[1]);
     let cancel = format!("/api/executions/{first}/cancel");
     assert_eq!(post(&app, &cancel, "").answer().await.0, 200);
@@ -466,7 +466,7 @@ async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
         .await;
     let acme = Tenant::new("acme");
     for (tenant, password) in [(&acme, "of-acme-only"), (&Tenant::default(), "of-default-only")] {
-        let credential = noetl_control::CredentialRequest {
+        let credential = noetl_secrets::CredentialRequest {
             name: "pg_main".to_owned(),
             kind: "postgres".to_owned(),
             data: json!({ "password": password }),
@@ -474,15 +474,15 @@ async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
             tags: Vec::new(),
             description: None,
         };
-        app.control.credentials.put(tenant, credential).await.expect("a credential");
+        app.control.secrets.credentials.put(tenant, credential).await.expect("a credential");
     }
     let document = crate::api::GREET.to_owned();
     app.control.catalog.register(&acme, document, "playbook", false).await.unwrap();
-    let request = noetl_control::StartRequest {
+    let request = noetl_journal::StartRequest {
         path: Some("tests/greet".to_owned()),
-        ..noetl_control::StartRequest::default()
+        ..noetl_journal::StartRequest::default()
     };
-    let id = app.control.executions.start(&acme, request).await.unwrap().execution.get();
+    let id = app.control.journal.executions.start(&acme, request).await.unwrap().execution.get();
     let asked = async |path: String| {
         let (status, body) = crate::api::get_as_system(&app, &path).answer().await;
         assert_eq!(status, 200, "{path}: {body}");
@@ -499,8 +499,8 @@ async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
     let (status, child) = post_as_system(&app, "/api/execute", child).answer().await;
     assert_eq!(status, 200, "{child}");
     let child: ExecutionId = child["execution_id"].as_str().unwrap().parse().unwrap();
-    assert!(app.control.executions.get(&acme, child).await.unwrap().is_some());
-    app.control.executions.cancel(&acme, ExecutionId::new(id), None).await.unwrap();
+    assert!(app.control.journal.executions.get(&acme, child).await.unwrap().is_some());
+    app.control.journal.executions.cancel(&acme, ExecutionId::new(id), None).await.unwrap();
     let check = asked(format!("/api/executions/{id}/cancellation-check")).await;
     assert_eq!(check["is_cancelled"], true);
     app.close().await;
@@ -551,11 +551,11 @@ async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
     let acme = Tenant::new("acme");
     let document = crate::api::GREET.to_owned();
     app.control.catalog.register(&acme, document, "playbook", false).await.unwrap();
-    let request = noetl_control::StartRequest {
+    let request = noetl_journal::StartRequest {
         path: Some("tests/greet".to_owned()),
-        ..noetl_control::StartRequest::default()
+        ..noetl_journal::StartRequest::default()
     };
-    let id = app.control.executions.start(&acme, request).await.unwrap().execution.get();
+    let id = app.control.journal.executions.start(&acme, request).await.unwrap().execution.get();
     let rows = app.read_log(ExecutionId::new(id)).await;
     let command = rows.last().unwrap().event_id.get();
     let path = format!("/api/commands/{command}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::Role;
+use noetl_secrets::Role;
 use noetl_server::{Auth, Options};
 use noetl_store_sqlite::SqliteStore;
 use noetl_test_app::{SimClock, TestApp};
@@ -137,6 +137,7 @@ workflow:
     let tenant = noetl_model::Tenant::default();
     let row = app
         .control
+        .journal
         .executions
         .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
         .await;

@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use noetl_control::LogStream;
 use noetl_model::{CommandId, ExecutionId};
-use noetl_store::LogQuery;
+use noetl_store::{LogQuery, LogStream};
 use noetl_test_app::TestApp;
 use noetl_tools::{Options, Shell, ToolRegistry};
 use serde_json::{Value, json};
@@ -181,22 +180,23 @@ async fn lines_dropped_because_too_much_is_printed_are_counted() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
-    let print = app.control.logs.printer(ExecutionId::new(id), CommandId::new(command));
+    let print = app.control.journal.logs.printer(ExecutionId::new(id), CommandId::new(command));
     // Nobody else runs on this thread meanwhile, so nothing is written before all is printed.
     (0..5000).for_each(|_| print(LogStream::Out, "two\nlines\n"));
-    assert!(app.control.logs.dropped() > 0);
-    app.control.logs.flush().await;
+    assert!(app.control.journal.logs.dropped() > 0);
+    app.control.journal.logs.flush().await;
     let (_, body) = get(&app, &format!("/api/executions/{id}/logs?limit=5000")).answer().await;
     let gap = &body["gaps"][0];
     assert_eq!(gap["command_id"], command.to_string(), "{body}");
     let counted = gap["lines"].as_u64().expect("a count");
     let kept = app
         .control
+        .journal
         .logs
         .read(ExecutionId::new(id), LogQuery { command: None, after: 0, limit: usize::MAX });
     let kept = kept.await.expect("a read").len() as u64;
     assert_eq!(counted + kept, 10_000, "each is kept or counted");
-    assert!(counted >= app.control.logs.dropped() * 2, "{counted}");
+    assert!(counted >= app.control.journal.logs.dropped() * 2, "{counted}");
     app.close().await;
 }
 

@@ -92,9 +92,13 @@ async fn a_command_that_went_out_with_an_answer_is_held_as_long_as_one_that_was_
     let (status, renewed) = post(&app, "/api/worker/heartbeat", body).answer().await;
     assert_eq!((status, &renewed["lost"]), (200, &json!([])));
     clock.advance(Duration::from_secs(44));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 0);
+    assert_eq!(app.control.remote.leasing.expire_overdue().await.unwrap(), 0);
     clock.advance(Duration::from_secs(2));
-    assert_eq!(app.control.leasing.expire_overdue().await.unwrap(), 1, "it was not named again");
+    assert_eq!(
+        app.control.remote.leasing.expire_overdue().await.unwrap(),
+        1,
+        "it was not named again"
+    );
     assert_ne!(json!(open_command(&app, id).await), next);
     let answer = done(&app, id, &first, json!({})).await;
     assert_eq!(answer["next"], Value::Null, "it is not held any more");

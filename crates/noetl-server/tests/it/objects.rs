@@ -1,7 +1,7 @@
 //! Objects, modules and cells, on every store.
 
 use insta::assert_snapshot;
-use noetl_control::Role;
+use noetl_secrets::Role;
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use reqwest::Method;

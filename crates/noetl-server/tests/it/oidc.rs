@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use noetl_server::{Auth, Oidc, OidcSettings, Options};
 use noetl_test_app::TestApp;
 use serde_json::{Value, json};
@@ -129,7 +129,8 @@ async fn a_provider_vouches_for_roles_and_tenant() {
 
     // A token of ours is as good: workers have no browser.
     let request = TokenRequest { name: "w".into(), role: Role::Worker, lasts: None, pool: None };
-    let ours = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
+    let ours =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     assert_eq!(asked(&app, &ours).await.0, 200);
     app.close().await;
     early.close().await;

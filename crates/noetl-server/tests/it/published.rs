@@ -89,7 +89,7 @@ pub(crate) async fn guarded_app() -> TestApp {
 pub(crate) async fn ended(app: &TestApp, path: &str) -> String {
     let id = begun(app, path).await;
     let number = ExecutionId::new(id.parse().expect("digits"));
-    let row = app.control.executions.wait_until_finished(&Tenant::default(), number).await;
+    let row = app.control.journal.executions.wait_until_finished(&Tenant::default(), number).await;
     assert!(row.expect("a store that answers").is_some_and(|row| row.status.is_final()));
     id
 }

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
@@ -95,6 +95,7 @@ async fn a_run_honours_the_version_and_the_workload() {
         let id = body["execution_id"].as_str().expect("text");
         let number = noetl_model::ExecutionId::new(id.parse().expect("digits"));
         app.control
+            .journal
             .executions
             .wait_until_finished(&Tenant::default(), number)
             .await
@@ -330,7 +331,8 @@ async fn a_message_of_a_subscription_starts_a_playbook() {
 async fn a_session_token_is_sent_in_two_headers() {
     let app = guarded_app().await;
     let request = TokenRequest { name: "cli".into(), role: Role::Admin, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
+    let made =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token");
     let bearer = format!("Bearer {}", made.1);
     let asked = get(&app, "/api/executions").header("authorization", &bearer);
     assert_eq!(asked.header("x-session-token", &made.1).answer().await.0, 200);

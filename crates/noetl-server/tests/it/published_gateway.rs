@@ -1,7 +1,7 @@
 //! The calls of the published gateway: what it asks itself, and what it passes on for a page.
 
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use reqwest::Method;
 use serde_json::json;
 
@@ -49,7 +49,8 @@ async fn a_session_is_checked() {
     let app = open_app(0).await;
     let request =
         TokenRequest { name: "somebody".into(), role: Role::Operator, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
+    let made =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     let asked = |token: &str| {
         let body = json!({"session_token": token, "credential": "pg_auth"}).to_string();
         post(&app, "/api/auth/session/validate", body)

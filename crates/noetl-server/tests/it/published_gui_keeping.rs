@@ -1,7 +1,7 @@
 //! The calls of the published web page about what is kept besides playbooks and executions.
 
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use reqwest::Method;
 use serde_json::json;
 
@@ -77,7 +77,8 @@ async fn a_session_is_validated_and_sent_in_two_headers() {
     let app = guarded_app().await;
     let request =
         TokenRequest { name: "somebody".into(), role: Role::Admin, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
+    let made =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     let session = post(&app, "auth/validate", json!({"session_token": made})).await;
     let user = [
         ("valid", As::Bool),

@@ -80,7 +80,7 @@ async fn a_worker_that_heartbeats_and_receives_nothing() {
     for _ in 0..20 {
         clock.advance(Duration::from_secs(10));
         assert_eq!(beat(&app, "deaf", &[]).await["status"], "ok");
-        app.control.leasing.expire_overdue().await.expect("a store that answers");
+        app.control.remote.leasing.expire_overdue().await.expect("a store that answers");
         handed_on = lease(&app, "other").await;
         if handed_on.is_some() {
             break;
@@ -105,7 +105,7 @@ async fn a_watchdog_that_would_kill_healthy_work_elsewhere() {
         clock.advance(Duration::from_secs(30));
         let told = beat(&app, "busy", &[command]).await;
         assert_eq!((&told["lost"], &told["cancel"]), (&json!([]), &json!([])));
-        assert_eq!(app.control.leasing.expire_overdue().await.expect("a store"), 0);
+        assert_eq!(app.control.remote.leasing.expire_overdue().await.expect("a store"), 0);
     }
     assert_eq!(lease(&app, "other").await, None, "nobody else is given it");
     assert_eq!(done(&app, "busy", id, command).await, "taken");

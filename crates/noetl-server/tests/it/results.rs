@@ -127,7 +127,7 @@ async fn a_large_result_of_a_step_is_resolved_by_its_reference() {
     let id: i64 = body["execution_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let tenant = noetl_model::Tenant::default();
     let execution = noetl_model::ExecutionId::new(id);
-    app.control.executions.wait_until_finished(&tenant, execution).await.expect("an end");
+    app.control.journal.executions.wait_until_finished(&tenant, execution).await.expect("an end");
     let log = app.read_log(execution).await;
     let text = format!("{log:?}");
     let digest = text.split(|c: char| !c.is_ascii_hexdigit()).find(|part| part.len() == 64);

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use reqwest::Method;
@@ -19,7 +19,7 @@ async fn guarded() -> TestApp {
 
 pub(crate) async fn token(app: &TestApp, tenant: &str, role: Role) -> String {
     let request = TokenRequest { name: role.to_string(), role, lasts: None, pool: None };
-    let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
+    let made = app.control.secrets.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)
 }
 

@@ -55,7 +55,7 @@ async fn what_a_runtime_counts_is_on_the_page_of_metrics() {
         let (status, answer) = ask(app, &id, "lease", body.clone()).await;
         assert_eq!(status, 200, "{answer}");
         ask(app, &id, "lease", json!({"holder": "b", "ttl_secs": 60, "backlog": 7})).await;
-        let page = app.control.metrics.text();
+        let page = app.control.journal.metrics.text();
         for line in [
             "noetl_subscription_backlog{subscription=\"sub/a\"} 42",
             "noetl_subscription_messages_total{outcome=\"received\",subscription=\"sub/a\"} 5",
@@ -64,7 +64,7 @@ async fn what_a_runtime_counts_is_on_the_page_of_metrics() {
             assert!(page.lines().any(|found| found == line), "{line}\n{page}");
         }
         ask(app, &id, "release", json!({"holder": "a"})).await;
-        assert!(!app.control.metrics.text().contains("noetl_subscription_backlog{"));
+        assert!(!app.control.journal.metrics.text().contains("noetl_subscription_backlog{"));
     })
     .await;
 }
@@ -81,7 +81,7 @@ async fn a_dead_letter_is_kept_whole_and_told_of() {
         let (status, body) = ask(app, &id, "dead-letters", letter.clone()).await;
         assert_eq!(status, 200, "{body}");
         let key = body["object"].as_str().unwrap();
-        let kept = app.control.objects.get(None, key).await.unwrap();
+        let kept = app.control.data.objects.get(None, key).await.unwrap();
         assert_eq!(kept.bytes, [0, 255, 7]);
         let (_, again) = ask(app, &id, "dead-letters", letter).await;
         assert_eq!(again["object"], key, "the same message has the same object");

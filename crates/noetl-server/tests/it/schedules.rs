@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use noetl_control::{ControlPlane, Options, ScheduleSpec};
+use noetl_control::{ControlPlane, Options};
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, Store, SystemClock};
 use noetl_store_postgres::PostgresStore;
 use noetl_test_app::{TestApp, migrated_database};
+use noetl_triggers::ScheduleSpec;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -206,7 +207,8 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
     registered.await.expect("a playbook");
     let spec = json!({"playbook": "tests/greet", "every": 1, "missed": "all"});
     let spec = spec.as_object().expect("a map").clone();
-    let row = controls[0].schedules.create(&tenant, ScheduleSpec { name: None, spec }).await;
+    let row =
+        controls[0].triggers.schedules.create(&tenant, ScheduleSpec { name: None, spec }).await;
     // A stop of 40 s: its first run was due then.
     let mut said = row.expect("a schedule").schedule;
     let now = controls[0].now();
@@ -220,7 +222,7 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
             .map(|control| {
                 let control = control.clone();
                 tokio::spawn(async move {
-                    let _ = control.schedules.start_due().await;
+                    let _ = control.triggers.schedules.start_due().await;
                 })
             })
             .collect();
@@ -233,13 +235,15 @@ async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() 
     }
     // Until the rest is through, by both at once.
     loop {
-        let (one, other) =
-            tokio::join!(controls[0].schedules.start_due(), controls[1].schedules.start_due());
+        let (one, other) = tokio::join!(
+            controls[0].triggers.schedules.start_due(),
+            controls[1].triggers.schedules.start_due()
+        );
         if !one.expect("an answer").is_zero() && !other.expect("an answer").is_zero() {
             break;
         }
     }
-    let row = controls[0].schedules.get(&tenant, id).await.expect("a row");
+    let row = controls[0].triggers.schedules.get(&tenant, id).await.expect("a row");
     let last = row.last_run_at.expect("runs");
     let ticks = (last.as_millis() - from.as_millis()) / 1000 + 1;
     assert!(ticks >= 40, "{ticks}");

@@ -6,8 +6,8 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit as _, Nonce};
 use hkdf::Hkdf;
 use insta::assert_snapshot;
-use noetl_control::{EncryptionKey, Role, TokenRequest};
 use noetl_model::{RuntimeId, Tenant};
+use noetl_secrets::{EncryptionKey, Role, TokenRequest};
 use noetl_server::{Auth, Options};
 use noetl_store::{NewRuntime, RuntimeKind, Store};
 use noetl_test_app::TestApp;
@@ -500,7 +500,7 @@ async fn a_token_decides_who_is_given_a_secret() {
     let app = builder.start().await;
     let token = async |tenant: &str, role: Role| {
         let request = TokenRequest { name: role.to_string(), role, lasts: None, pool: None };
-        let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
+        let made = app.control.secrets.tokens.create(&Tenant::new(tenant), request).await;
         format!("Bearer {}", made.expect("a token").1)
     };
     let author = token("acme", Role::Author).await;

@@ -1,6 +1,6 @@
 //! Sign-in of a browser by a one-time code.
 
-use noetl_control::Role;
+use noetl_secrets::Role;
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use serde_json::json;

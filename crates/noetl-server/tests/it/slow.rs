@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_control::Role;
+use noetl_secrets::Role;
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use serde_json::Value;

@@ -292,7 +292,7 @@ async fn a_fork_goes_on_from_an_event_or_a_place() {
     for reply in [first, second] {
         let id: i64 = reply["execution_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
         let tenant = noetl_model::Tenant::default();
-        let executions = &app.control.executions;
+        let executions = &app.control.journal.executions;
         executions
             .wait_until_finished(&tenant, noetl_model::ExecutionId::new(id))
             .await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_control::EncryptionKey;
+use noetl_secrets::EncryptionKey;
 use noetl_server::{InternalToken, Options};
 use noetl_store::Store;
 use noetl_store_postgres::PostgresStore;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{Role, TokenRequest};
 use noetl_server::{Auth, Options};
 use noetl_test_app::{SimClock, TestApp};
 
@@ -216,7 +216,7 @@ async fn a_revoked_token_ends_its_streams_and_no_others() {
         assert!(stream.chunk().await.expect("a stream").is_some());
     }
     let id = acme.split('_').nth(1).expect("the ID of the token");
-    assert!(app.control.tokens.revoke(&Tenant::new("acme"), id).await.expect("an answer"));
+    assert!(app.control.secrets.tokens.revoke(&Tenant::new("acme"), id).await.expect("an answer"));
     // Without an end this reads for as long as the test may run.
     while ended.chunk().await.expect("an end").is_some() {}
     let still = get(&app, "/api/whoami").header("authorization", &other);
@@ -232,7 +232,8 @@ async fn an_expired_token_ends_its_streams() {
     let app = guarded(Options::default(), clock.clone()).await;
     let lasts = Some(Duration::from_secs(60));
     let request = TokenRequest { name: "brief".into(), role: Role::Viewer, lasts, pool: None };
-    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
+    let made =
+        app.control.secrets.tokens.create(&Tenant::default(), request).await.expect("a token");
     let bearer = format!("Bearer {}", made.1);
     let mut stream = get(&app, LIST).header("authorization", &bearer).send().await;
     assert!(stream.chunk().await.expect("a stream").is_some());

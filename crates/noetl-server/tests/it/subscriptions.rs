@@ -120,7 +120,7 @@ async fn a_subscription_goes_through_its_life() {
         assert_eq!(executions["items"].as_array().or(executions.as_array()).map(Vec::len), Some(0));
         let (status, _) = get(app, &format!("/api/executions/{id}")).answer().await;
         assert_eq!(status, 404);
-        let counts = app.control.subscriptions.counts().await.expect("counts");
+        let counts = app.control.triggers.subscriptions.counts().await.expect("counts");
         let counts: Vec<_> = counts.iter().map(|(state, n)| (state.as_str(), *n)).collect();
         let expected =
             [("REGISTERED", 0), ("ACTIVE", 1), ("PAUSED", 0), ("DRAINING", 0), ("DEACTIVATED", 0)];

@@ -12,7 +12,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use noetl_control::Role;
+use noetl_secrets::Role;
 use noetl_server::{Auth, InternalToken, Options};
 use noetl_store_sqlite::SqliteStore;
 use noetl_test_app::TestApp;

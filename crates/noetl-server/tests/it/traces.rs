@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use noetl_control::Traces;
+use noetl_journal::Traces;
 use noetl_model::trace::{Sampler, SpanSink as _};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_otlp::{ExporterTask, OtlpSink, Settings};
@@ -61,8 +61,12 @@ async fn start(app: &TestApp, parents: &[&str], body: Value) -> (i64, String) {
 }
 
 async fn end(app: &TestApp, id: i64) {
-    let ended =
-        app.control.executions.wait_until_finished(&Tenant::default(), ExecutionId::new(id)).await;
+    let ended = app
+        .control
+        .journal
+        .executions
+        .wait_until_finished(&Tenant::default(), ExecutionId::new(id))
+        .await;
     let row = ended.expect("a store that answers").expect("an execution");
     assert_eq!(row.error, None);
 }

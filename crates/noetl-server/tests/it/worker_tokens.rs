@@ -1,7 +1,7 @@
 //! Tokens of workers: which commands they open, and which credentials.
 
-use noetl_control::{EncryptionKey, Role, TokenRequest};
 use noetl_model::Tenant;
+use noetl_secrets::{EncryptionKey, Role, TokenRequest};
 use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl World {
 async fn token(app: &TestApp, tenant: &str, role: Role, pool: Option<&str>) -> String {
     let pool = pool.map(str::to_owned);
     let request = TokenRequest { name: role.to_string(), role, lasts: None, pool };
-    let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
+    let made = app.control.secrets.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)
 }
 

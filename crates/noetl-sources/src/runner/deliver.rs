@@ -8,24 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use noetl_control::DeadLetter;
-use noetl_model::{ExecutionId, Value};
-use noetl_playbook::subscription::Subscription;
-use serde_json::json;
+use noetl_model::{ExecutionId, TraceContext};
+use noetl_playbook::subscription::{
+    DIRECTIVES_APPLIED, Directives, MessageContext, Subscription, logged_headers, start_for_message,
+};
+use noetl_work::DeadLetter;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::circuit::Circuit;
 use super::memory::RecentMessages;
 use super::outage::OutageLog;
+use crate::backoff::pause;
 use crate::control_plane::{
     ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, StartFailure, StartOutcome,
     SubscriptionView,
 };
-use crate::directives::{self, Directed};
 use crate::lease::SubscriptionLease;
-use crate::runtime::pause;
-use crate::shape;
 use crate::source::Delivery;
 use crate::spool::SpoolOutcome;
 
@@ -133,13 +132,16 @@ impl MessageDelivery {
         let mut starts = Vec::with_capacity(open.len());
         let mut shaped = Vec::with_capacity(open.len());
         for delivery in open {
-            match shape::start(&self.subscription, self.standing.id, &delivery.message) {
-                Ok((start, directed)) => {
+            let context = MessageContext { subscription: self.standing.id, push: None };
+            match start_for_message(&self.subscription, context, &delivery.message) {
+                Ok(mut start) => {
+                    let directives = std::mem::take(&mut start.directives);
+                    let applied = AppliedHeaders { directives, trace: start.trace.clone() };
                     starts.push(start);
-                    shaped.push((delivery, directed));
+                    shaped.push((delivery, applied));
                 }
                 // No retry can succeed.
-                Err(fault) => self.bury(&delivery, &fault, 1).await,
+                Err(rejection) => self.bury(&delivery, &rejection.into(), 1).await,
             }
         }
         if starts.is_empty() {
@@ -153,8 +155,8 @@ impl MessageDelivery {
         let outcomes = extending_all(asked, &handles, self.ack_wait).await;
         let got_through = |started: &StartOutcome| !matches!(started, StartOutcome::Failed(_));
         let is_through = outcomes.iter().any(got_through);
-        let dealt_with = shaped.into_iter().zip(outcomes).map(|((delivery, directed), outcome)| {
-            self.answer(delivery, directed, outcome, is_through)
+        let dealt_with = shaped.into_iter().zip(outcomes).map(|((delivery, applied), outcome)| {
+            self.answer(delivery, applied, outcome, is_through)
         });
         let mut left = DeferredMessages::default();
         for (delivery, reason) in join_all(dealt_with).await.into_iter().flatten() {
@@ -169,7 +171,7 @@ impl MessageDelivery {
     async fn answer(
         &self,
         delivery: Delivery,
-        directed: Directed,
+        applied: AppliedHeaders,
         outcome: StartOutcome,
         is_through: bool,
     ) -> Option<(Delivery, String)> {
@@ -177,7 +179,7 @@ impl MessageDelivery {
             StartOutcome::New(execution) => {
                 self.held.count(|counts| counts.dispatched += 1);
                 self.done(&delivery).await;
-                self.tell_directives(&delivery, directed, execution).await;
+                self.record_directives(&delivery, &applied, execution).await;
                 return None;
             }
             StartOutcome::Duplicate(_) => {
@@ -192,7 +194,7 @@ impl MessageDelivery {
             FaultOwner::Message => true,
             // A route override to a missing playbook is the message's fault. A missing playbook in
             // the document is not.
-            FaultOwner::Playbook => directed.playbook.is_some(),
+            FaultOwner::Playbook => applied.directives.playbook.is_some(),
             FaultOwner::Plane => is_through && self.memory.held_up(&place) >= HELD_UP_MAX,
         };
         if !is_its_own {
@@ -224,8 +226,8 @@ impl MessageDelivery {
     /// it is redelivered until the dead letter is durable.
     pub(super) async fn bury(&self, delivery: &Delivery, fault: &StartFailure, attempts: u64) {
         let message = &delivery.message;
-        let headers = directives::by_name(&message.headers);
-        let headers = headers.into_iter().map(|(name, value)| (name, Value::from(value)));
+        let headers = logged_headers(&self.subscription, &message.headers);
+        let headers = headers.into_iter().map(|(name, value)| (name.to_lowercase(), value));
         let letter = DeadLetter {
             message: message.id.clone(),
             code: fault.code.clone(),
@@ -256,28 +258,30 @@ impl MessageDelivery {
     }
 
     /// Records the applied header directives in the execution's event log. Only logs a failure.
-    async fn tell_directives(
+    async fn record_directives(
         &self,
         delivery: &Delivery,
-        directed: Directed,
+        applied: &AppliedHeaders,
         execution: ExecutionId,
     ) {
-        if directed.applied.is_empty() {
+        let AppliedHeaders { directives, trace } = applied;
+        if directives.applied.is_empty() {
             return;
         }
-        let payload = json!({
-            "message_id": delivery.message.id,
-            "applied": directed.applied,
-            "route_override": {"playbook": directed.playbook, "pool": directed.pool},
-            "trace": directed.trace,
-        });
-        let event_type = "subscription.message.directives_applied";
-        let note = RuntimeEvent { log: execution, event_type, status: "APPLIED", payload };
+        let payload = directives.record(&delivery.message.id, trace.as_ref());
+        let (event_type, status) = DIRECTIVES_APPLIED;
+        let note = RuntimeEvent { log: execution, event_type, status, payload };
         if let Err(error) = self.plane.note(note).await {
             let subscription = &self.standing.path;
             warn!(subscription, %error, execution.id = %execution, "failed to record directives");
         }
     }
+}
+
+/// Settings that a message's headers have chosen.
+struct AppliedHeaders {
+    directives: Directives,
+    trace: Option<TraceContext>,
 }
 
 /// Messages to retry, and the reason.

@@ -5,9 +5,10 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::shape::key_of;
-use crate::source::Message;
 use lru::LruCache;
+use noetl_playbook::subscription::dedup_key;
+
+use crate::source::Message;
 
 /// Maximum number of cached messages.
 const KEPT_MAX: usize = 10_000;
@@ -42,7 +43,7 @@ impl RecentMessages {
         let told = |name: &str| message.metadata.get(name).filter(|value| !value.is_null());
         match (told("stream"), told("stream_sequence"), told("published_at")) {
             (Some(stream), Some(sequence), Some(at)) => format!("{stream} {sequence} {at}"),
-            _ => key_of(&message.id),
+            _ => dedup_key(&message.id),
         }
     }
 

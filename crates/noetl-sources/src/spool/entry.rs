@@ -4,10 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use noetl_model::{Map, Value};
-use noetl_playbook::subscription::{Ordering, Spool};
+use noetl_playbook::subscription::{Ordering, Spool, headers_by_name};
 use serde_json::json;
 
-use crate::directives::by_name;
 use crate::source::Message;
 
 /// Returns the name of an entry: below its subscription, sorted by number.
@@ -72,7 +71,7 @@ pub(crate) fn key_of_order(spool: &Spool, message: &Message) -> Option<String> {
         Ordering::PerKey => {
             let name = spool.ordering_key.as_deref().unwrap_or_default();
             let name = name.rsplit('.').next().unwrap_or_default();
-            let headers = by_name(&message.headers);
+            let headers = headers_by_name(&message.headers);
             let header = headers.into_iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
             let told = |map: &Map| map.get(name).map(ToString::to_string);
             let said = header.map(|(_, value)| value.to_string());

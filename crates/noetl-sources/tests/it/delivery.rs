@@ -31,7 +31,7 @@ async fn every_message_becomes_one_execution_and_is_acknowledged() {
         assert_eq!(workload["message"]["metadata"]["stream"], "ORDERS");
         assert_eq!(workload["message"]["headers"]["nats-msg-id"], message_id(number));
     }
-    let page = stage.app.control.metrics.text();
+    let page = stage.app.control.journal.metrics.text();
     assert!(!page.contains("noetl_subscription_backlog{subscription=\"other\"}"), "{page}");
     stage.close([runtime]).await;
 }
@@ -99,7 +99,8 @@ async fn headers_decide_what_the_document_lets_them() {
     stage.started(id, 2).await;
     let mut paths = Vec::new();
     for execution in stage.executions(id).await {
-        let row = stage.app.control.executions.get(&Default::default(), execution).await.unwrap();
+        let row =
+            stage.app.control.journal.executions.get(&Default::default(), execution).await.unwrap();
         let workload = stage.workload(execution).await;
         assert_eq!(workload["content_type"], "text/plain");
         paths.push((workload["body"].clone(), row.unwrap().path.to_string()));
@@ -137,7 +138,7 @@ async fn a_poison_message_is_put_aside_with_the_reason_and_holds_up_nobody() {
     assert_eq!(codes, ["nul_character", "too_deep"], "{told:?}");
     for letter in told {
         let key = letter["object"].as_str().unwrap();
-        let kept = stage.app.control.objects.get(None, key).await.unwrap();
+        let kept = stage.app.control.data.objects.get(None, key).await.unwrap();
         assert_eq!(kept.bytes.len(), letter["bytes"].as_u64().unwrap() as usize);
     }
     stage.close([runtime]).await;
@@ -189,7 +190,7 @@ async fn a_message_of_ten_megabytes_is_kept_aside_whole() {
     for letter in told {
         assert_eq!((&letter["code"], &letter["bytes"]), (&json!("too_large"), &json!(10 << 20)));
         let key = letter["object"].as_str().unwrap();
-        assert!(stage.app.control.objects.get(None, key).await.unwrap().bytes == large);
+        assert!(stage.app.control.data.objects.get(None, key).await.unwrap().bytes == large);
     }
     stage.close([runtime]).await;
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_fence::EgressPolicy;
+use noetl_local::LocalControlPlane;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_sources::{
-    ControlPlaneClient, HttpControlPlane, LocalControlPlane, Options, SourceRegistry,
-    SubscriptionRuntime,
+    ControlPlaneClient, HttpControlPlane, Options, SourceRegistry, SubscriptionRuntime,
 };
 use noetl_store::{ExecutionFilter, SubscriptionAction, SubscriptionState};
 use noetl_test_app::TestApp;
@@ -54,16 +54,16 @@ impl Hall {
 
     /// Registers the subscription of a document.
     pub(crate) async fn subscribe(&self, path: &str) -> SubscriptionId {
-        let row = self.app.control.subscriptions.register(&Tenant::default(), path).await;
+        let row = self.app.control.triggers.subscriptions.register(&Tenant::default(), path).await;
         row.unwrap().id
     }
 
     pub(crate) async fn act(&self, id: SubscriptionId, action: SubscriptionAction) {
-        self.app.control.subscriptions.act(&Tenant::default(), id, action).await.unwrap();
+        self.app.control.triggers.subscriptions.act(&Tenant::default(), id, action).await.unwrap();
     }
 
     pub(crate) async fn state(&self, id: SubscriptionId) -> SubscriptionState {
-        self.app.control.subscriptions.get(&Tenant::default(), id).await.unwrap().state
+        self.app.control.triggers.subscriptions.get(&Tenant::default(), id).await.unwrap().state
     }
 
     /// Waits until it stands there.
@@ -112,7 +112,14 @@ impl Hall {
                 limit: 1000,
                 ..ExecutionFilter::default()
             };
-            let page = self.app.control.executions.list(&Tenant::default(), &filter).await.unwrap();
+            let page = self
+                .app
+                .control
+                .journal
+                .executions
+                .list(&Tenant::default(), &filter)
+                .await
+                .unwrap();
             if page.is_empty() {
                 return found;
             }
@@ -150,7 +157,15 @@ impl Hall {
         until(&format!("{count} executions"), async || {
             let tenant = Tenant::default();
             count == 0
-                || !self.app.control.executions.list(&tenant, &filter).await.unwrap().is_empty()
+                || !self
+                    .app
+                    .control
+                    .journal
+                    .executions
+                    .list(&tenant, &filter)
+                    .await
+                    .unwrap()
+                    .is_empty()
         })
         .await;
     }

@@ -23,7 +23,7 @@ async fn a_paused_subscription_leaves_messages_where_they_are() {
     until("the consumer to be let go", async || {
         let stream = context.get_stream("ORDERS").await.unwrap();
         stream.consumer_info(CONSUMER).await.unwrap().num_waiting == 0
-            && !stage.app.control.metrics.text().contains("noetl_subscription_backlog{")
+            && !stage.app.control.journal.metrics.text().contains("noetl_subscription_backlog{")
     })
     .await;
     publish(&context, 3..6).await;
@@ -53,7 +53,7 @@ async fn a_drained_subscription_is_deactivated_and_can_be_activated_again() {
     stage.act(id, SubscriptionAction::Deactivate).await;
     until("the lease to be given back", async || {
         let (tenant, ttl) = (Tenant::default(), std::time::Duration::from_secs(1));
-        stage.app.control.subscriptions.hold(&tenant, id, "another", ttl).await.unwrap()
+        stage.app.control.triggers.subscriptions.hold(&tenant, id, "another", ttl).await.unwrap()
     })
     .await;
     stage.close([runtime]).await;
@@ -105,11 +105,13 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
             path,
         );
         until("it to be registered and active", async || {
-            let listed = stage.app.control.subscriptions.list(&Tenant::default()).await.unwrap();
+            let listed =
+                stage.app.control.triggers.subscriptions.list(&Tenant::default()).await.unwrap();
             listed.first().is_some_and(|row| row.state == SubscriptionState::Active)
         })
         .await;
-        let listed = stage.app.control.subscriptions.list(&Tenant::default()).await.unwrap();
+        let listed =
+            stage.app.control.triggers.subscriptions.list(&Tenant::default()).await.unwrap();
         assert_eq!(listed.len(), 1, "the same is activated again");
         stage.started(listed[0].id, 3).await;
         // The second has nothing to start that would show that it got there.

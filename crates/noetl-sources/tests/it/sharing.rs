@@ -79,7 +79,7 @@ async fn another_runtime_takes_over_from_a_dead_one() {
     );
     until("the second to wait", async || {
         let tenant = Tenant::default();
-        stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
+        stage.app.control.triggers.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
     })
     .await;
     first.kill();
@@ -116,7 +116,7 @@ async fn the_last_runtime_to_leave_deactivates() {
     );
     until("the second to wait", async || {
         let tenant = Tenant::default();
-        stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
+        stage.app.control.triggers.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
     })
     .await;
     // The first hears of it when it renews its lease.
@@ -149,7 +149,8 @@ async fn a_runtime_elsewhere_dispatches_in_batches_and_tells_the_server_what_it_
     stage.started(id, 200).await;
     stage.acknowledged(CONSUMER).await;
     assert!(stage.by_message(id).await.values().all(|executions| executions.len() == 1));
-    let has = |line: &str| stage.app.control.metrics.text().lines().any(|found| found == line);
+    let has =
+        |line: &str| stage.app.control.journal.metrics.text().lines().any(|found| found == line);
     until("the backlog to be told", async || {
         has("noetl_subscription_backlog{subscription=\"sub/orders\"} 0")
     })

@@ -209,7 +209,10 @@ pub(crate) async fn each_message_becomes_one_execution_or_a_dead_letter<V: Venue
         let code = letter["code"].as_str().unwrap().to_owned();
         if code == "too_large" {
             let key = letter["object"].as_str().unwrap();
-            assert!(hall.app.control.objects.get(None, key).await.unwrap().bytes == large, "whole");
+            assert!(
+                hall.app.control.data.objects.get(None, key).await.unwrap().bytes == large,
+                "whole"
+            );
         }
         codes.push(code);
     }

@@ -6,10 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_control::{ControlPlane, EncryptionKey, Options, SecretRequest, verify};
+use noetl_control::{ControlPlane, Options};
 use noetl_engine::{Execution, Status};
 use noetl_model::{ExecutionId, Seq, Tenant};
+use noetl_secrets::{EncryptionKey, SecretRequest};
 use noetl_store::{CredentialFilter, Store, SystemClock};
+use noetl_views::verify;
 use serde::Deserialize;
 
 /// Key that encrypted the credentials of every fixture.
@@ -96,7 +98,8 @@ impl Fixture {
         let worker = noetl_test_app::worker(&control);
         let tenant = Tenant::default();
         for execution in &self.contents.executions {
-            let ended = control.executions.wait_until_finished(&tenant, execution.id()).await;
+            let ended =
+                control.journal.executions.wait_until_finished(&tenant, execution.id()).await;
             let ended = ended.expect("a row").expect("an execution");
             let status = match execution.status.as_str() {
                 "RUNNING" => "COMPLETED",
@@ -105,7 +108,8 @@ impl Fixture {
             let about = format!("{name}: {}: {:?}", execution.playbook, ended.error);
             assert_eq!(ended.status.as_str(), status, "{about}");
         }
-        let credentials = control.credentials.list(&tenant, &CredentialFilter::default()).await;
+        let credentials =
+            control.secrets.credentials.list(&tenant, &CredentialFilter::default()).await;
         let credentials = credentials.expect("credentials");
         assert_eq!(credentials.len(), self.contents.credentials, "{name}");
         for credential in credentials {
@@ -116,7 +120,8 @@ impl Fixture {
                 parent: None,
                 worker: None,
             };
-            let shown = control.credentials.reveal(&tenant, &credential.kept.name, &asking).await;
+            let shown =
+                control.secrets.credentials.reveal(&tenant, &credential.kept.name, &asking).await;
             assert_eq!(shown.expect(name).1["token"], "secret", "{name}");
         }
         control.drain();

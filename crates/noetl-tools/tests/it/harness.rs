@@ -1,6 +1,6 @@
 //! Calls in one line, and a look at what processes are left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,8 +30,14 @@ pub(crate) fn call(config: Value) -> ToolCall {
     }
 }
 
-/// The program that hosts sandboxed steps.
-pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_noetl-step-host");
+/// Variable with a copy of the step host, for a test in a process of a user who cannot reach the target directory.
+pub(crate) const HOST_VARIABLE: &str = "NOETL_TEST_STEP_HOST";
+
+/// Returns the program of the step host.
+pub(crate) fn host() -> PathBuf {
+    std::env::var_os(HOST_VARIABLE)
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_noetl-step-host")), PathBuf::from)
+}
 
 /// Returns the options if steps can be isolated so, or `None` and records the skip if the kernel lacks
 /// a feature for it.
@@ -41,7 +47,7 @@ pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_noetl-step-host");
 /// Panics if the kernel lacks nothing.
 pub(crate) async fn isolated(options: Options) -> Option<Options> {
     let Err(error) = options.prove_isolation().await else { return Some(options) };
-    not_isolated(&kernel_features(&options), Path::new(HOST), &error.message);
+    not_isolated(&kernel_features(&options), &host(), &error.message);
     None
 }
 

@@ -8,7 +8,7 @@ use noetl_test_services::{missing, unsupported};
 use noetl_tools::{Isolation, Level, Options, ToolRegistry, User};
 use serde_json::json;
 
-use crate::harness::{HOST, call, detail, isolated};
+use crate::harness::{call, detail, host, isolated};
 
 /// Nobody's numbers on every Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
@@ -27,7 +27,7 @@ fn asked(isolation: Isolation) -> Isolation {
 async fn options(isolation: Isolation) -> Option<Options> {
     // A program below the home of root is for root alone.
     let python = PathBuf::from("/usr/bin/python3");
-    let host = Some(PathBuf::from(HOST));
+    let host = Some(host());
     isolated(Options { isolation: asked(isolation), python, host, ..Options::default() }).await
 }
 
@@ -214,7 +214,7 @@ async fn an_isolated_step_is_stopped_like_any_other() {
 #[tokio::test]
 async fn what_cannot_be_kept_is_refused_before_any_step() {
     let refused = async |isolation: Isolation| {
-        let host = Some(PathBuf::from(HOST));
+        let host = Some(host());
         let options = Options { isolation, host, ..Options::default() };
         options.prove_isolation().await.unwrap_err().message
     };

@@ -12,7 +12,7 @@ use noetl_tools::{
 };
 use serde_json::json;
 
-use crate::harness::{HOST, Heard, assert_gone, call, detail, isolated};
+use crate::harness::{HOST_VARIABLE, Heard, assert_gone, call, detail, host, isolated};
 
 /// The part that every skip names that needs root.
 const ANOTHER_USER: &str = "another user for steps";
@@ -34,7 +34,7 @@ async fn options(level: Level) -> Option<Options> {
         return None;
     }
     let isolation = Isolation { level, user, ..Isolation::default() };
-    let host = Some(PathBuf::from(HOST));
+    let host = Some(host());
     isolated(Options { isolation, host, python: PYTHON.into(), ..Options::default() }).await
 }
 
@@ -497,7 +497,7 @@ async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
 
 #[tokio::test]
 async fn the_best_level_of_the_machine_is_chosen_and_a_level_that_cannot_be_had_is_refused() {
-    let mut options = Options { host: Some(HOST.into()), ..Options::default() };
+    let mut options = Options { host: Some(host()), ..Options::default() };
     options.choose_isolation(Level::None).await.unwrap();
     assert_eq!(options.isolation.level.number(), isolation_level());
     options.prove_isolation().await.unwrap();
@@ -506,7 +506,7 @@ async fn the_best_level_of_the_machine_is_chosen_and_a_level_that_cannot_be_had_
     assert_eq!(none.isolation.level, Level::None);
     let error = none.choose_isolation(Level::Namespaces).await.unwrap_err();
     assert!(error.message.contains("level 2"), "{}", error.message);
-    let mut user = Options { host: Some(HOST.into()), ..Options::default() };
+    let mut user = Options { host: Some(host()), ..Options::default() };
     let error = user.choose_isolation(Level::User).await.unwrap_err();
     assert!(error.message.contains("3") && error.hint.is_some(), "{}", error.message);
 }
@@ -517,9 +517,14 @@ async fn a_worker_without_rights_contains_its_steps() {
     if !is_root() {
         return unsupported("another user for the tests", "run the tests as root");
     }
-    let own = std::env::current_exe().unwrap();
     let work = tempfile::TempDir::new().unwrap();
     fs::set_permissions(work.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // A clone in the home of root is out of that user's reach.
+    let programs = tempfile::TempDir::new().unwrap();
+    fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (own, copied) = (programs.path().join("it"), programs.path().join("noetl-step-host"));
+    fs::copy(std::env::current_exe().unwrap(), &own).unwrap();
+    fs::copy(host(), &copied).unwrap();
     for test in [
         "sandbox::no_process_of_a_shell_step_outlives_it",
         "sandbox::no_process_of_a_python_step_outlives_it",
@@ -531,6 +536,7 @@ async fn a_worker_without_rights_contains_its_steps() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&own);
         command.args([test, "--exact", "--nocapture"]).env("TMPDIR", work.path()).current_dir("/");
+        command.env(HOST_VARIABLE, &copied);
         // That user cannot write the file, and what needs root runs in this process as well.
         command.env_remove("NOETL_SKIPS_FILE");
         let Ok(output) = command.output() else {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use noetl_control::keychain_settings::{alias, label, text};
 use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_work::keychain_settings::{alias, label, text};
 
 use super::{CommandKeychain, KeychainResolver, unusable};
 use crate::call;

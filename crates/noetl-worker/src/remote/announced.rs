@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_bus::CommandConsumer;
-use noetl_control::{BATCH_MAX, COMMAND_STREAM, CommandOutcome, consumers_of_pool};
 use noetl_model::DEFAULT_POOL;
+use noetl_work::{COMMAND_STREAM, CommandOutcome, LEASE_BATCH_MAX, consumers_of_pool};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
 use super::lease::{LeasePoller, OwnedCommand};
 use super::metrics::{WorkerEvent, WorkerMetrics};
-use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
+use crate::task::CommandTask;
 
 /// Duration of the long poll while no announcements arrive. A bus that recovers may go unnoticed
 /// for this long.
@@ -83,7 +83,7 @@ impl AnnouncedSource {
             let wait = if hearing.readers.is_empty() { DEAF_WAIT } else { Duration::ZERO };
             return NextLease::nothing(wait);
         }
-        let max = free.clamp(1, BATCH_MAX);
+        let max = free.clamp(1, LEASE_BATCH_MAX);
         let next = self.bus.next(COMMAND_STREAM, &hearing.readers, max, hearing.look_after).await;
         match next {
             Ok(given) => {

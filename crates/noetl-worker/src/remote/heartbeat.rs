@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use noetl_api::Id;
-use noetl_api::work;
 use noetl_api::workers::HeartbeatRequest;
-use noetl_control::BATCH_MAX;
+use noetl_api::{Id, work};
+use noetl_work::LEASE_BATCH_MAX;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -44,7 +43,7 @@ pub(crate) async fn run(link: &ServerLink, held: &HeldLeases, stop: Cancellation
 async fn beat(link: &ServerLink, held: &HeldLeases) -> bool {
     let commands = held.commands();
     link.counters.set_running(commands.len());
-    let mut batches: Vec<&[_]> = commands.chunks(BATCH_MAX).collect();
+    let mut batches: Vec<&[_]> = commands.chunks(LEASE_BATCH_MAX).collect();
     if batches.is_empty() {
         batches.push(&[]);
     }

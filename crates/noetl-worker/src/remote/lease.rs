@@ -8,12 +8,12 @@ use bytes::Bytes;
 use noetl_api::completions::{CompletionItem, ContentStored};
 use noetl_api::work;
 use noetl_api::workers::{CommandLeaseRequest, LeasedCommand, RegisterRequest};
-use noetl_control::{BATCH_MAX, CommandOutcome, INLINE_MAX, is_small, small_fields};
 use noetl_model::event::CommandSpec;
 use noetl_model::row::{EventRow, types};
 use noetl_model::{
     CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin, Seq, Tenant, Value,
 };
+use noetl_work::{CommandOutcome, INLINE_MAX, LEASE_BATCH_MAX, is_small, small_fields};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -26,9 +26,9 @@ use super::metrics::WorkerEvent;
 use super::reporter::{ReportOutcome, ReportReply, Reporter};
 use super::services::RemoteServices;
 use super::step_logs::LogShipper;
-use crate::executor::CommandTask;
 use crate::services::Services;
 use crate::source::CommandSource;
+use crate::task::CommandTask;
 
 /// Duration of a long poll. Servers respond within 30 seconds at the latest.
 const WAIT: Duration = Duration::from_secs(25);
@@ -150,7 +150,7 @@ impl LeasePoller {
             worker_id: self.link.name.clone(),
             pool: self.pool.clone(),
             kinds: None,
-            max: free.clamp(1, BATCH_MAX),
+            max: free.clamp(1, LEASE_BATCH_MAX),
             wait_seconds: wait.as_secs_f64(),
             public_key: Some(self.link.key.public()),
         }

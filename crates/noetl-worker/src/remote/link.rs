@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use noetl_api::{ApiCall, Client, ClientError};
-use noetl_control::{Redaction, WorkerKey};
+use noetl_work::{Redaction, WorkerKey};
 use serde::de::DeserializeOwned;
 use tracing::{info, warn};
 

@@ -7,19 +7,19 @@ use async_trait::async_trait;
 use noetl_api::credentials::{OpenedCredential, SealedCredential};
 use noetl_api::workers::RegisterRequest;
 use noetl_api::{ClientError, work};
-use noetl_control::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, SealedReply};
 use noetl_model::event::BlobRef;
 use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
-use noetl_playbook::template::{blob_of_ref, result_ref};
+use noetl_template::{blob_of_ref, result_ref};
 use noetl_tools::{Artifacts, CredentialSource, LogSink, ToolCredential};
+use noetl_work::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, SealedReply};
 
 use super::backoff::Backoff;
 use super::content;
 use super::link::{ServerLink, chain};
 use super::step_logs::{LogOrigin, LogShipper};
-use crate::executor::CommandTask;
 use crate::services::{Services, no_credential};
+use crate::task::CommandTask;
 use crate::values::{LoadError, ValueFetcher};
 
 /// Error code of a server that lacks this worker's public key.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use noetl_api::logs::{LogLineItem, LogRequest};
 use noetl_api::work;
-use noetl_control::LINES_MAX;
 use noetl_model::placeholder::defuse;
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
 use noetl_tools::{LogSink, Stream};
+use noetl_work::STEP_LOG_LINES_MAX;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -209,7 +209,7 @@ impl LogUpload {
     }
 
     fn has_room(&self) -> bool {
-        self.lines.len() < LINES_MAX && self.bytes < BYTES_MAX
+        self.lines.len() < STEP_LOG_LINES_MAX && self.bytes < BYTES_MAX
     }
 
     /// Adds text. Appends it to the last entry if that ends with a newline, so that a secret that

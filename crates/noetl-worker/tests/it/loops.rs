@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::CommandOutcome;
 use noetl_model::{Failure, FailureKind, Value};
 use noetl_tools::{Tool, ToolCall, ToolRegistry};
+use noetl_work::CommandOutcome;
 use noetl_worker::CommandExecutor;
 use serde_json::json;
 use tokio::sync::Semaphore;

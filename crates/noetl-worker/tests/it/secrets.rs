@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::reveal::value_at;
-use noetl_control::{CommandOutcome, ResolvedPlaceholder};
 use noetl_model::placeholder::{Tag, placeholders_in, tagged};
 use noetl_model::scope::CommandScope;
 use noetl_model::{Clock, Failure, FailureKind, Map, Timestamp, Value};
 use noetl_tools::{Artifacts, CredentialSource, Tool, ToolCall, ToolCredential, ToolRegistry};
+use noetl_work::reveal::value_at;
+use noetl_work::{CommandOutcome, ResolvedPlaceholder};
 use noetl_worker::{CommandExecutor, CommandTask, Services};
 use serde_json::json;
 

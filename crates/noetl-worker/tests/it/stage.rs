@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::CommandOutcome;
 use noetl_model::event::{BlobRef, CommandSpec};
 use noetl_model::scope::CommandScope;
 use noetl_model::{
     CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Timestamp, Value,
 };
 use noetl_tools::{Tool, ToolCall, ToolRegistry};
+use noetl_work::CommandOutcome;
 use noetl_worker::{CommandExecutor, CommandTask, LoadError, ValueFetcher};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

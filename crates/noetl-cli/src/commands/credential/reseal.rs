@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use noetl_config::tree::{Database, Secrets};
-use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
+use noetl_secrets::{EncryptionKey, KEY_VARIABLE, KeyRotation, Resealed};
 use serde_json::json;
 
 use crate::arguments::{DbArguments, Output};

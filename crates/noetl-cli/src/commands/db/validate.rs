@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use noetl_control::{Inconsistency, verify};
 use noetl_model::ExecutionId;
 use noetl_store::StoreError;
+use noetl_views::{Inconsistency, verify};
 use serde_json::{Value, json};
 
 use super::{database, unanswered};

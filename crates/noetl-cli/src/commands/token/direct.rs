@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked};
-use noetl_control::{DirectTokens, TokenError, TokenRequest, UnknownRole};
 use noetl_model::{Clock as _, Tenant, Timestamp};
+use noetl_secrets::{DirectTokens, TokenError, TokenRequest, UnknownRole};
 use noetl_server::token_view;
 use noetl_store::{StoreError, SystemClock};
 use serde::Serialize;

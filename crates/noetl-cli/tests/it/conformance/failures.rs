@@ -126,7 +126,7 @@ async fn c46_a_failed_child_fails_the_step_that_called_it() {
 /// The children of an execution.
 async fn children(stage: &Stage, of: ExecutionId) -> Vec<ExecutionId> {
     let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
-    let all = stage.control.executions.list(&stage.tenant, &all).await;
+    let all = stage.control.journal.executions.list(&stage.tenant, &all).await;
     all.unwrap().iter().filter(|row| row.parent == Some(of)).map(|row| row.id).collect()
 }
 
@@ -134,7 +134,7 @@ async fn children(stage: &Stage, of: ExecutionId) -> Vec<ExecutionId> {
 async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
     let stage = Stage::open().await;
     stage.register("child", "  - {step: ask, tool: {kind: approval}}\n").await;
-    let mut events = stage.control.watch.events();
+    let mut events = stage.control.journal.watch.events();
     let id = stage
         .start("
   - {step: each, loop: {in: [1, 2, 3], iterator: it}, tool: {kind: playbook, path: child, return_result: true}}
@@ -147,7 +147,13 @@ async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
         }
     };
     stage.until_asked(child).await;
-    stage.control.executions.cancel(&stage.tenant, id, Some("enough".into())).await.unwrap();
+    stage
+        .control
+        .journal
+        .executions
+        .cancel(&stage.tenant, id, Some("enough".into()))
+        .await
+        .unwrap();
     let ended = stage.ended(id).await;
     assert_eq!((ended.row.status, ended.issued("each")), (ExecutionStatus::Cancelled, 1));
     assert_eq!(stage.ended(child).await.row.status, ExecutionStatus::Cancelled);

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use noetl_control::EventReport;
 use noetl_model::{CommandId, ExecutionId, Fact, Origin, Value};
+use noetl_remote::EventReport;
 use serde_json::json;
 
 use super::stage::{Stage, over};
@@ -32,7 +32,7 @@ impl Hand {
     }
 
     pub(super) async fn claim(&self, command: CommandId) {
-        self.stage.control.reports.claim(&None, command, "w").await.unwrap();
+        self.stage.control.remote.reports.claim(&None, command, "w").await.unwrap();
     }
 
     pub(super) async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {
@@ -48,7 +48,7 @@ impl Hand {
             event: None,
             columns: None,
         };
-        self.stage.control.reports.record(&self.stage.tenant, report).await.unwrap();
+        self.stage.control.remote.reports.record(&self.stage.tenant, report).await.unwrap();
     }
 
     pub(super) async fn complete(&self, command: CommandId, data: Value) {

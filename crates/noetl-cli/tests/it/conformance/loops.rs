@@ -193,7 +193,7 @@ workflow:
     let ended = stage.ended(id).await.well();
     assert_eq!(*ended.result(), json!([[11, 12], [21, 22], [31, 32]]));
     let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
-    let all = stage.control.executions.list(&stage.tenant, &all).await;
+    let all = stage.control.journal.executions.list(&stage.tenant, &all).await;
     let children: Vec<_> = all.unwrap().into_iter().filter(|row| row.parent == Some(id)).collect();
     assert_eq!(children.len(), 3);
     assert!(children.iter().all(|row| row.status == ExecutionStatus::Completed));

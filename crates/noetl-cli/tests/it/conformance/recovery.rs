@@ -1,10 +1,10 @@
 //! C49–C54: what dies, what comes twice, what comes late.
 
 use noetl_api::execute::{ExecuteRequest, StartDedup};
-use noetl_control::ReplayRequest;
 use noetl_model::{ExecutionId, Fact, Map};
 use noetl_store::{ExecutionStatus, ReadBound};
 use noetl_test_app::TestApp;
+use noetl_views::ReplayRequest;
 use serde_json::json;
 
 use super::hand::Hand;
@@ -99,7 +99,7 @@ async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
     hand.say("command.started", a, json!({})).await;
     hand.say("command.claimed", a, json!({})).await;
     assert_eq!(hand.decided().await, decided);
-    let row = hand.stage.control.executions.get(&hand.stage.tenant, hand.id).await;
+    let row = hand.stage.control.journal.executions.get(&hand.stage.tenant, hand.id).await;
     assert_eq!(row.unwrap().unwrap().status, ExecutionStatus::Running);
     let b = hand.open().await[0];
     hand.claim(b).await;
@@ -124,14 +124,14 @@ async fn c53_a_log_folds_to_the_same_state_each_time() {
     let request = ReplayRequest {
         execution: id,
         tenant: stage.tenant.clone(),
-        organization: noetl_control::ORGANIZATION.to_owned(),
+        organization: noetl_views::ORGANIZATION.to_owned(),
         until: ReadBound::default(),
         projection: Default::default(),
         limit: None,
         resolve_payloads: false,
     };
-    let first = stage.control.replay.state(&request).await.unwrap().state;
-    let second = stage.control.replay.state(&request).await.unwrap().state;
+    let first = stage.control.views.replay.state(&request).await.unwrap().state;
+    let second = stage.control.views.replay.state(&request).await.unwrap().state;
     assert_eq!(format!("{first:?}"), format!("{second:?}"));
     stage.close().await;
 }

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, Options, RegisterError, StartRequest};
+use noetl_catalog::RegisterError;
+use noetl_control::{ControlPlane, Options};
+use noetl_journal::StartRequest;
+use noetl_local::Worker;
 use noetl_model::event::{ParkReason, StepOutcome};
 use noetl_model::{CommandId, Event, ExecutionId, Fact, Failure, Map, Seq, Tenant, Value};
 use noetl_playbook::Diagnostic;
 use noetl_store::{ExecutionRow, ExecutionStatus, SystemClock};
 use noetl_store_sqlite::SqliteStore;
 use noetl_tools::ToolRegistry;
-use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
 /// How long an execution may take. Reached only when one hangs.
@@ -37,7 +39,7 @@ impl Stage {
         let control = ControlPlane::open(options, Arc::new(store), Arc::new(SystemClock)).await;
         let control = Arc::new(control.unwrap());
         let tools = ToolRegistry::standard(noetl_tools::Options::default());
-        let worker = Worker::new(control.local.clone(), tools);
+        let worker = Worker::new(control.journal.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
         Self { control, tenant: Tenant::default(), worker }
     }
@@ -78,16 +80,16 @@ impl Stage {
     pub(super) async fn start_path(&self, path: &str, payload: Map) -> ExecutionId {
         let request =
             StartRequest { path: Some(path.to_owned()), payload, ..StartRequest::default() };
-        self.control.executions.start(&self.tenant, request).await.unwrap().execution
+        self.control.journal.executions.start(&self.tenant, request).await.unwrap().execution
     }
 
     pub(super) async fn log(&self, id: ExecutionId) -> Vec<Event> {
-        self.control.executions.events(id, Seq::START, 200_000).await.unwrap()
+        self.control.journal.executions.events(id, Seq::START, 200_000).await.unwrap()
     }
 
     /// Waits for the end of an execution.
     pub(super) async fn ended(&self, id: ExecutionId) -> Ended {
-        let finished = self.control.executions.wait_until_finished(&self.tenant, id);
+        let finished = self.control.journal.executions.wait_until_finished(&self.tenant, id);
         let row = tokio::time::timeout(PATIENCE, finished).await;
         let row = row.expect("an execution that ends").unwrap().unwrap();
         Ended { row, log: self.log(id).await }
@@ -116,12 +118,12 @@ impl Stage {
         (_, command, token): &(Arc<str>, CommandId, Arc<str>),
         data: Value,
     ) {
-        self.control.executions.answer(id, *command, token, Ok(data)).await.unwrap();
+        self.control.journal.executions.answer(id, *command, token, Ok(data)).await.unwrap();
     }
 
     /// Waits until a step of an execution waits for an answer.
     pub(super) async fn until_asked(&self, id: ExecutionId) -> (Arc<str>, CommandId, Arc<str>) {
-        let mut events = self.control.watch.events();
+        let mut events = self.control.journal.watch.events();
         loop {
             if let Some(asked) = self.asked(id).await.pop() {
                 return asked;

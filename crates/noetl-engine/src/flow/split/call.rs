@@ -8,12 +8,12 @@ use noetl_model::scope::{CommandScope, EarlierSegment};
 use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
 use noetl_playbook::document::{PlaybookCall, Segment, Step};
 use noetl_playbook::pipeline::{PipelineRequest, PipelineRun};
-use noetl_playbook::template::{Scope, ValueLoader, exact_json};
+use noetl_template::{Scope, ValueLoader, exact_json};
 
 use super::super::issue::{CommandParts, Made, PIPELINE};
 use super::super::timeouts;
 use super::{NextSegment, SegmentValue, away, segment_of, split_of};
-use crate::decide::Decision;
+use crate::decision::Decision;
 use crate::slice;
 
 impl Decision<'_, '_> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef;
 use noetl_model::{Seq, Value};
-use noetl_playbook::template::{
+use noetl_template::{
     DeferredValue, ValueList, ValuePatch, ValueSlot, ValueSource, exact_json, from_json_owned,
 };
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use super::fields::{flag, needed_text, section, text, texts, word};
 use crate::decode::context::Context;
 use crate::decode::cursor::Cursor;
 use crate::decode::{keys, suggest, value};
-use crate::subscription::{Directive, Headers, Propagate};
+use crate::subscription::{Directive, Headers, Passthrough, Propagate};
 
 const KEYS: &[&str] = &["normalize", "directives", "trace", "passthrough", "unsigned"];
 const DIRECTIVE_KEYS: &[&str] = &["header", "controls", "allowed", "map"];
@@ -28,14 +28,14 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Headers {
         directives: Vec::new(),
         propagate: Propagate::W3c,
         baggage_allowlist: Vec::new(),
-        passthrough: None,
+        passthrough: Passthrough::Data,
         unsigned: false,
         written: None,
     };
     let Some(at) = section(cx, spec, "headers", KEYS) else { return headers };
     headers.written = Some(value::literal(cx, &at));
     headers.normalize = flag(cx, &at, "normalize").unwrap_or(true);
-    headers.passthrough = text(cx, &at, "passthrough");
+    headers.passthrough = passthrough(cx, &at);
     headers.unsigned = flag(cx, &at, "unsigned").unwrap_or(false);
     if let Some(trace) = section(cx, &at, "trace", TRACE_KEYS) {
         let propagate = word(cx, &trace, "propagate", Propagate::WORDS);
@@ -50,6 +50,17 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Headers {
         headers.directives = directives.items().filter_map(|item| directive(cx, &item)).collect();
     }
     headers
+}
+
+/// Decodes `passthrough`. Warns about an unknown word, which documents in catalogs may contain.
+fn passthrough(cx: &mut Context<'_>, at: &Cursor<'_>) -> Passthrough {
+    let Some(written) = text(cx, at, "passthrough") else { return Passthrough::Data };
+    let known = Passthrough::from_text(&written);
+    if let (None, Some(found)) = (known, at.get("passthrough")) {
+        let message = format!("'passthrough: {written}' has no effect");
+        cx.warning("W114", &found, message, "write 'data' or 'none'");
+    }
+    known.unwrap_or(Passthrough::Data)
 }
 
 fn directive(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Directive> {

@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{HEAD, arcs, check, playbook, report, shown};
-use crate::document::{JoinRule, OnError, SetScope, Step, StepWork};
+use crate::assignment::SetScope;
+use crate::document::{JoinRule, OnError, Step, StepWork};
 
 fn assignments(step: &Step) -> String {
     let mut text = String::new();

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use noetl_template::Guard;
 
 use super::{playbook, report_steps};
-use crate::document::{FailureMode, SetScope};
-use crate::template::Guard;
+use crate::assignment::SetScope;
+use crate::document::FailureMode;
 
 #[test]
 fn a_condition_on_the_step_is_kept() {

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::told;
 use crate::subscription::{
-    Activation, Mode, OnFull, OnRecovery, Ordering, Propagate, Source, SpoolBackend, SpoolMode,
-    VerifyKind,
+    Activation, Mode, OnFull, OnRecovery, Ordering, Passthrough, Propagate, Source, SpoolBackend,
+    SpoolMode, VerifyKind,
 };
 use crate::{Subscription, check_subscription, is_subscription, subscription_spec};
 
@@ -47,7 +47,7 @@ fn a_small_subscription_has_defaults() {
     assert_eq!(found.dispatch.playbook, "a/b");
     assert_eq!(found.dispatch.payload_from, "message.json");
     assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (false, 100));
-    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (false, 300));
+    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (None, 300));
     assert_eq!((found.limits.max_in_flight, found.limits.max_dispatch_per_sec), (None, None));
     assert!(found.headers.normalize && found.headers.written.is_none());
     assert_eq!(found.headers.propagate, Propagate::W3c);
@@ -96,7 +96,7 @@ fn every_field_is_read() {
     assert_eq!((found.runtime.batch, found.runtime.timeout_ms), (Some(50), Some(2000)));
     assert_eq!(found.dispatch.execution_pool.as_deref(), Some("sub"));
     assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (true, 1000));
-    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (true, 60));
+    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (Some(true), 60));
     assert_eq!(
         (found.limits.max_in_flight, found.limits.max_dispatch_per_sec),
         (Some(5), Some(0.5))
@@ -106,7 +106,7 @@ fn every_field_is_read() {
     assert_eq!(found.headers.directives[1].allowed, ["p/q"]);
     assert_eq!(found.headers.propagate, Propagate::None);
     assert_eq!(found.headers.baggage_allowlist, ["user"]);
-    assert_eq!(found.headers.passthrough.as_deref(), Some("data"));
+    assert_eq!(found.headers.passthrough, Passthrough::Data);
     assert_eq!(found.headers.written.expect("as written")["normalize"], false);
     let spool = found.spool.expect("a spool");
     assert_eq!((spool.mode, spool.backend), (SpoolMode::Hybrid, Some(SpoolBackend::S3)));
@@ -316,6 +316,18 @@ fn a_directive_names_its_header_and_what_it_decides() {
     assert_snapshot!(with("{header: x}"), @r"
     error[E009] at 8:25, spec.headers.directives: expected a list, found a mapping
       help: write '- {header: x-noetl-route, controls: dispatch.playbook}'
+    ");
+}
+
+#[test]
+fn passthrough_is_data_or_none() {
+    let with = |word: &str| format!("{PULL}  headers: {{passthrough: {word}}}\n");
+    let read = |word: &str| subscription(&with(word)).headers.passthrough;
+    assert_eq!((read("data"), read("none")), (Passthrough::Data, Passthrough::None));
+    assert_eq!(read("seen"), Passthrough::Data);
+    assert_snapshot!(report_spec(&with("seen")), @r"
+    warning[W114] at 8:26, spec.headers.passthrough: 'passthrough: seen' has no effect
+      help: write 'data' or 'none'
     ");
 }
 

@@ -2,12 +2,12 @@
 
 use noetl_model::scope::TaskResult;
 use noetl_model::{Failure, FailureKind};
+use noetl_template::{ValueSlot, exact_json};
 use serde_json::{Map, Value};
 
 use super::super::outcome::merged;
 use super::super::request::PipelineEnd;
 use super::{PipelineRun, Stage};
-use crate::template::{ValueSlot, exact_json};
 
 impl PipelineRun {
     /// Ends the run successfully: after its last task, or because of a `break` rule.

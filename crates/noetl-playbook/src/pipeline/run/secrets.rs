@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use noetl_model::Failure;
+use noetl_template::Data;
 
 use super::super::writes::EvaluatedAssignment;
 use super::{PipelineRun, Stage, StageStop};
-use crate::template::Data;
 
 impl StageStop {
     /// Converts a keychain rejection before the call to a failure of the task, so that its rules

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use noetl_model::scope::{SegmentAnswer, TaskResult};
+use noetl_template::{LoadedValues, Scope, ValueSlot, from_json_owned};
 use serde_json::{Map, Value, json};
 
 use super::super::call::TaskCall;
 use super::{PipelineRun, Stage};
-use crate::template::{LoadedValues, Scope, ValueSlot, from_json_owned};
 
 /// Segment of a split pipeline that a run executes.
 #[derive(Debug)]

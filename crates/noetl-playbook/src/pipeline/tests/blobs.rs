@@ -3,10 +3,10 @@
 use noetl_model::event::BlobRef;
 use noetl_model::scope::{CommandScope, ScopeBlob, ScopePart};
 use noetl_model::{CatalogId, ExecutionId};
+use noetl_template::ValueRef;
 
 use super::*;
 use crate::pipeline::scope_of;
-use crate::template::ValueRef;
 
 fn blob(among: ScopePart, name: &str, digest: &str, fields: Value) -> ScopeBlob {
     let reference =

@@ -1,8 +1,8 @@
 //! What a pipeline comes to.
 
 use super::*;
-use crate::document::Selection;
 use crate::pipeline::{failed_value, loop_result, select};
+use crate::tool::Selection;
 
 fn plain(labels: &[&str]) -> Value {
     labels.iter().map(|label| json!({"name": label, "kind": "x"})).collect()
@@ -118,5 +118,5 @@ fn a_loops_result_is_in_the_order_of_its_items() {
         "errors": [{"index": 1, "error": error}],
     });
     assert_eq!(loop_result(items), expected);
-    assert_eq!(crate::template::items_of(&loop_result(Vec::new())).map(Vec::len), Some(0));
+    assert_eq!(noetl_template::items_of(&loop_result(Vec::new())).map(Vec::len), Some(0));
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use noetl_model::scope::{CommandScope, IterationScope};
 use noetl_model::{CatalogId, ExecutionId};
+use noetl_template::Iteration;
 
 use super::*;
 use crate::pipeline::scope_of;
-use crate::template::Iteration;
 
 fn assign(scope: &str, path: &[&str], value: &str) -> Value {
     json!({"scope": scope, "path": path, "value": value})

@@ -1,9 +1,9 @@
 //! Whatever the rules and the answers are.
 
+use noetl_template::Entropy;
 use proptest::prelude::*;
 
 use super::*;
-use crate::template::Entropy;
 
 const LABELS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -127,7 +127,7 @@ proptest! {
             (proptest::collection::vec("[ab]", 1..3), 0..9_i64), 1..12),
     ) {
         use crate::pipeline::{note, write};
-        use crate::template::{Names, exact_json, ValueSlot};
+        use noetl_template::{Names, exact_json, ValueSlot};
         let (mut seen, mut noted) = (Names::new(), noetl_model::Map::new());
         for (path, value) in &writes {
             write(&mut seen, path, &json!(value));

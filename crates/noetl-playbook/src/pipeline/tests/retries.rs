@@ -1,7 +1,8 @@
 //! Trying again.
 
+use noetl_template::Entropy;
+
 use super::*;
-use crate::template::Entropy;
 
 /// One task that is tried again after every failure.
 fn task(retry: Value) -> Value {

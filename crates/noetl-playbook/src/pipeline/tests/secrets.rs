@@ -1,9 +1,9 @@
 //! Entries of the keychain: asked for when they are touched, refused when they are not there.
 
 use noetl_model::FailureKind;
+use noetl_template::{KeychainNames, from_json_owned};
 
 use super::*;
-use crate::template::{KeychainNames, from_json_owned};
 
 /// A scope whose keychain declares these.
 fn declaring(names: &[&str]) -> Scope {

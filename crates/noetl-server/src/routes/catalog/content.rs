@@ -2,7 +2,7 @@
 
 use noetl_api::Id;
 use noetl_api::catalog::{PlaybookContent, PutContent, RegisterReply};
-use noetl_control::ReplaceError;
+use noetl_catalog::ReplaceError;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -45,7 +45,7 @@ pub(crate) async fn execute_batch(
         let message = format!("executions holds 1 to {ITEMS_MAX} items");
         return Err(ApiError::invalid("invalid_batch", message));
     }
-    app.control.metrics.execute_batch_size.observe(request.executions.len() as f64);
+    app.control.journal.metrics.execute_batch_size.observe(request.executions.len() as f64);
     let items = request.executions.iter().map(|item| decode(item.get().as_bytes()));
     let (first, later) = parted(items);
     let mut results = Vec::with_capacity(request.executions.len());

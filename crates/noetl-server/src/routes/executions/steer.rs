@@ -8,8 +8,8 @@ use noetl_api::executions::{
     ForkReply, ForkRequest, ForkedFrom, RerunRequest, RetryRequest,
 };
 use noetl_api::{Id, Version};
-use noetl_control::{CLEANED_MAX, ForkVersion, Forked, SubmitError};
 use noetl_engine::Rejection;
+use noetl_journal::{CLEANED_MAX, ForkVersion, Forked, SubmitError};
 use noetl_model::{ExecutionId, Seq};
 
 use crate::app::App;
@@ -92,7 +92,7 @@ async fn cancelled(
     id: ExecutionId,
     request: CancelRequest,
 ) -> Result<(Result<(), SubmitError>, Vec<Id>), ApiError> {
-    let executions = app.control.executions.with_actor(caller.identity());
+    let executions = app.control.journal.executions.with_actor(caller.identity());
     let CancelRequest { reason, cascade } = request;
     let own = executions.cancel(&app.tenant, id, reason.clone()).await;
     let is_over = matches!(own, Err(SubmitError::Refused(Rejection::AlreadyFinished(_))));
@@ -130,7 +130,12 @@ pub(crate) async fn finalize(
             return Err(ApiError::invalid("invalid_status", message));
         }
     };
-    app.control.executions.with_actor(caller.identity()).finalize(&app.tenant, id, error).await?;
+    app.control
+        .journal
+        .executions
+        .with_actor(caller.identity())
+        .finalize(&app.tenant, id, error)
+        .await?;
     Ok(Json(FinalizeReply {
         execution_id: Id::new(id.get(), ids),
         status: request.status.to_ascii_uppercase(),
@@ -160,6 +165,7 @@ pub(crate) async fn rerun(
     let trace = traced.start(None);
     let started = app
         .control
+        .journal
         .executions
         .with_actor(caller.identity())
         .rerun(&app.tenant, id, request.workload, trace)
@@ -195,9 +201,14 @@ pub(crate) async fn fork(
 ) -> Result<Json<ForkReply>, ApiError> {
     let (at, trace) = (request.at.map(Id::get), traced.start(None));
     let version = version(request.version);
-    let request = noetl_control::ForkRequest { at, workload: request.workload, trace, version };
+    let request = noetl_journal::ForkRequest { at, workload: request.workload, trace, version };
     Ok(Json(forked(
-        app.control.executions.with_actor(caller.identity()).fork(&app.tenant, id, request).await?,
+        app.control
+            .journal
+            .executions
+            .with_actor(caller.identity())
+            .fork(&app.tenant, id, request)
+            .await?,
     )))
 }
 
@@ -223,9 +234,10 @@ pub(crate) async fn retry(
 ) -> Result<Json<ForkReply>, ApiError> {
     let RetryRequest { from, workload, version } = request;
     let (trace, version) = (traced.start(None), self::version(version));
-    let request = noetl_control::RetryRequest { from, workload, trace, version };
+    let request = noetl_journal::RetryRequest { from, workload, trace, version };
     Ok(Json(forked(
         app.control
+            .journal
             .executions
             .with_actor(caller.identity())
             .retry(&app.tenant, id, request)
@@ -281,6 +293,7 @@ pub(crate) async fn cleanup(
     }
     let cancelled = app
         .control
+        .journal
         .executions
         .with_actor(caller.identity())
         .cancel_older(&app.tenant, age, dry_run)

@@ -59,7 +59,7 @@ pub(crate) async fn watch(
 ) -> Result<impl IntoResponse, ApiError> {
     let filter = query.filter()?;
     let open = OpenStream::new(&app, credential)?;
-    let commits = app.control.watch.commits();
+    let commits = app.control.journal.watch.commits();
     let looked = Instant::now() - REST;
     let reader = ListWatcher {
         app,
@@ -102,8 +102,14 @@ impl ListWatcher {
             }
             self.commits.mark_unchanged();
             self.looked = Instant::now();
-            let rows =
-                self.app.control.executions.list(&self.app.tenant, &self.filter).await.ok()?;
+            let rows = self
+                .app
+                .control
+                .journal
+                .executions
+                .list(&self.app.tenant, &self.filter)
+                .await
+                .ok()?;
             let change = self.change(rows);
             if !change.changed.is_empty() || !change.gone.is_empty() || self.is_first {
                 self.is_first = false;

@@ -6,13 +6,11 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use noetl_api::Id;
 use noetl_api::ingress::IngressReply;
-use noetl_control::{
-    IngressMessage, Listener, ListenerError, MessageCounts, MessageError, ReceiveError,
-    ReceiveOutcome, StartError, SubmitError, TraceParent,
-};
 use noetl_engine::Rejection;
+use noetl_journal::{StartError, SubmitError, TraceParent};
 use noetl_model::{Tenant, Value};
-use noetl_playbook::subscription::VerifyKind;
+use noetl_playbook::subscription::{MessageRejection, VerifyKind};
+use noetl_triggers::{IngressMessage, ListenerError, ListenerVerify, OpenListener, ReceiveError};
 use tracing::{error, warn};
 
 use super::verify::{self, Signature};
@@ -82,17 +80,15 @@ async fn answer(
     listener: &str,
     request: Request,
 ) -> Result<(StatusCode, Json<IngressReply>), ApiError> {
-    let outcome = taken(&app, listener, request).await;
-    let label = match &outcome {
-        Ok(received) if received.is_duplicate => "duplicate",
-        Ok(_) => "new",
-        Err(_) => "error",
+    let (open, message, trace) = match authenticated(&app, listener, request).await {
+        Ok(received) => received,
+        Err(error) => {
+            app.control.triggers.ingress.count_rejected();
+            return Err(error);
+        }
     };
-    app.control.metrics.execute_outcomes.with_label_values(&["ingress", label]).inc();
-    let received = outcome?;
-    if received.is_replay {
-        app.control.metrics.webhook_replays.inc();
-    }
+    let received = app.control.triggers.ingress.receive(&app.tenant, &open, message, trace).await;
+    let received = received.map_err(|failure| not_received(failure, &open))?;
     let reply = IngressReply {
         status: if received.is_duplicate { "duplicate" } else { "accepted" }.to_owned(),
         execution_id: Id::text(received.execution.get()),
@@ -103,14 +99,19 @@ async fn answer(
     Ok((status, Json(reply)))
 }
 
-async fn taken(app: &App, name: &str, request: Request) -> Result<ReceiveOutcome, ApiError> {
-    let listener = app.control.listeners.open(&app.tenant, name).await;
+/// Returns the listener, the message, and the trace of a request whose sender is authenticated.
+async fn authenticated(
+    app: &App,
+    name: &str,
+    request: Request,
+) -> Result<(OpenListener, IngressMessage, TraceParent), ApiError> {
+    let listener = app.control.triggers.listeners.open(&app.tenant, name).await;
     let listener = listener.map_err(|failure| not_served(name, failure))?;
     let headers = request.headers().clone();
     let traced = request.extensions().get::<RequestTrace>().cloned();
     let trace = traced.map_or(TraceParent::Unsaid, |traced| traced.start(None));
-    let signature = known(app, &listener, &headers).await?;
-    let most = listener.max_bytes.unwrap_or(u64::MAX);
+    let signature = known(app, &listener.verify, &headers).await?;
+    let most = listener.subscription.message_bytes_max();
     let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if said.is_some_and(|said: u64| said > most) {
         return Err(too_large(most));
@@ -127,24 +128,15 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<ReceiveOutcome
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
     let message = IngressMessage { headers: headers.collect(), body: body.into(), signature };
-    let received = app.control.ingress.receive(&app.tenant, &listener, &message, trace).await;
-    let one = MessageCounts { received: 1, ..MessageCounts::default() };
-    let counts = match &received {
-        Ok(received) if received.is_duplicate => MessageCounts { duplicate: 1, ..one },
-        Ok(_) => MessageCounts { dispatched: 1, ..one },
-        Err(_) => MessageCounts { failed: 1, ..one },
-    };
-    app.control.metrics.subscriptions.add(&listener.path, counts);
-    received.map_err(not_received)
+    Ok((listener, message, trace))
 }
 
 /// Authenticates the sender by the headers. A signature is checked once the body is received.
 async fn known(
     app: &App,
-    listener: &Listener,
+    verify: &ListenerVerify,
     headers: &HeaderMap,
 ) -> Result<Option<Signature>, ApiError> {
-    let verify = &listener.verify;
     match verify.kind {
         VerifyKind::HmacSha256 => verify::signature(verify, headers, app.control.now()).map(Some),
         VerifyKind::Bearer => verify::bearer(verify, headers).map(|()| None),
@@ -162,18 +154,18 @@ async fn known(
                     ApiError::unavailable("identity_provider_unavailable", message)
                 }
             })?;
-            identity(listener, &claims).map(|()| None)
+            identity(verify, &claims).map(|()| None)
         }
     }
 }
 
 /// Checks that a valid token was issued for this listener and to its sender.
-fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
+fn identity(verify: &ListenerVerify, claims: &Value) -> Result<(), ApiError> {
     let refused = |code, message: &str| {
         let message = format!("the token is not taken: {message}");
         Err(ApiError::with_status(StatusCode::FORBIDDEN, code, message))
     };
-    let wanted = listener.verify.audience.as_deref().unwrap_or_default();
+    let wanted = verify.audience.as_deref().unwrap_or_default();
     let is_for_us = match &claims["aud"] {
         Value::String(audience) => audience == wanted,
         Value::Array(all) => all.iter().any(|one| one.as_str() == Some(wanted)),
@@ -189,7 +181,7 @@ fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
         None => claims["sub"].as_str(),
     };
     match sender {
-        Some(sender) if listener.verify.service_account.as_deref() == Some(sender) => Ok(()),
+        Some(sender) if verify.service_account.as_deref() == Some(sender) => Ok(()),
         _ => refused("service_account_wrong", "it is of another service account"),
     }
 }
@@ -212,21 +204,24 @@ fn not_served(name: &str, failure: ListenerError) -> ApiError {
     }
 }
 
-fn not_received(failure: ReceiveError) -> ApiError {
+fn not_received(failure: ReceiveError, listener: &OpenListener) -> ApiError {
     let message = failure.to_string();
     match failure {
         ReceiveError::NotTaking { .. } => ApiError::unavailable("subscription_not_taking", message),
         ReceiveError::Limited(_) => {
             ApiError::with_status(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
         }
-        ReceiveError::Message(MessageError::NotJson(_)) => {
-            ApiError::with_status(StatusCode::BAD_REQUEST, "malformed_json", message)
-        }
-        ReceiveError::Message(MessageError::NotPushed(_)) => {
-            ApiError::invalid("not_a_push_message", message)
-        }
-        ReceiveError::Message(MessageError::TooDeep) => ApiError::invalid("too_deep", message),
-        ReceiveError::Message(MessageError::Nul) => ApiError::invalid("nul_character", message),
+        ReceiveError::Message(rejection) => match &rejection {
+            MessageRejection::TooLarge { .. } => {
+                too_large(listener.subscription.message_bytes_max())
+            }
+            MessageRejection::NotJson(_) => {
+                ApiError::with_status(StatusCode::BAD_REQUEST, rejection.code(), message)
+            }
+            MessageRejection::NotPushed(_)
+            | MessageRejection::TooDeep
+            | MessageRejection::Nul(_) => ApiError::invalid(rejection.code(), message),
+        },
         ReceiveError::Subscription(failure) => failure.into(),
         ReceiveError::Start {
             cause: StartError::Submit(SubmitError::Refused(refusal @ Rejection::Workload(_))),
@@ -247,7 +242,6 @@ fn not_received(failure: ReceiveError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use noetl_control::{ListenerDedup, ListenerVerify};
     use serde_json::json;
 
     use super::*;
@@ -263,22 +257,7 @@ mod tests {
             signed_at: None,
             issuer: String::new(),
         };
-        let listener = Listener {
-            name: String::new(),
-            path: String::new(),
-            source: String::new(),
-            is_push: true,
-            verify,
-            max_bytes: None,
-            playbook: String::new(),
-            payload_from: String::new(),
-            execution_pool: None,
-            dedup: ListenerDedup::Unsaid,
-            max_in_flight: None,
-            max_per_sec: None,
-            headers: None,
-        };
-        identity(&listener, &claims).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
+        identity(&verify, &claims).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
     }
 
     #[test]

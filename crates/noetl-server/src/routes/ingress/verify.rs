@@ -10,9 +10,9 @@ use base64::prelude::{
     BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD,
 };
 use hmac::{Hmac, Mac as _};
-use noetl_control::ListenerVerify;
 use noetl_model::Timestamp;
 use noetl_playbook::subscription::{BODY_MARK, SIGNATURE_PREFIX, SignedAt, TIMESTAMP_MARK};
+use noetl_triggers::ListenerVerify;
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 

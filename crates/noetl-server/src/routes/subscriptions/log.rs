@@ -36,7 +36,7 @@ pub(crate) async fn events(
     let (after, limit) = (query.after()?.unwrap_or(0), query.limit()?.unwrap_or(EVENTS));
     let limit = usize::try_from(limit.clamp(1, EVENTS_MAX)).unwrap_or(1);
     let id = SubscriptionId::new(id);
-    let subscriptions = &app.control.subscriptions;
+    let subscriptions = &app.control.triggers.subscriptions;
     let row = subscriptions.get(&app.tenant, id).await?;
     // Reads one event more than requested, to know whether more follow.
     let mut events = subscriptions.events(id, Seq(after), limit + 1).await?;

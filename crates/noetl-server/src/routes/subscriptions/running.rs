@@ -8,8 +8,8 @@ use noetl_api::subscriptions::{
     DeadLetterReply, DeadLetterRequest, LeaseReply, ReleaseRequest, SubscriptionLeaseRequest,
     SubscriptionStatus,
 };
-use noetl_control::{DeadLetter, MessageCounts};
 use noetl_model::SubscriptionId;
+use noetl_work::{DeadLetter, MessageCounts};
 
 use super::status;
 use crate::error::ApiError;
@@ -49,12 +49,12 @@ pub(crate) async fn lease(
         return Err(ApiError::invalid("invalid_lease", message));
     }
     let id = SubscriptionId::new(id);
-    let (subscriptions, tenant) = (&app.control.subscriptions, &app.tenant);
+    let (subscriptions, tenant) = (&app.control.triggers.subscriptions, &app.tenant);
     let ttl = Duration::from_secs(request.ttl_secs);
     let held = subscriptions.hold(tenant, id, &request.holder, ttl).await?;
     let awaited = subscriptions.is_awaited(tenant, id, &request.holder).await?;
     let row = subscriptions.get(tenant, id).await?;
-    let counted = &app.control.metrics.subscriptions;
+    let counted = &app.control.journal.metrics.subscriptions;
     counted.add(&row.path, counts(request.counts));
     if let Some(backlog) = request.backlog.filter(|_| held) {
         counted.set_backlog(&row.path, backlog);
@@ -81,9 +81,9 @@ pub(crate) async fn release(
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
     check_holder(&request.holder)?;
     let id = SubscriptionId::new(id);
-    app.control.subscriptions.let_go(&app.tenant, id, &request.holder).await?;
-    let row = app.control.subscriptions.get(&app.tenant, id).await?;
-    app.control.metrics.subscriptions.clear_backlog(&row.path);
+    app.control.triggers.subscriptions.let_go(&app.tenant, id, &request.holder).await?;
+    let row = app.control.triggers.subscriptions.get(&app.tenant, id).await?;
+    app.control.journal.metrics.subscriptions.clear_backlog(&row.path);
     Ok(Json(status(row)))
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn dead_letter(
         body,
     };
     let id = SubscriptionId::new(id);
-    let object = app.control.dead_letters.keep(&app.tenant, id, letter).await?;
+    let object = app.control.triggers.dead_letters.keep(&app.tenant, id, letter).await?;
     Ok(Json(DeadLetterReply { object }))
 }
 

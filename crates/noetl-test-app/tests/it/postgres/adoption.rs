@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::StartRequest;
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{CommandStore, ExecutionStatus, ExecutionStore, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
@@ -36,9 +37,12 @@ async fn adopted_unfinished_executions_are_not_resumed() {
     let control =
         ControlPlane::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
     let control = control.expect("a control plane");
-    assert_eq!(control.resumed, 0);
-    let cancelled =
-        control.executions.cancel(&Tenant::default(), ExecutionId::new(UNFINISHED), None).await;
+    assert_eq!(control.journal.resumed, 0);
+    let cancelled = control
+        .journal
+        .executions
+        .cancel(&Tenant::default(), ExecutionId::new(UNFINISHED), None)
+        .await;
     assert!(cancelled.is_err());
     control.close().await;
     assert_eq!(database.psql("select count(*) from noetl.event"), "13", "nothing was added");
@@ -60,9 +64,14 @@ async fn new_executions_run_in_an_adopted_database() {
     let (entry, _) = registered.expect("a playbook");
     assert_eq!(entry.version, 3, "after the versions it had");
     let request = StartRequest { catalog: Some(entry.id), ..StartRequest::default() };
-    let id = control.executions.start(&tenant, request).await.expect("a start").execution;
-    let ended =
-        control.executions.wait_until_finished(&tenant, id).await.expect("a read").expect("a row");
+    let id = control.journal.executions.start(&tenant, request).await.expect("a start").execution;
+    let ended = control
+        .journal
+        .executions
+        .wait_until_finished(&tenant, id)
+        .await
+        .expect("a read")
+        .expect("a row");
     assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);
     verify(&database, &*store, id).await;
     control.drain();

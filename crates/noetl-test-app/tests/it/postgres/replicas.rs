@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{
-    ControlPlane, EventReport, LongPoll, Options as ControlOptions, RenewalResult, StartRequest,
-};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::StartRequest;
 use noetl_model::{CommandId, ExecutionId, MachineId, Seq, Tenant};
+use noetl_remote::{EventReport, LongPoll, RenewalResult};
 use noetl_store::{CommandRow, EventLog, ExecutionStatus, ExecutionStore, Store, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_app::migrated_database;
@@ -68,10 +68,10 @@ fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Eve
 
 /// Runs one command through a replica, like a remote worker.
 pub(crate) async fn work(control: &ControlPlane, execution: ExecutionId, command: &CommandRow) {
-    control.reports.claim(&None, command.id, "w").await.expect("a claim");
+    control.remote.reports.claim(&None, command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {
-        let taken = control.reports.record(&tenant, report(execution, command, event_type));
+        let taken = control.remote.reports.record(&tenant, report(execution, command, event_type));
         taken.await.expect("a report");
     }
 }
@@ -86,7 +86,8 @@ async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
     let registered = one.catalog.register(&tenant, fan(width), "playbook", false).await;
     let catalog = Some(registered.expect("a playbook").0.id);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    let execution =
+        one.journal.executions.start(&tenant, request).await.expect("a start").execution;
     loop {
         let commands = open_commands(&*store).await;
         if commands.is_empty() {
@@ -117,12 +118,13 @@ async fn of_two_replicas_that_claim_one_command_one_gets_it() {
     let catalog = Some(registered.expect("a playbook").0.id);
     for _ in 0..20 {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+        let execution =
+            one.journal.executions.start(&tenant, request).await.expect("a start").execution;
         let commands = open_commands(&*store).await;
         let command = commands.iter().find(|row| row.execution == execution).expect("a command");
         let (first, second) = tokio::join!(
-            one.reports.claim(&None, command.id, "first"),
-            other.reports.claim(&None, command.id, "second"),
+            one.remote.reports.claim(&None, command.id, "first"),
+            other.remote.reports.claim(&None, command.id, "second"),
         );
         assert_eq!(u8::from(first.is_ok()) + u8::from(second.is_ok()), 1, "{first:?} {second:?}");
         let log = store.read(execution, Seq::START, 100).await.expect("a log");
@@ -144,7 +146,8 @@ async fn a_report_with_one_id_through_two_replicas_is_stored_once() {
     let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
     let catalog = Some(registered.expect("a playbook").0.id);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    let execution =
+        one.journal.executions.start(&tenant, request).await.expect("a start").execution;
     let mut sent = tokio::task::JoinSet::new();
     for id in 1..=50_i64 {
         for control in [&one, &other, &one] {
@@ -161,7 +164,7 @@ async fn a_report_with_one_id_through_two_replicas_is_stored_once() {
                     worker: None,
                     columns: None,
                 };
-                control.reports.record(&Tenant::default(), report).await.expect("kept").get()
+                control.remote.reports.record(&Tenant::default(), report).await.expect("kept").get()
             });
         }
     }
@@ -186,10 +189,13 @@ async fn a_wait_ends_when_another_replica_finishes_the_execution() {
     let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
     let catalog = Some(registered.expect("a playbook").0.id);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    let execution =
+        one.journal.executions.start(&tenant, request).await.expect("a start").execution;
     let waiting = {
         let (other, tenant) = (other.clone(), tenant.clone());
-        tokio::spawn(async move { other.executions.wait_until_finished(&tenant, execution).await })
+        tokio::spawn(async move {
+            other.journal.executions.wait_until_finished(&tenant, execution).await
+        })
     };
     loop {
         let commands = open_commands(&*store).await;
@@ -214,7 +220,8 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
     // Of two executions one fails; the other continues.
     for _ in 0..2 {
         let request = StartRequest { catalog, ..StartRequest::default() };
-        fails.push(one.executions.start(&tenant, request).await.expect("a start").execution);
+        fails
+            .push(one.journal.executions.start(&tenant, request).await.expect("a start").execution);
     }
     let request = LongPoll {
         worker: "w".to_owned(),
@@ -224,11 +231,11 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
         wait: Duration::ZERO,
         public_key: None,
     };
-    let leased = one.leasing.lease(&tenant, &None, request).await.expect("an answer");
+    let leased = one.remote.leasing.lease(&tenant, &None, request).await.expect("an answer");
     let rows: Vec<CommandRow> = leased.into_iter().map(|leased| leased.row).collect();
     let ids: Vec<CommandId> = rows.iter().map(|row| row.id).collect();
     assert_eq!(ids.len(), 4);
-    let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+    let renewed = other.remote.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
     assert_eq!(renewed, RenewalResult::default(), "all are wanted");
     let of_failing = |row: &&CommandRow| row.execution == fails[0];
     let mut failing = rows.iter().filter(of_failing);
@@ -237,13 +244,13 @@ async fn a_worker_learns_at_one_replica_of_a_cancel_through_another() {
     failed.payload = Some(json!({
         "command_id": first.id.get(), "error": {"kind": "tool_error", "message": "no"}
     }));
-    one.reports.record(&tenant, failed).await.expect("a report");
-    let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+    one.remote.reports.record(&tenant, failed).await.expect("a report");
+    let renewed = other.remote.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
     assert_eq!(renewed, RenewalResult { cancel: vec![second.id], lost: vec![first.id] });
-    other.executions.cancel(&tenant, fails[1], None).await.expect("a cancel");
+    other.journal.executions.cancel(&tenant, fails[1], None).await.expect("a cancel");
     let rest: Vec<CommandId> =
         rows.iter().filter(|row| row.execution == fails[1]).map(|row| row.id).collect();
-    let renewed = one.leasing.renew(&tenant, &None, "w", &rest).await.expect("an answer");
+    let renewed = one.remote.leasing.renew(&tenant, &None, "w", &rest).await.expect("an answer");
     assert_eq!(renewed, RenewalResult { cancel: rest, lost: Vec::new() });
     verify(&database, &*store, fails[1]).await;
     one.close().await;
@@ -298,7 +305,7 @@ async fn a_schedule_registered_through_two_replicas_at_once_follows_the_newest_v
         registered_at_once([&one, &other], text, 8).await;
         let newest = one.catalog.entry_at(&tenant, "sched/n", None).await.expect("a read");
         let newest = newest.expect("an entry").content;
-        let rows = other.schedules.list(&tenant).await.expect("a list");
+        let rows = other.triggers.schedules.list(&tenant).await.expect("a list");
         assert_eq!(rows.len(), 1);
         let playbook = format!("playbook: {},", rows[0].schedule.path);
         assert!(newest.contains(&playbook), "{playbook} is not that of {newest}");
@@ -318,7 +325,7 @@ async fn a_new_worker_that_polls_two_replicas_at_once_keeps_both_leases() {
     for round in 0..20 {
         for _ in 0..8 {
             let request = StartRequest { catalog, ..StartRequest::default() };
-            one.executions.start(&tenant, request).await.expect("a start");
+            one.journal.executions.start(&tenant, request).await.expect("a start");
         }
         // Another process under this name: it loses the old leases and none of its own.
         let asks = |control: Arc<ControlPlane>| {
@@ -331,15 +338,18 @@ async fn a_new_worker_that_polls_two_replicas_at_once_keeps_both_leases() {
                 public_key: Some(format!("key-{round}")),
             };
             let tenant = Tenant::default();
-            async move { control.leasing.lease(&tenant, &None, request).await.expect("an answer") }
+            async move {
+                control.remote.leasing.lease(&tenant, &None, request).await.expect("an answer")
+            }
         };
         let (first, second) =
             tokio::join!(tokio::spawn(asks(one.clone())), tokio::spawn(asks(other.clone())));
         let leased = first.expect("no panic").into_iter().chain(second.expect("no panic"));
         let ids: Vec<CommandId> = leased.map(|leased| leased.row.id).collect();
         assert!(!ids.is_empty());
-        one.leasing.expire_overdue().await.expect("a look");
-        let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+        one.remote.leasing.expire_overdue().await.expect("a look");
+        let renewed =
+            other.remote.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
         assert_eq!(renewed, RenewalResult::default(), "round {round}");
     }
     one.close().await;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::StartRequest;
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{EventLog, ExecutionStatus, LeaseStore, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
@@ -34,7 +35,7 @@ async fn a_connection_pool_that_is_exhausted() {
     let registered = control.catalog.register(&tenant, WAITING.to_owned(), "playbook", false).await;
     let catalog = Some(registered.expect("a playbook").0.id);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    let started = control.executions.start(&tenant, request).await.expect("a start");
+    let started = control.journal.executions.start(&tenant, request).await.expect("a start");
 
     // A caller that never releases its lock uses up the connections of callers.
     let taken = store.hold(ExecutionId::new(1)).await.expect("a connection");
@@ -53,7 +54,7 @@ async fn a_connection_pool_that_is_exhausted() {
     }
     drop(taken);
 
-    let ended = control.executions.wait_until_finished(&tenant, started.execution).await;
+    let ended = control.journal.executions.wait_until_finished(&tenant, started.execution).await;
     let row = ended.expect("an answer").expect("an execution");
     assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
     control.drain();

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{
-    ControlPlane, Options as ControlOptions, StartError, StartRequest, SubmitError,
-};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::{CatalogId, ExecutionId, Tenant, shard_for};
 use noetl_store::conformance::outbox_on;
 use noetl_store::{
@@ -57,7 +56,7 @@ impl House {
 
     async fn start(&self) -> Result<ExecutionId, StartError> {
         let request = StartRequest { catalog: self.catalog, ..StartRequest::default() };
-        let started = self.control.executions.start(&self.tenant, request).await;
+        let started = self.control.journal.executions.start(&self.tenant, request).await;
         started.map(|started| started.execution)
     }
 
@@ -76,7 +75,7 @@ impl House {
 
     async fn list(&self) -> Result<Vec<ExecutionId>, StoreError> {
         let filter = ExecutionFilter { limit: 1000, ..ExecutionFilter::default() };
-        let rows = self.control.executions.list(&self.tenant, &filter).await?;
+        let rows = self.control.journal.executions.list(&self.tenant, &filter).await?;
         Ok(rows.iter().map(|row| row.id).collect())
     }
 
@@ -151,7 +150,7 @@ async fn an_unavailable_database_fails_only_its_executions() {
     assert!(refused > 0 && all.len() > STARTS, "some of both");
     house.work_off(0).await;
     for id in &all {
-        let row = house.control.executions.get(&house.tenant, *id).await;
+        let row = house.control.journal.executions.get(&house.tenant, *id).await;
         match home(*id) {
             0 => assert_eq!(house.status(*id).await.expect("a read"), ExecutionStatus::Completed),
             _ => assert_eq!(row.expect_err("away").shard(), Some("shard 1")),

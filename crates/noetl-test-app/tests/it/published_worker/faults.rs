@@ -46,7 +46,7 @@ async fn all_end(app: &TestApp, ids: &[ExecutionId]) {
     for &id in ids {
         // A restart of a worker reissues its commands.
         let is_over = async || {
-            app.control.leasing.expire_overdue().await.unwrap();
+            app.control.remote.leasing.expire_overdue().await.unwrap();
             app.client.status(id).await.unwrap().status != "RUNNING"
         };
         until("the end of an execution", is_over).await;

@@ -19,7 +19,7 @@ fn one_step() -> String {
 /// Expires overdue leases until the command is issued a second time.
 async fn wait_for_reissue(app: &TestApp, id: noetl_model::ExecutionId) {
     until("the command to be issued again", async || {
-        app.control.leasing.expire_overdue().await.unwrap();
+        app.control.remote.leasing.expire_overdue().await.unwrap();
         counted(app, id).await.get("command.issued") == Some(&2)
     })
     .await;

@@ -1,7 +1,7 @@
 //! `verify_audit`, which `noetl audit verify` runs, finds changes made without the store.
 
-use noetl_control::verify_audit;
 use noetl_model::{AuditId, Tenant, Timestamp};
+use noetl_secrets::verify_audit;
 use noetl_store::{SecretAuditStore, SecretUse};
 use noetl_store_sqlite::SqliteStore;
 use rusqlite::Connection;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_control::{ControlPlane, Options as ControlOptions, ReplayRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions};
 use noetl_model::event::ImportedEvent;
 use noetl_model::{EventId, ExecutionId, Seq, Tenant, Timestamp, Value};
 use noetl_store::conformance::story::{Story, said, write};
@@ -10,6 +10,7 @@ use noetl_store::{
     EventLog, Import, MemoryStore, ReadBound, SnapshotStore, Store, StoreError, SystemClock,
 };
 use noetl_store_sqlite::{Options, SqliteStore};
+use noetl_views::ReplayRequest;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -79,14 +80,14 @@ async fn logs_replay_as_they_do_in_memory() {
         ReplayRequest { tenant: Tenant::new("acme"), ..all_of(11) },
     ];
     for request in &requests {
-        let one = expected.replay.state(request).await.expect("a state");
-        let other = found.replay.state(request).await.expect("a state");
+        let one = expected.views.replay.state(request).await.expect("a state");
+        let other = found.views.replay.state(request).await.expect("a state");
         assert_eq!(one.state, other.state, "{request:?}");
         assert_eq!(one.is_truncated, other.is_truncated, "{request:?}");
     }
     let kept = store.snapshot(&Tenant::default(), "replay_state", "execution/10/all").await;
     assert_eq!(kept.expect("a read").expect("a kept state").meta["rows"], 11_003);
-    let state = found.replay.state(&all_of(11)).await.expect("a state").state;
+    let state = found.views.replay.state(&all_of(11)).await.expect("a state").state;
     assert_eq!(state.event_count, 2);
     assert_eq!(state.stages["4"].opened_event_id, Some(-3));
     assert_eq!(state.frames["5"].stage_id.as_deref(), Some("4"));
@@ -111,7 +112,7 @@ async fn a_row_of_a_newer_version_replays() {
     let read = store.read(story.id(), Seq::START, 9).await;
     assert!(matches!(read, Err(StoreError::Row(_))), "{read:?}");
     let control = control(store).await;
-    let state = control.replay.state(&all_of(10)).await.expect("a state").state;
+    let state = control.views.replay.state(&all_of(10)).await.expect("a state").state;
     assert_eq!((state.event_count, state.loops["l"].completed), (3, true));
     control.close().await;
 }

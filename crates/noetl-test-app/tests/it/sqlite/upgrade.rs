@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_control::{ControlPlane, Options as ControlOptions, StartRequest, verify};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::StartRequest;
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_sqlite::{OpenError, Options, SqliteStore};
+use noetl_views::verify;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -44,7 +46,7 @@ async fn start(control: &ControlPlane, steps: &str) -> ExecutionId {
     let entry = control.catalog.register(&tenant, text, "playbook", false).await;
     let catalog = Some(entry.expect("a playbook").0.id);
     let request = StartRequest { catalog, ..StartRequest::default() };
-    control.executions.start(&tenant, request).await.expect("a start").execution
+    control.journal.executions.start(&tenant, request).await.expect("a start").execution
 }
 
 /// Starts two executions: one with an unclaimed command, and one that waits for a timer.
@@ -97,13 +99,13 @@ async fn every_earlier_schema_is_upgraded_with_executions_in_flight() {
         let worker = noetl_test_app::worker(&control);
         // Executions with a timer cannot be older than timers.
         for id in [Some(unclaimed), has_timers.then_some(waits)].into_iter().flatten() {
-            let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
+            let row = control.journal.executions.wait_until_finished(&Tenant::default(), id).await;
             let row = row.expect("an answer").expect("an execution");
             assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
         }
         // New executions finish too.
         let id = start(&control, CHAIN).await;
-        let row = control.executions.wait_until_finished(&Tenant::default(), id).await;
+        let row = control.journal.executions.wait_until_finished(&Tenant::default(), id).await;
         let row = row.expect("an answer").expect("an execution");
         assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
         control.drain();

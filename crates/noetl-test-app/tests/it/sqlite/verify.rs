@@ -1,9 +1,9 @@
 //! `verify` finds damage in the file that no store method can cause.
 
-use noetl_control::verify;
 use noetl_model::ExecutionId;
 use noetl_store::conformance::story::{Story, completed, done, said, write};
 use noetl_store_sqlite::SqliteStore;
+use noetl_views::verify;
 use rusqlite::Connection;
 
 use crate::sqlite::temporary;

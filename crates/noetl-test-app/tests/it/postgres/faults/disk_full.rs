@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use noetl_control::{StartError, StartRequest, SubmitError};
+use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::Tenant;
 use noetl_store::StoreError;
 use noetl_test_services::postgres::TestServer;
@@ -67,7 +67,7 @@ async fn a_full_disk_rejects_starts_until_space_is_free() {
     // Rows that fit into the last page still succeed.
     let refused = loop {
         let request = StartRequest { catalog: Some(load.catalog), ..StartRequest::default() };
-        match plane.control.executions.start(&Tenant::default(), request).await {
+        match plane.control.journal.executions.start(&Tenant::default(), request).await {
             Ok(_) => {}
             Err(StartError::Submit(SubmitError::Store(error))) => break error,
             Err(error) => panic!("{error:?}"),

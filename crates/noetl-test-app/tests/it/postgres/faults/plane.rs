@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noetl_control::{ControlPlane, EventReport, Options as ControlOptions, StartRequest};
+use noetl_control::{ControlPlane, Options as ControlOptions};
+use noetl_journal::StartRequest;
 use noetl_model::{CatalogId, EventId, ExecutionId, Fact, Seq, Tenant};
+use noetl_remote::EventReport;
 use noetl_store::{
     EventLog, ExecutionRow, ExecutionStatus, ExecutionStore, StoreError, SystemClock,
 };
@@ -149,7 +151,7 @@ impl Caller {
     async fn start(&self, catalog: CatalogId) -> ExecutionId {
         for _ in 0..ATTEMPTS_MAX {
             let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
-            match self.control.executions.start(&Tenant::default(), request).await {
+            match self.control.journal.executions.start(&Tenant::default(), request).await {
                 Ok(started) => return started.execution,
                 Err(error) => self.retry_later(format!("{error:?}")).await,
             }
@@ -171,7 +173,7 @@ impl Caller {
                 worker: None,
                 columns: None,
             };
-            match self.control.reports.record(&Tenant::default(), said).await {
+            match self.control.remote.reports.record(&Tenant::default(), said).await {
                 Ok(_) => return,
                 Err(error) => self.retry_later(format!("{error:?}")).await,
             }

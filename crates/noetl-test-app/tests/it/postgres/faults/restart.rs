@@ -1,6 +1,6 @@
 //! The server stops or crashes, and restarts.
 
-use noetl_control::{StartError, StartRequest};
+use noetl_journal::{StartError, StartRequest};
 use noetl_model::Tenant;
 use noetl_test_services::postgres::TestServer;
 
@@ -14,7 +14,7 @@ async fn survives(mode: &str) {
     for _ in 0..3 {
         server.stop(mode);
         let request = StartRequest { catalog: Some(load.catalog), ..StartRequest::default() };
-        let refused = plane.control.executions.start(&Tenant::default(), request).await;
+        let refused = plane.control.journal.executions.start(&Tenant::default(), request).await;
         assert!(
             matches!(refused, Err(StartError::Store(_) | StartError::Submit(_))),
             "{refused:?}"

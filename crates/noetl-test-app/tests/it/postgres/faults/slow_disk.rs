@@ -13,7 +13,7 @@ const SLOW: &str = "create function noetl.wait() returns trigger language plpgsq
 async fn a_slow_disk_makes_batches_grow_and_fails_nothing() {
     let database = TestDatabase::new();
     let plane = Plane::open(&database.url()).await;
-    let mut trouble = plane.control.watch.last_commit_error();
+    let mut trouble = plane.control.journal.watch.last_commit_error();
     trouble.mark_unchanged();
     database.psql(SLOW);
     let load = plane.load(5).await;

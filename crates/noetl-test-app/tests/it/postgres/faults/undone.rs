@@ -23,7 +23,7 @@ const FAIL: &str = "create sequence noetl.appends; \
 async fn rolled_back_appends_are_retried() {
     let database = TestDatabase::new();
     let plane = Plane::open(&database.url()).await;
-    let mut trouble = plane.control.watch.last_commit_error();
+    let mut trouble = plane.control.journal.watch.last_commit_error();
     trouble.mark_unchanged();
     database.psql(FAIL);
     let load = plane.load(20).await;
@@ -45,7 +45,7 @@ async fn deadlocks_with_another_program_only_delay_executions() {
         database.url().rsplit('/').next().expect("a name")
     ));
     let plane = Plane::open(&database.url()).await;
-    let mut trouble = plane.control.watch.last_commit_error();
+    let mut trouble = plane.control.journal.watch.last_commit_error();
     trouble.mark_unchanged();
     let load = plane.load(20).await;
     let pool = PgPool::connect(&database.url()).await.expect("a connection");

@@ -1,0 +1,9 @@
+//! Inputs of two parts.
+
+/// The text before the first NUL and the bytes after it: two inputs in one.
+pub(crate) fn halves(data: &[u8]) -> (&[u8], &[u8]) {
+    match data.iter().position(|byte| *byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[]),
+    }
+}

@@ -1,0 +1,18 @@
+//! Remote and published workers: their registrations, the leases of their commands, and the reports
+//! that they and clients send about executions.
+
+mod lease_activity;
+mod leasing;
+mod published_claims;
+mod reports;
+mod service;
+mod workers;
+
+pub use leasing::{LEASE, LeaseError, LeaseService, LeasedRow, LongPoll, RenewalResult, WAIT_MAX};
+pub use published_claims::{ClaimError, ClaimedCommand, PublishedClaims};
+pub use reports::{
+    Completion, CompletionAck, EventReport, Repeated, ReportError, Reports, derived_status,
+    is_event_type,
+};
+pub use service::{RemoteDeps, RemoteService};
+pub use workers::{Registration, WorkerError, Workers};

@@ -1,0 +1,22 @@
+//! How this database writes appends.
+
+use noetl_store::{Append, Malformed};
+
+use crate::arrays::{AppenderConfig, EncodedAppend};
+
+/// Settings of this database that determine how appends are written.
+#[derive(Debug, Clone)]
+pub(crate) struct AppendMode {
+    pub(crate) speaker: AppenderConfig,
+    pub(crate) has_outbox: bool,
+    /// Whether JSON columns are `jsonb`, as in an adopted database.
+    pub(crate) is_binary: bool,
+}
+
+impl AppendMode {
+    /// Checks and encodes an append for this database.
+    pub(crate) fn encode(&self, append: Append) -> Result<EncodedAppend, Malformed> {
+        let item = EncodedAppend::encode(append)?;
+        Ok(if self.is_binary { item.without_nul() } else { item })
+    }
+}

@@ -1,0 +1,27 @@
+//! Outcome of resolving a placeholder, as the control plane answers a worker.
+
+use noetl_model::Value;
+
+/// Outcome of resolving a placeholder.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResolvedPlaceholder {
+    /// The placeholder is valid in the execution, and the credential has the field.
+    Value {
+        /// Name of the credential.
+        alias: String,
+        /// Field of the credential.
+        field: String,
+        /// Value of the field.
+        value: Value,
+    },
+    /// The placeholder is valid in the execution, but its value is not stored: it stands for a
+    /// token, or for a credential or field that was removed.
+    Named {
+        /// Name of the secret.
+        alias: String,
+        /// Field of the secret.
+        field: String,
+    },
+    /// The text is no placeholder, or its MAC is not valid in the execution.
+    Text,
+}
