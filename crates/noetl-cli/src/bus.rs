@@ -29,7 +29,7 @@ const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
 /// Hint for settings that require a bus when none is configured.
 const NAME_A_BUS: &str = "name a NATS server with --nats-url or NOETL_NATS_URL";
 
-/// Settings of the bus.
+/// Settings of the bus, decoded once at startup.
 #[derive(Debug, Default)]
 pub(crate) struct BusSetup {
     address: Option<Address>,

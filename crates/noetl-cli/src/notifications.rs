@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Posts with the `http` tool, so that its limits and certificates apply.
 struct Webhooks(Http);
 
-/// Returns the configured notifications.
+/// Returns the notifications of the settings, or none without a URL.
 pub(crate) fn notices(
     tools: noetl_tools::Options,
     executions: &Executions,

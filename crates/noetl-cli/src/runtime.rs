@@ -42,7 +42,7 @@ pub(crate) struct LocalRuntime {
 
 /// Settings of a control plane that depend on the verb.
 pub(crate) struct Setup {
-    /// Location of the databases.
+    /// Location of the databases, from flags and settings.
     pub(crate) place: StoreLocation,
     /// Maximum number of steps that the local worker runs at a time; 0 for none.
     pub(crate) slots: usize,

@@ -13,7 +13,7 @@ use crate::setting::Setting;
 use crate::suggest;
 use crate::tree::Options;
 
-/// Settings of one file.
+/// Settings of one file that have no problem, by key.
 #[derive(Debug, Clone, Default)]
 pub struct FileLayer {
     pub path: PathBuf,

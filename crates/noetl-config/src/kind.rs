@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use toml::de::{DeArray, DeValue};
 
-/// Type of a setting.
+/// Type of a setting's value, which decides how its text is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Text. Its reader may require a syntax.
     Text,
-    /// Integer in a range.
+    /// Integer from `min` to `max`, both allowed.
     Number { min: i64, max: i64 },
     /// Whole seconds in a range.
     Seconds { min: i64, max: i64 },

@@ -22,7 +22,7 @@ pub struct Settings {
     flags: BTreeMap<&'static str, (RawValue, &'static str)>,
 }
 
-/// Value with its origin.
+/// Value of a setting and the layer that gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedValue {
     pub value: ParsedValue,

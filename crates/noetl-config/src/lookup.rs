@@ -18,7 +18,7 @@ use crate::tree::Options;
 /// Name of the file in the working directory and in the user's configuration directory.
 pub const FILE_NAME: &str = "noetl.toml";
 
-/// File of the machine.
+/// File that applies to every user of the machine.
 pub const SYSTEM_FILE: &str = "/etc/noetl/noetl.toml";
 
 /// Maximum size of a file, in bytes. Thousands of shards fit.

@@ -13,7 +13,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Origin of a value.
+/// Layer and place that gave a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 /// Command-line flag of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag {
-    /// Long name, without dashes.
+    /// Long name, such as `port`, without dashes.
     pub long: &'static str,
     /// Name of the value in the help; empty for a flag without a value.
     pub value_name: &'static str,
@@ -22,7 +22,7 @@ pub(crate) enum Secrecy {
     Secret,
 }
 
-/// Declaration of a setting.
+/// Declaration of a setting: key, type, variables, flag, and default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Key in the file: section and name, separated by a period.
