@@ -72,6 +72,13 @@ fn tokens(code: &str) -> Vec<(usize, Token<'_>)> {
                 rest = name;
                 continue;
             }
+            // A variable of a macro names no module.
+            if let Some(name) = rest.strip_prefix('$')
+                && !name.starts_with("crate")
+            {
+                rest = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+                continue;
+            }
             let (token, length) = match first {
                 _ if word > 0 => (Token::Word(&rest[..word]), word),
                 _ if rest.starts_with("::") => (Token::Separator, 2),
