@@ -191,6 +191,6 @@ fn an_address_that_is_none_stops_the_start_and_is_not_shown() {
     let mut command = home.command(["worker", "--server", "http://127.0.0.1:9"]);
     let said = home.end_of(command.args(["--nats-url", "http://eve:s3cr3t@h"]));
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.stderr.contains("NOETL_NATS_URL: entry 1"), "{said:?}");
+    assert!(said.stderr.contains("--nats-url: entry 1"), "{said:?}");
     assert!(!said.stderr.contains("s3cr3t"), "{said:?}");
 }
