@@ -245,9 +245,10 @@ async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
     server.kill();
 }
 
-/// Returns `true` if a second round of messages raised the peak memory, in MiB, by little.
-fn is_bounded(first_peak: u64, second_peak: u64) -> bool {
-    second_peak - first_peak <= GROWTH_MAX
+/// Returns `true` if some round of messages raised the peak memory, in MiB, by little. Retained
+/// messages raise it in every round; a single round may raise it by chance.
+fn is_bounded(peaks: &[u64]) -> bool {
+    peaks.windows(2).any(|pair| pair[1] - pair[0] <= GROWTH_MAX)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,8 +265,8 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
     })
     .await;
     let mut peaks = Vec::new();
-    for round in 0..2 {
-        // Two bursts wait for each round, so that both rounds have met all that a resume needs.
+    for round in 0..3 {
+        // Two bursts wait for each round, so that each round has met all that a resume needs.
         for burst in 2 * round..2 * round + 2 {
             let (first, end) = (burst * ROUND / 2, (burst + 1) * ROUND / 2);
             moved(&process, subscription, "pause").await;
@@ -275,15 +276,15 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
         }
         peaks.push(process.memory_peak());
     }
-    let (first_peak, second_peak) = (peaks[0], peaks[1]);
-    println!("peaks: {first_peak} MiB, then {second_peak} MiB");
-    assert!(is_bounded(first_peak, second_peak), "{first_peak} MiB, then {second_peak} MiB");
+    println!("peaks in MiB: {peaks:?}");
+    assert!(is_bounded(&peaks), "peaks in MiB: {peaks:?}");
     process.kill();
 }
 
 #[test]
 fn a_process_that_retains_message_bodies_is_noticed() {
     let round = u64::try_from(ROUND * BODY_BYTES).unwrap() / (1024 * 1024);
-    assert!(!is_bounded(300, 300 + round), "every body of a round");
-    assert!(!is_bounded(300, 300 + round / 2), "every other");
+    for retained in [round, round / 2] {
+        assert!(!is_bounded(&[300, 300 + retained, 300 + 2 * retained]), "{retained} MiB per round");
+    }
 }
