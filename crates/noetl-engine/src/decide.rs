@@ -1,4 +1,4 @@
-//! Turns state and one input into the events to record: one module per input.
+//! Turns state and one input into a decision: one module per input.
 
 mod abandon;
 mod answer;
@@ -15,16 +15,18 @@ mod start;
 mod timeout;
 mod wake;
 
-use noetl_model::Event;
 use noetl_playbook::Playbook;
 
 pub use start::merge;
 
 use crate::decision::{Decision, DecisionEnv, Rejection};
+use crate::draft::Draft;
 use crate::execution::Execution;
 use crate::input::{Abandon, Input};
+use crate::spans::spans_before;
 
-/// Decides one input. On `Ok`, the returned events are folded into the state.
+/// Decides one input: returns the events to append and everything they imply. On `Ok`, the events are
+/// folded into the state.
 ///
 /// [`Rejection::Need`] lists every value known to be missing. After the caller loads them, the next
 /// call can return `Need` again, because the loaded values may refer to more. The sequence
@@ -34,8 +36,9 @@ pub fn decide(
     state: &mut Execution,
     input: Input,
     moment: &mut DecisionEnv<'_>,
-) -> Result<Vec<Event>, Rejection> {
-    let mut draft = Decision::new(playbook, state, moment);
+) -> Result<Decision, Rejection> {
+    let ending = moment.traced.then(|| spans_before(state, &input));
+    let mut draft = Draft::new(playbook, state, moment);
     match input {
         Input::Start(input) => start::decide(&mut draft, *input)?,
         Input::Fork(input) => fork::decide(&mut draft, &input)?,
@@ -53,5 +56,5 @@ pub fn decide(
         Input::Finalize(input) => finalize::decide(&mut draft, input)?,
     }
     draft.bound_events();
-    draft.finish()
+    draft.finish(ending)
 }

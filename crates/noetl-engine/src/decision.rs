@@ -1,19 +1,84 @@
-//! A decision in progress.
-//!
-//! A decision folds its events into the state as it records them, so later parts of the decision
-//! see the result of earlier ones without copying an execution that may hold 100,000 results. A
-//! rejection leaves the state unchanged. A caller that cannot commit the events discards the state.
+//! The outcome of a decision: the events to append, and everything they imply.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::{Event, EventId, Fact, Failure, FailureKind, Timestamp};
-use noetl_playbook::{Playbook, StepIx};
+use noetl_model::event::CommandSpec;
+use noetl_model::trace::Span;
+use noetl_model::{CommandChange, CommandId, Event, EventId, Timestamp};
 use noetl_template::{Entropy, ValueRef};
 
-use crate::execution::{Execution, Status};
+use crate::effects::Effect;
+use crate::execution::{Execution, ExecutionSummary, Status};
 use crate::loaded::DecisionValues;
-use crate::undo_log::{CopiedState, UndoLog};
+use crate::timers::{Timer, TimerKind};
+
+/// Outcome of one input, or of several inputs of one execution that are committed together.
+///
+/// The caller commits events, command changes, timers, blob references, and the summary in one
+/// transaction, and performs the effects and exports the spans once it is durable.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Events to append, in order. Empty if the input changes nothing.
+    pub events: Vec<Arc<Event>>,
+    /// Net changes of command rows.
+    pub commands: Vec<CommandChange>,
+    /// Timers to store, and messages to other executions.
+    pub timers: Vec<Timer>,
+    pub effects: Vec<Effect>,
+    /// Spans that end with the events. Empty if [`DecisionEnv::traced`] is `false` or the trace is
+    /// not sampled.
+    pub spans: Vec<Span>,
+    /// Digests of blobs that the events refer to.
+    pub blobs: Vec<Arc<str>>,
+    /// The execution after the events.
+    pub summary: ExecutionSummary,
+}
+
+impl Decision {
+    /// Returns a decision without events.
+    pub fn none(state: &Execution) -> Self {
+        Self {
+            events: Vec::new(),
+            commands: Vec::new(),
+            timers: Vec::new(),
+            effects: Vec::new(),
+            spans: Vec::new(),
+            blobs: Vec::new(),
+            summary: state.summary(),
+        }
+    }
+
+    /// Adds a later decision on the same execution. The result is their net change: a command that
+    /// is issued and claimed in one append is not dispatched, and an execution that ended abandons
+    /// nothing.
+    pub fn merge(&mut self, later: Self) {
+        let Self { events, commands, timers, effects, spans, blobs, summary } = later;
+        self.events.extend(events);
+        for change in commands {
+            self.change_command(change);
+        }
+        self.timers.extend(timers);
+        self.effects.extend(effects);
+        self.spans.extend(spans);
+        self.blobs.extend(blobs);
+        self.summary = summary;
+        if self.summary.status.is_final() {
+            self.timers.retain(|timer| timer.kind != TimerKind::Abandon);
+        }
+    }
+
+    /// Adds a change of a command row, and withdraws the dispatch of a command that moved on.
+    pub(crate) fn change_command(&mut self, change: CommandChange) {
+        if let CommandChange::Move { id, .. } = &change {
+            let dispatch = Effect::Dispatch { command: *id };
+            if let Some(index) = self.effects.iter().rposition(|effect| *effect == dispatch) {
+                self.effects.remove(index);
+            }
+        }
+        change.add_to(&mut self.commands);
+    }
+}
 
 /// Reason the engine rejects an input. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +122,13 @@ pub struct DecisionEnv<'a> {
     pub loaded: DecisionValues,
     /// Limits of one execution.
     pub caps: ExecutionLimits,
+    /// Returns `true` for the kinds of notification that the playbook sends to someone.
+    pub notify: &'a dyn Fn(&str) -> bool,
+    /// Whether to compute the spans that end with the decision.
+    pub traced: bool,
+    /// Returns the worker that claims a command that the decision issued, or `None` to leave it
+    /// pending. Called at most once per command, only if the decision succeeds.
+    pub claim_for: &'a mut dyn FnMut(CommandId, &Arc<CommandSpec>) -> Option<Arc<str>>,
 }
 
 /// Limits of one execution, so that a mistake in a playbook cannot exhaust shared resources.
@@ -76,161 +148,5 @@ pub struct ExecutionLimits {
 impl Default for ExecutionLimits {
     fn default() -> Self {
         Self { loop_items: 100_000, in_flight: 64, depth: 32, events: 10_000_000 }
-    }
-}
-
-/// A step to enter.
-#[derive(Debug)]
-pub(crate) struct Activation {
-    pub(crate) step: StepIx,
-    /// Number of waiting tokens that entering the step consumes.
-    pub(crate) tokens: u32,
-    /// Step whose arc led here; `None` for the first step.
-    pub(crate) from: Option<Arc<str>>,
-    /// Whether the token already waits for admission.
-    pub(crate) held: bool,
-}
-
-/// Default timeout of an external answer, used if the playbook sets none.
-pub(crate) const CALLBACK_WAIT: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
-
-/// A decision in progress.
-pub(crate) struct Decision<'a, 'm> {
-    pub(crate) playbook: &'a Playbook,
-    pub(crate) state: &'a mut Execution,
-    pub(crate) moment: &'a mut DecisionEnv<'m>,
-    pub(crate) events: Vec<Event>,
-    /// Steps to enter, in order.
-    pub(crate) queue: VecDeque<Activation>,
-    /// Loops being advanced, innermost last, and whether each needs another pass.
-    pub(crate) advancing: Vec<((Arc<str>, u32), bool)>,
-    /// Number of step runs that began and ended within this decision.
-    pub(crate) inline_visits: u32,
-    /// Number of recorded events when tokens that wait for admission were last evaluated.
-    pub(crate) held_tried: Option<usize>,
-    /// Values that templates can read beyond the state: those the caller loaded, and those this
-    /// decision recorded.
-    pub(crate) loaded: DecisionValues,
-    /// Values that are missing. If there are any, [`decide`](crate::decide) undoes the decision.
-    pub(crate) needed: Vec<ValueRef>,
-    /// Caller that the next recorded event names.
-    pub(crate) actor: Option<Arc<str>>,
-    before: CopiedState,
-    /// Position of the entropy source when the decision began.
-    drawn: u64,
-    trail: UndoLog,
-}
-
-impl<'a, 'm> Decision<'a, 'm> {
-    /// Returns `true` for the step that runs last, also after a failure.
-    pub(crate) fn is_final(&self, step: &str) -> bool {
-        self.playbook.final_step.is_some_and(|ix| *self.playbook.step(ix).name == *step)
-    }
-
-    pub(crate) fn new(
-        playbook: &'a Playbook,
-        state: &'a mut Execution,
-        moment: &'a mut DecisionEnv<'m>,
-    ) -> Self {
-        let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
-        Self {
-            playbook,
-            events,
-            queue,
-            advancing: Vec::new(),
-            inline_visits: 0,
-            held_tried: None,
-            loaded: moment.loaded.clone(),
-            needed: Vec::new(),
-            actor: None,
-            before: CopiedState::from_state(state),
-            drawn: moment.entropy.position(),
-            trail: UndoLog::kept(),
-            state,
-            moment,
-        }
-    }
-
-    /// Returns the events, or restores the state and returns [`Rejection::Need`] if values are
-    /// missing.
-    pub(crate) fn finish(self) -> Result<Vec<Event>, Rejection> {
-        if self.needed.is_empty() {
-            return Ok(self.events);
-        }
-        // A retry with the same `DecisionEnv` draws the same random values.
-        self.moment.entropy.rewind(self.drawn);
-        self.before.restore(self.state, self.trail);
-        Err(Rejection::Need(self.needed))
-    }
-
-    /// Undoes the decision and returns the values it found missing.
-    pub(crate) fn undo(self) -> Vec<ValueRef> {
-        self.before.restore(self.state, self.trail);
-        self.needed
-    }
-
-    /// Adds the values that are neither loaded nor already listed to the missing ones.
-    pub(crate) fn need(&mut self, places: impl IntoIterator<Item = ValueRef>) {
-        for place in places {
-            let is_known = self.needed.iter().any(|known| known.is_same(&place));
-            if !is_known && !self.loaded.has(&place) {
-                self.needed.push(place);
-            }
-        }
-    }
-
-    /// Records a fact as an event of the decision and folds it into the state.
-    pub(crate) fn record(&mut self, fact: Fact) -> EventId {
-        let id = (self.moment.ids)();
-        self.record_as(id, fact)
-    }
-
-    pub(crate) fn record_as(&mut self, id: EventId, fact: Fact) -> EventId {
-        let event = Event {
-            execution: self.state.id,
-            id,
-            seq: self.state.version.next(),
-            at: self.moment.now,
-            fact,
-            actor: self.actor.take(),
-        };
-        self.state.fold(&event, &mut self.trail);
-        // Values of this event are available to the rest of the decision, whatever their size.
-        if self.trail.take_placed() {
-            self.loaded.insert(&event);
-        }
-        self.events.push(event);
-        id
-    }
-
-    /// Returns [`Rejection::NotFound`] if the execution is absent.
-    pub(crate) fn known(&self) -> Result<(), Rejection> {
-        if self.state.status == Status::Absent { Err(Rejection::NotFound) } else { Ok(()) }
-    }
-
-    /// Fails an execution whose event log has reached its limit. Terminal at once, because waiting
-    /// for commands in flight would add more events.
-    pub(crate) fn bound_events(&mut self) {
-        let most = self.moment.caps.events;
-        if self.state.status != Status::Running || self.state.version.0 < most {
-            return;
-        }
-        self.cancel_commands(|_| true);
-        let step = self.state.current_step.clone().unwrap_or_default();
-        let message = format!(
-            "the execution has {} events, and may have {most} (NOETL_EVENTS_MAX)",
-            self.state.version.0
-        );
-        let failure = Failure::new(FailureKind::OutputLimit, message);
-        self.record(Fact::PlaybookFailed { step, failure });
-    }
-
-    /// Returns a rejection if the execution is finished or absent.
-    pub(crate) fn running(&self) -> Result<(), Rejection> {
-        self.known()?;
-        if self.state.status.is_final() {
-            return Err(Rejection::AlreadyFinished(self.state.status));
-        }
-        Ok(())
     }
 }

@@ -14,7 +14,8 @@ use noetl_playbook::Playbook;
 use noetl_playbook::document::{Segment, Step, StepWork};
 use noetl_template::{Entropy, Template, ValueRef};
 
-use crate::decision::{Decision, DecisionEnv, ExecutionLimits};
+use crate::decision::{DecisionEnv, ExecutionLimits};
+use crate::draft::Draft;
 use crate::execution::Execution;
 use crate::loaded::DecisionValues;
 use crate::scope;
@@ -173,7 +174,7 @@ impl Redecision<'_> {
     }
 
     /// Makes a decision on the state and undoes it. Returns `None` if the decision cannot be made.
-    fn draft<T>(&mut self, decide: impl Fn(&mut Decision<'_, '_>) -> Option<T>) -> Option<T> {
+    fn draft<T>(&mut self, decide: impl Fn(&mut Draft<'_, '_>) -> Option<T>) -> Option<T> {
         let mut loaded = DecisionValues::new();
         for _ in 0..ROUNDS_MAX {
             let mut next = self.event.id.get();
@@ -188,8 +189,11 @@ impl Redecision<'_> {
                 env: self.env.clone(),
                 loaded: loaded.clone(),
                 caps: ExecutionLimits::default(),
+                notify: &|_| false,
+                traced: false,
+                claim_for: &mut |_, _| None,
             };
-            let mut draft = Decision::new(self.playbook, self.state, &mut moment);
+            let mut draft = Draft::new(self.playbook, self.state, &mut moment);
             let decided = decide(&mut draft);
             let needed = draft.undo();
             if needed.is_empty() {
@@ -211,7 +215,7 @@ impl Redecision<'_> {
     }
 }
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Returns the targets of the taken arcs and the variables set when a step run ends with this
     /// outcome.
     fn left_again(

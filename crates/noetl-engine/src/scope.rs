@@ -5,13 +5,13 @@ use std::sync::Arc;
 use noetl_model::Failure;
 use noetl_template::{ExecutionIdentity, Scope, StepOutput, ValueLoader, ValueSlot, from_json};
 
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::execution::Execution;
 use crate::values::failed_result;
 
 /// Returns the scope common to all templates.
-pub(crate) fn base_scope(draft: &Decision<'_, '_>) -> Scope {
-    let Decision { playbook, state, moment, .. } = draft;
+pub(crate) fn base_scope(draft: &Draft<'_, '_>) -> Scope {
+    let Draft { playbook, state, moment, .. } = draft;
     Scope {
         workload: state.workload.names.clone(),
         ctx: state.ctx.names.clone(),
@@ -29,7 +29,7 @@ pub(crate) fn base_scope(draft: &Decision<'_, '_>) -> Scope {
 
 /// Returns the scope of a tool's settings: the base, and the data of the preceding step as
 /// `result`.
-pub(crate) fn tool_scope(draft: &Decision<'_, '_>, previous: Option<&str>) -> Scope {
+pub(crate) fn tool_scope(draft: &Draft<'_, '_>, previous: Option<&str>) -> Scope {
     let previous = previous.and_then(|step| draft.state.results.get(step)).cloned();
     Scope { previous, ..base_scope(draft) }
 }
@@ -37,7 +37,7 @@ pub(crate) fn tool_scope(draft: &Decision<'_, '_>, previous: Option<&str>) -> Sc
 /// Returns the scope of `set` and arcs: the base, the output of the step run that ended, and the
 /// name of the boundary event.
 pub(crate) fn exit_scope(
-    draft: &Decision<'_, '_>,
+    draft: &Draft<'_, '_>,
     step: &Arc<str>,
     data: ValueSlot,
     failure: Option<&Failure>,

@@ -34,7 +34,7 @@ impl OpenSpan {
 
 /// Returns the commands that an input may end. Call it before the decision: the state does not
 /// contain ended commands.
-pub fn spans_before(state: &Execution, input: &Input) -> Vec<OpenSpan> {
+pub(crate) fn spans_before(state: &Execution, input: &Input) -> Vec<OpenSpan> {
     let named = match input {
         Input::Complete(input) => input.command,
         Input::Fail(input) => input.command,
@@ -53,47 +53,55 @@ pub fn spans_before(state: &Execution, input: &Input) -> Vec<OpenSpan> {
     open.map(|open| OpenSpan::new(named, open)).into_iter().collect()
 }
 
-/// Returns the spans that ended with `events`. `state` is the state after the events. Empty if the
-/// trace is not sampled.
-pub fn spans_of(state: &Execution, endings: &[OpenSpan], events: &[Event]) -> Vec<Span> {
-    let Some(started) = state.started() else { return Vec::new() };
-    let context = started.trace.as_ref().filter(|context| context.trace.is_sampled());
-    let Some(context) = context else { return Vec::new() };
-    let mut spans = Vec::new();
-    let takes_over = takes_over(events);
-    for event in events {
-        let (command, step, error) = match &event.fact {
-            fact if fact.is_end() => {
-                spans.extend(of_execution(state, event));
-                continue;
-            }
-            Fact::CommandCompleted { command, step, .. } => (*command, step, None),
-            Fact::CommandFailed { command, step, failure, .. } => {
-                (*command, step, Some(failure.to_string()))
-            }
-            Fact::CommandExpired { command, step, reason } => {
-                (*command, step, Some(reason.clone()))
-            }
-            Fact::CommandCancelled { command, step } => {
-                (*command, step, Some("cancelled".to_owned()))
-            }
-            _ => continue,
-        };
-        if takes_over {
-            continue;
+/// Builds the spans that end with the events of a decision.
+pub(crate) struct SpanBuilder<'a> {
+    trace: Arc<Trace>,
+    ending: &'a [OpenSpan],
+    events: &'a [Arc<Event>],
+    /// Whether the commands that end here ended in the origin of a fork.
+    takes_over: bool,
+}
+
+impl<'a> SpanBuilder<'a> {
+    /// Creates a builder for `events`. `state` is the state after them, and `ending` the commands that
+    /// may end. Returns `None` if the trace is not sampled.
+    pub(crate) fn new(
+        state: &Execution,
+        ending: &'a [OpenSpan],
+        events: &'a [Arc<Event>],
+    ) -> Option<Self> {
+        let context = state.started()?.trace.as_ref()?;
+        let trace = context.trace.is_sampled().then(|| context.trace.clone())?;
+        Some(Self { trace, ending, events, takes_over: takes_over(events) })
+    }
+
+    /// Returns the span of a command that `event` ends.
+    pub(crate) fn command(
+        &self,
+        event: &Event,
+        command: CommandId,
+        step: &Arc<str>,
+        error: Option<String>,
+    ) -> Option<Span> {
+        if self.takes_over {
+            return None;
         }
-        let known = endings.iter().find(|ending| ending.command == command);
-        let known = known.cloned().or_else(|| issued_in(events, command));
-        let mut span = of_command(&context.trace, event, command, step, known.as_ref());
+        let known = self.ending.iter().find(|ending| ending.command == command);
+        let known = known.cloned().or_else(|| issued_in(self.events, command));
+        let mut span = of_command(&self.trace, event, command, step, known.as_ref());
         span.parent = Some(SpanId::of_execution(event.execution));
         span.error = error.map(shown);
-        spans.push(span);
+        Some(span)
     }
-    spans
+
+    /// Returns the span of the execution that `event` ends.
+    pub(crate) fn execution(&self, state: &Execution, event: &Event) -> Option<Span> {
+        of_execution(state, event)
+    }
 }
 
 /// Returns `true` if these events start a fork: commands that end in them ended in the origin.
-fn takes_over(events: &[Event]) -> bool {
+fn takes_over(events: &[Arc<Event>]) -> bool {
     let forked = events.first().and_then(|event| match &event.fact {
         Fact::PlaybookStarted(started) => started.forked.as_ref(),
         _ => None,
@@ -102,7 +110,7 @@ fn takes_over(events: &[Event]) -> bool {
 }
 
 /// Returns a command that was issued in the decision that ended it.
-fn issued_in(events: &[Event], command: CommandId) -> Option<OpenSpan> {
+fn issued_in(events: &[Arc<Event>], command: CommandId) -> Option<OpenSpan> {
     events.iter().find_map(|event| match &event.fact {
         Fact::CommandIssued(issued) if CommandId::from(event.id) == command => {
             Some(OpenSpan { command, issued: issued.clone(), taken: None, worker: None })

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, ChildExecution, CommandSpec, ParkReason};
+use noetl_model::event::{BlobRef, ChildExecution, CommandSpec};
 use noetl_model::trace::{self, SpanId, TraceContext};
 use noetl_model::{
     CommandId, Event, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp, Value,
@@ -45,6 +45,8 @@ pub enum TimerKind {
     },
     /// Fails an execution that has not ended by its deadline.
     Deadline,
+    /// Ends a failing execution whose stopped commands have not ended.
+    Abandon,
     /// Starts a child execution.
     StartChild {
         parent: ExecutionId,
@@ -98,82 +100,8 @@ pub enum ChildOutcome {
     Cancelled(Option<String>),
 }
 
-/// Returns the timers that `events` create. `state` is the state after the events; `notify` returns
-/// `true` for the kinds of notification to send.
-pub fn timers_of(
-    state: &Execution,
-    notify: impl Fn(&str) -> bool,
-    events: &[Arc<Event>],
-) -> Vec<Timer> {
-    let mut due = Vec::new();
-    for event in events {
-        let here = |kind, at| Timer { target: event.execution, at, kind };
-        match &event.fact {
-            Fact::PlaybookStarted(started) => {
-                due.extend(started.deadline.map(|at| here(TimerKind::Deadline, at)));
-            }
-            Fact::StepEntered { step, generation, deadline: Some(at), .. } => {
-                let (step, generation) = (step.clone(), *generation);
-                due.push(here(TimerKind::StepTimeout { step, generation }, *at));
-            }
-            Fact::StepHeld { step, until, .. } => {
-                let (step, until) = (step.clone(), *until);
-                due.push(here(TimerKind::AdmissionTimeout { step, until }, until));
-            }
-            Fact::CommandParked { command, on, step } => {
-                let command = *command;
-                match on {
-                    ParkReason::Until(at) | ParkReason::Retry(at) => {
-                        due.push(here(TimerKind::Wake { command, at: *at }, *at));
-                    }
-                    ParkReason::Callback(callback) => {
-                        let at = callback.until;
-                        due.push(here(TimerKind::Wake { command, at }, at));
-                        if notify("waiting") {
-                            let (step, error) = (Some(step.clone()), None);
-                            let what = Arc::from("waiting");
-                            due.push(here(TimerKind::Notify { what, step, error }, event.at));
-                        }
-                    }
-                    ParkReason::Child(child) => {
-                        due.push(start_child(state, events, event, command, child));
-                        due.extend(child.until.map(|at| here(TimerKind::Wake { command, at }, at)));
-                    }
-                }
-            }
-            Fact::CommandCancelled { command, .. } | Fact::CommandFailed { command, .. } => {
-                due.extend(unwanted(state, event, *command));
-            }
-            Fact::PlaybookCompleted { .. }
-            | Fact::PlaybookFailed { .. }
-            | Fact::PlaybookCancelled { .. } => {
-                due.extend(ended(state, event));
-                if matches!(event.fact, Fact::PlaybookCancelled { .. }) {
-                    let kind = TimerKind::CancelChild { parent: event.execution };
-                    let cancel = |target: &ExecutionId| Timer {
-                        target: *target,
-                        at: event.at,
-                        kind: kind.clone(),
-                    };
-                    due.extend(state.sent.iter().map(cancel));
-                }
-                let (what, error) = match &event.fact {
-                    Fact::PlaybookFailed { failure, .. } => ("failed", Some(failure.to_string())),
-                    Fact::PlaybookCompleted { .. } => ("completed", None),
-                    _ => continue,
-                };
-                if notify(what) {
-                    let (what, step) = (Arc::from(what), state.current_step.clone());
-                    due.push(here(TimerKind::Notify { what, step, error }, event.at));
-                }
-            }
-            _ => {}
-        }
-    }
-    due
-}
-
-fn start_child(
+/// Returns the message that starts the child execution of a parked command.
+pub(crate) fn start_child(
     state: &Execution,
     events: &[Arc<Event>],
     event: &Event,
@@ -216,18 +144,24 @@ fn payload(issued: &CommandSpec) -> Map {
     }
 }
 
-/// Cancels the child execution of a command that was cancelled or timed out.
-fn unwanted(state: &Execution, event: &Event, command: CommandId) -> Option<Timer> {
-    let gave_up = match &event.fact {
-        Fact::CommandFailed { failure, .. } => failure.kind == FailureKind::Timeout,
-        _ => true,
-    };
-    let target = state.children.get(&command).copied().filter(|_| gave_up)?;
-    Some(Timer { target, at: event.at, kind: TimerKind::CancelChild { parent: event.execution } })
+/// Returns the message that cancels the child execution of a command that no longer waits for it.
+pub(crate) fn cancel_child(state: &Execution, event: &Event, command: CommandId) -> Option<Timer> {
+    let target = state.children.get(&command).copied()?;
+    Some(cancel(target, event))
 }
 
-/// Reports the outcome of this execution to the parent's command that waits for it.
-fn ended(state: &Execution, event: &Event) -> Option<Timer> {
+/// Returns the messages that cancel the child executions that no command waits for.
+pub(crate) fn cancel_sent(state: &Execution, event: &Event) -> impl Iterator<Item = Timer> {
+    state.sent.iter().map(|target| cancel(*target, event))
+}
+
+fn cancel(target: ExecutionId, event: &Event) -> Timer {
+    Timer { target, at: event.at, kind: TimerKind::CancelChild { parent: event.execution } }
+}
+
+/// Returns the message that reports the outcome of this execution to the parent's command that waits
+/// for it.
+pub(crate) fn report_to_parent(state: &Execution, event: &Event) -> Option<Timer> {
     let started = state.started()?;
     let (target, command) = (started.parent?, started.parent_command?);
     let outcome = match &event.fact {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use noetl_engine::{
     Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, DecisionValues, Execution,
     ExecutionLimits, Expire, Fail, Finalize, Input, MarkStarted, Rejection, StartInput, Status,
-    Timeout, ValueRef, Wake, decide, effects_of, pending_waits, timers_of,
+    Timeout, ValueRef, Wake, decide, pending_waits,
 };
 use noetl_model::event::ParkReason;
 use noetl_model::row::EventRow;
@@ -119,13 +119,15 @@ impl Run {
                 env: Arc::new(BTreeMap::new()),
                 loaded: loaded.clone(),
                 caps: CAPS,
+                notify: &|_| true,
+                traced: true,
+                claim_for: &mut |command, _| {
+                    (command.get() % 2 == 0).then(|| Arc::from("claimant"))
+                },
             };
             match decide(&self.playbook, &mut self.state, input.clone(), &mut moment) {
-                Ok(events) => {
-                    let events: Vec<_> = events.into_iter().map(Arc::new).collect();
-                    let _ = timers_of(&self.state, |_| true, &events);
-                    let _ = effects_of(&self.state, &events);
-                    self.log.extend(events);
+                Ok(decision) => {
+                    self.log.extend(decision.events);
                     return;
                 }
                 Err(Rejection::Need(places)) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_engine::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
-use noetl_engine::{Execution, effects_of, pending_waits, timers_of};
+use noetl_engine::{Decision, Execution, pending_waits};
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Map, Origin, Seq, Timestamp, Value};
 
@@ -25,7 +25,7 @@ pub fn event(data: &[u8]) {
         events.push(Arc::new(event));
     }
     let _ = (pending_waits(&state), state.summary(), state.bytes());
-    let _ = (timers_of(&state, |_| true, &events), effects_of(&state, &events));
+    let _ = Decision::of(&state, events, &|_| true, Some(&[]));
     let snapshot = state.to_snapshot();
     let restored = Execution::from_snapshot(state.id(), &snapshot).expect("its own snapshot");
     assert_eq!(restored.to_snapshot(), snapshot, "a snapshot is the state");

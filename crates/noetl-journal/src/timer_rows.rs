@@ -1,29 +1,36 @@
-//! Rows of timers, as the journal writes them.
+//! Timers in their stored form.
 
 use std::time::Duration;
 
 use noetl_engine::{Timer, TimerKind};
-use noetl_model::{ExecutionId, TimerId, Timestamp, Value};
-use noetl_store::NewTimer;
+use noetl_model::{TimerId, Value};
+use noetl_store::{NewTimer, TimerRow};
 
-/// Kind of the timer after which a failing execution abandons the commands it stopped.
+/// Kind of the timer after which a failing execution abandons the commands it stopped. It has no
+/// payload.
 pub const ABANDON: &str = "abandon";
 
 /// Clock skew between a process and the database that does not delay immediate timers. Timers that
 /// are overdue by more fire first.
 const AHEAD_MAX: Duration = Duration::from_secs(600);
 
-/// Returns the timer that makes a failing execution abandon the commands it stopped.
-pub(crate) fn abandon(id: TimerId, execution: ExecutionId, at: Timestamp) -> NewTimer {
-    NewTimer { id, kind: ABANDON.to_owned(), target: execution, at, payload: Value::Null }
-}
-
 /// Returns the row for a timer that the engine requests.
-pub(crate) fn row(id: TimerId, due: Timer) -> NewTimer {
-    let Timer { target, at, kind } = due;
-    let payload = serde_json::to_value(&kind).expect("maps with text keys always have a JSON form");
+pub(crate) fn row(id: TimerId, timer: Timer) -> NewTimer {
+    let Timer { target, at, kind } = timer;
+    let payload = match kind {
+        TimerKind::Abandon => Value::Null,
+        _ => serde_json::to_value(&kind).expect("maps with text keys always have a JSON form"),
+    };
     let at = if is_at_once(&kind) { at.minus(AHEAD_MAX) } else { at };
     NewTimer { id, kind: name(&kind).to_owned(), target, at, payload }
+}
+
+/// Returns the timer's action, or an error if this version does not know it.
+pub(crate) fn kind(row: &TimerRow) -> Result<TimerKind, serde_json::Error> {
+    if row.kind == ABANDON {
+        return Ok(TimerKind::Abandon);
+    }
+    serde_json::from_value(row.payload.clone())
 }
 
 /// Returns `true` if the timer is due now, as a message to another execution. Its time is the clock
@@ -38,6 +45,7 @@ fn is_at_once(kind: &TimerKind) -> bool {
         | TimerKind::Wake { .. }
         | TimerKind::StepTimeout { .. }
         | TimerKind::AdmissionTimeout { .. }
+        | TimerKind::Abandon
         | TimerKind::Deadline => false,
     }
 }
@@ -49,6 +57,7 @@ fn name(kind: &TimerKind) -> &'static str {
         TimerKind::StepTimeout { .. } => "step_timeout",
         TimerKind::AdmissionTimeout { .. } => "admission_timeout",
         TimerKind::Deadline => "deadline",
+        TimerKind::Abandon => ABANDON,
         TimerKind::StartChild { .. } => "start_child",
         TimerKind::ChildEnded { .. } => "child_ended",
         TimerKind::CancelChild { .. } => "cancel_child",

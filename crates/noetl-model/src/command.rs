@@ -70,6 +70,17 @@ impl CommandState {
             Self::Completed | Self::Failed | Self::Cancelled | Self::Expired => true,
         }
     }
+
+    /// Returns the stage of the state. A command only ever moves to a later stage, so a terminal
+    /// command stays terminal, and a claim recorded after the start does not undo the start.
+    pub const fn stage(self) -> u8 {
+        match self {
+            Self::Pending => 0,
+            Self::Claimed => 1,
+            Self::Running => 2,
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Expired => 3,
+        }
+    }
 }
 
 /// Name prefix of local workers, which run inside a process of the store. The full name if one

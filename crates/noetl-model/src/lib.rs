@@ -7,6 +7,7 @@
 mod blob;
 mod clock;
 pub mod command;
+mod command_row;
 mod command_spec;
 mod depth;
 pub mod event;
@@ -27,6 +28,7 @@ pub mod trace;
 
 pub use clock::Clock;
 pub use command::{CommandState, DEFAULT_POOL, command_name};
+pub use command_row::{CommandChange, CommandRow};
 pub use depth::{DEPTH_MAX, is_deeper_than};
 pub use event::{Event, Fact, Origin, Routing, Seq, StepOutcome};
 pub use failure::{Failure, FailureKind};

@@ -10,7 +10,7 @@ mod variables;
 
 pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use objects::{DEAD_LETTERS, ObjectError, Objects, Suite};
-pub use results::{ResultError, ResultStorage, refers_to};
+pub use results::{ResultError, ResultStorage};
 pub use service::ExecutionData;
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use variables::{SaveError, Variables};

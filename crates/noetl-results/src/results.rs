@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use noetl_model::Value;
 use noetl_model::event::BlobRef as Reference;
-use noetl_model::{Event, Fact, Value};
 use noetl_store::{BlobError, BlobRef, Blobs, Digest};
-use noetl_template::blob_of_ref;
 use noetl_work::{INLINE_MAX, is_small, small_fields};
 
 const JSON: &str = "application/json";
@@ -83,22 +82,4 @@ impl ResultStorage {
         };
         self.blobs.blob(&reference).await.map_err(ResultError::Blob)
     }
-}
-
-/// Returns the blob that an event refers to.
-pub fn refers_to(event: &Event) -> Option<Digest> {
-    match &event.fact {
-        Fact::CallDone { reference: None, data, .. } => named_in(data),
-        Fact::CallDone { reference, .. } | Fact::PlaybookCompleted { reference, .. } => {
-            reference.as_ref()?.digest.parse().ok()
-        }
-        _ => None,
-    }
-}
-
-/// Returns the blob in a result that is itself a reference, such as a stored artifact.
-fn named_in(data: &Value) -> Option<Digest> {
-    let text =
-        data.get("ref").filter(|_| data.get("kind").is_some_and(|kind| kind == "result_ref"));
-    blob_of_ref(text?.as_str()?)?.digest.parse().ok()
 }

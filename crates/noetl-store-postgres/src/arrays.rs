@@ -51,7 +51,8 @@ pub(crate) struct EncodedAppend {
 impl EncodedAppend {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
+        let Append { expected, after, start, events, row, leases, commands, due, delivered, blobs } =
+            append;
         Ok(Self {
             expected: place(expected),
             after,
@@ -59,7 +60,7 @@ impl EncodedAppend {
             start,
             row,
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
-            changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            changes: commands,
             leases,
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
             due,

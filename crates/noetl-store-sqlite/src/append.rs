@@ -9,7 +9,6 @@ use std::time::Duration;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::command_leases::{HELD_MAX, LeaseGrant, TIMEOUT_GRACE, lease_of};
-use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -243,7 +242,7 @@ impl<'c> Appender<'c> {
                     CommandState::as_str(*state),
                     worker.as_deref(),
                     ended_at.map(|at| at.as_micros()),
-                    stage(*state),
+                    state.stage(),
                     lease.map(|lease| self.now.plus(lease.lasts).as_micros()),
                     self.now.as_micros(),
                     micros(HELD_MAX),

@@ -46,7 +46,8 @@ impl From<NewTimer> for EncodedTimer {
 impl EncodedAppend {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
+        let Append { expected, after, start, events, row, leases, commands, due, delivered, blobs } =
+            append;
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
@@ -58,7 +59,7 @@ impl EncodedAppend {
             due: due.into_iter().map(EncodedTimer::from).collect(),
             delivered,
             blobs: blobs.iter().map(ToString::to_string).collect(),
-            changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            changes: commands,
             leases,
             newest: newest.unwrap_or(i64::MIN),
             rising_from: rising_from(&events),

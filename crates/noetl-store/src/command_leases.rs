@@ -26,9 +26,6 @@ pub const HELD_MAX: Duration = Duration::from_secs(3600);
 /// Time added to a tool's timeout, so that a worker that enforces the timeout can report it.
 pub const TIMEOUT_GRACE: Duration = Duration::from_secs(60);
 
-/// Maximum timeout, in milliseconds, so that no sum of times overflows.
-const TIMEOUT_MAX: u64 = 366 * 24 * 3600 * 1000;
-
 /// Filter of the commands a worker accepts.
 #[derive(Debug, Clone, Default)]
 pub struct CommandFilter {
@@ -102,11 +99,6 @@ pub fn lease_in(state: CommandState, worker: Option<&str>) -> Option<Duration> {
         CommandState::Running if elsewhere => Some(SILENCE_MAX),
         _ => None,
     }
-}
-
-/// Converts a tool's timeout to the value stored in a row, in milliseconds.
-pub fn limit_ms(timeout_ms: Option<u64>) -> Option<i64> {
-    timeout_ms.map(|ms| i64::try_from(ms.min(TIMEOUT_MAX)).unwrap_or(i64::MAX))
 }
 
 /// The lease of a command. Database stores represent it as columns of the command's row and apply

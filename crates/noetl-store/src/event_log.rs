@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant, TimerId, Timestamp};
+use noetl_model::{
+    CommandChange, CommandId, Event, EventId, ExecutionId, Seq, Tenant, TimerId, Timestamp,
+};
 
 use crate::{Digest, ExecutionRow, NewTimer, StoreError};
 
@@ -29,6 +31,9 @@ pub struct Append {
     /// Leases of commands that these events claim for workers that list the commands they hold,
     /// each with the time until the worker must first renew it.
     pub leases: Vec<(CommandId, Duration)>,
+    /// Net changes of the rows of commands that these events cause, as [`CommandChange::of_all`]
+    /// returns them.
+    pub commands: Vec<CommandChange>,
     /// Timers and messages created by the events, written with them.
     pub due: Vec<NewTimer>,
     /// Timers of any sender that these events handle, deleted with them; may include one in `due`.
@@ -215,8 +220,7 @@ pub trait EventLog: Send + Sync {
     ///
     /// Batches take effect in the order in which these calls were first polled.
     ///
-    /// Command rows follow from the events by `commands::CommandChange::of`. Several items may
-    /// belong to one execution; they take effect in order.
+    /// Several items may belong to one execution; they take effect in order.
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;
 
     /// Returns `true` if other processes may append to the same logs, so that conflicts are

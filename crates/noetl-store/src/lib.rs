@@ -55,7 +55,7 @@ pub use catalog::{CatalogEntry, CatalogHead, CatalogSize, CatalogStore, CatalogV
 pub use clock::{StoreClock, SystemClock};
 pub use command_lease_store::CommandLeaseStore;
 pub use command_leases::{ActiveLease, CommandFilter, HeldBy, HeldLimit};
-pub use commands::{CommandChange, CommandRow, CommandStore};
+pub use commands::CommandStore;
 pub use credentials::{
     CredentialFilter, CredentialStore, NewCredential, SealedText, StoredCredential,
 };
@@ -79,6 +79,8 @@ pub use keychain::{
 };
 pub use leases::{Lease, LeaseStore};
 pub use memory::MemoryStore;
+// The engine computes these, and stores write them.
+pub use noetl_model::{CommandChange, CommandRow};
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{OutboxOptions, OutboxRow, OutboxStore};
 pub use result_store::{NewResult, ResultStore, ResultSummary};

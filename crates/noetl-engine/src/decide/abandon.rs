@@ -1,8 +1,9 @@
 //! Ends a failing execution's wait for commands that did not stop when asked to.
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>) -> Result<(), Rejection> {
     draft.running()?;
     if draft.state.is_failing() {
         // The step that runs last began after the failure and was not asked to stop, so it keeps

@@ -2,10 +2,11 @@
 
 use noetl_model::event::ParkReason;
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::{Answer, AnswerSource};
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Answer) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Answer) -> Result<(), Rejection> {
     draft.known()?;
     let open = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     let is_awaited = match (&open.parked, &input.from) {

@@ -2,10 +2,11 @@
 
 use noetl_model::{CommandState, Fact};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::MarkStarted;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: MarkStarted) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: MarkStarted) -> Result<(), Rejection> {
     draft.known()?;
     let Some(command) = draft.state.open_command(input.command) else { return Ok(()) };
     let holder = command.worker.clone();

@@ -3,10 +3,11 @@
 
 use noetl_model::Fact;
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Cancel;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Cancel) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Cancel) -> Result<(), Rejection> {
     draft.running()?;
     draft.cancel_commands(|_| true);
     draft.actor = input.actor;

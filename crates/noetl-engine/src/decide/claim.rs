@@ -2,17 +2,16 @@
 
 use noetl_model::{CommandState, Fact};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Claim;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Claim) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Rejection> {
     draft.running()?;
     let command = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     match (&command.state, &command.worker) {
         (CommandState::Pending, _) => {
-            // A failing execution waits only for commands in flight and for the step that runs
-            // last.
-            if draft.state.is_failing() && !draft.is_final(&command.issued.step) {
+            if !draft.is_claimable(&command.issued.step) {
                 return Err(Rejection::CommandFinished);
             }
             let step = command.issued.step.clone();

@@ -4,10 +4,11 @@
 use noetl_model::event::{Callback, ParkReason};
 use noetl_model::{Fact, Value};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Complete;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Complete) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), Rejection> {
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();
@@ -33,7 +34,7 @@ pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Complete) -> Result<()
     if !answers {
         // The tool's answer arrives separately, such as that of a job started in another system.
         if !is_parked {
-            let until = draft.moment.now.plus(crate::decision::CALLBACK_WAIT);
+            let until = draft.moment.now.plus(crate::draft::CALLBACK_WAIT);
             let token = draft.token(command);
             let on = ParkReason::Callback(Callback { token, until });
             draft.record(Fact::CommandParked { command, step, on });

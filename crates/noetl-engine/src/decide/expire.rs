@@ -6,10 +6,11 @@ use std::sync::Arc;
 use noetl_model::event::CommandSpec;
 use noetl_model::{CommandState, Fact, Failure, FailureKind};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Expire;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Expire) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Rejection> {
     draft.running()?;
     let open = draft.state.open_command(input.command).ok_or(Rejection::CommandFinished)?;
     // A pending or parked command has no lease.

@@ -1,9 +1,10 @@
 //! Accepts the failure of a command (rule R3).
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Fail;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: Fail) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Fail) -> Result<(), Rejection> {
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();

@@ -14,12 +14,13 @@ use noetl_model::{
 };
 
 use super::start::{self, merge};
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::execution::{Execution, OpenCommand, Status};
 use crate::fork::last_quiescent_event;
 use crate::input::{Fork, StartInput};
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Fork) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Rejection> {
     if draft.state.status != Status::Absent {
         return Err(Rejection::AlreadyStarted);
     }
@@ -64,7 +65,7 @@ fn start_of(input: &Fork, first: &Event, started: &ExecutionStart, payload: Map)
 }
 
 fn take_over(
-    draft: &mut Decision<'_, '_>,
+    draft: &mut Draft<'_, '_>,
     input: &Fork,
     past: &[Event],
     started: &ExecutionStart,
@@ -147,7 +148,7 @@ fn is_reissued(open: &OpenCommand, is_other: bool) -> bool {
 }
 
 /// Issues the command of an active step run as rendered by another version of the playbook.
-fn render_anew(draft: &mut Decision<'_, '_>, issued: &CommandSpec, past: &[Event]) {
+fn render_anew(draft: &mut Draft<'_, '_>, issued: &CommandSpec, past: &[Event]) {
     let playbook = draft.playbook;
     let Some(ix) = playbook.find(&issued.step) else { return };
     let (step, generation) = (playbook.step(ix), issued.generation);

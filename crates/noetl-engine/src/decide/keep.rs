@@ -3,10 +3,11 @@
 use noetl_model::Fact;
 use noetl_model::event::ReportedEvent;
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::RecordReport;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: RecordReport) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: RecordReport) -> Result<(), Rejection> {
     draft.known()?;
     // Reports must not grow the event log of a finished execution without bound.
     if draft.state.status.is_final() && draft.state.version.0 >= draft.moment.caps.events {

@@ -6,12 +6,13 @@ use noetl_model::event::ExecutionStart;
 use noetl_model::{DEPTH_MAX, Fact, Map, Value, is_deeper_than};
 use noetl_template::{Names, Scope, ValueTemplate, from_json};
 
-use crate::decision::{Activation, Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::{Activation, Draft};
 use crate::execution::Status;
 use crate::input::StartInput;
 use crate::scope;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: StartInput) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: StartInput) -> Result<(), Rejection> {
     if draft.state.status != Status::Absent {
         return Err(Rejection::AlreadyStarted);
     }
@@ -45,7 +46,7 @@ pub(super) fn decide(draft: &mut Decision<'_, '_>, input: StartInput) -> Result<
 
 /// Renders the playbook's workload defaults and merges the payload over them: maps merge, other
 /// values replace. A default that the payload replaces is not rendered, so it cannot fail.
-pub(super) fn workload(draft: &Decision<'_, '_>, input: &StartInput) -> Result<Map, Rejection> {
+pub(super) fn workload(draft: &Draft<'_, '_>, input: &StartInput) -> Result<Map, Rejection> {
     let payload = from_json(&Value::Object(input.payload.clone()));
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
     // Templates of defaults may refer to the payload.
@@ -75,7 +76,7 @@ pub(super) fn workload(draft: &Decision<'_, '_>, input: &StartInput) -> Result<M
     Ok(merged)
 }
 
-fn scope_for_start(draft: &Decision<'_, '_>, input: &StartInput) -> Scope {
+fn scope_for_start(draft: &Draft<'_, '_>, input: &StartInput) -> Scope {
     let mut scope = scope::base_scope(draft);
     scope.identity.catalog = input.catalog;
     scope.identity.path = input.path.clone();
@@ -98,7 +99,7 @@ pub fn merge(into: &mut Map, over: &Map) {
 
 /// Renders the playbook's initial `ctx` variables, whose templates may refer to the workload.
 fn initial_context(
-    draft: &Decision<'_, '_>,
+    draft: &Draft<'_, '_>,
     input: &StartInput,
     workload: &Map,
 ) -> Result<Map, Rejection> {

@@ -3,10 +3,11 @@
 
 use noetl_model::{Fact, Failure, FailureKind};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Timeout;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Timeout) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), Rejection> {
     draft.running()?;
     match input {
         Timeout::Step { step, generation } => {

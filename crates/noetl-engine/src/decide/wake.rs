@@ -3,10 +3,11 @@
 use noetl_model::event::ParkReason;
 use noetl_model::{Failure, FailureKind};
 
-use crate::decision::{Decision, Rejection};
+use crate::decision::Rejection;
+use crate::draft::Draft;
 use crate::input::Wake;
 
-pub(super) fn decide(draft: &mut Decision<'_, '_>, input: &Wake) -> Result<(), Rejection> {
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Wake) -> Result<(), Rejection> {
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();

@@ -19,13 +19,13 @@ use noetl_template::{Scope, StepOutput, ValueSlot, from_json};
 use sha2::{Digest, Sha256};
 
 use super::split::is_call;
-use crate::decision::{CALLBACK_WAIT, Decision};
+use crate::draft::{CALLBACK_WAIT, Draft};
 use crate::scope;
 
 /// Longest wait in seconds: 10 years, longer than any intended wait and far from overflow.
 const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Claims a command that was just issued for the control plane, and parks it. Fails it instead
     /// if `misled` is set.
     pub(crate) fn claim_control_tool(

@@ -9,10 +9,10 @@ use noetl_template::Scope;
 
 use super::split::NextSegment;
 use super::{render, timeouts};
-use crate::decision::{Activation, Decision};
+use crate::draft::{Activation, Draft};
 use crate::scope;
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     pub(super) fn enter(&mut self, activation: Activation) {
         let playbook = self.playbook;
         let step = playbook.step(activation.step);

@@ -12,7 +12,7 @@ use noetl_playbook::document::{FailureMode, OnError, OnNoMatch, RoutingMode, Ste
 use noetl_template::{Data, Names, Scope, ValueSlot, ValueSource, from_json};
 
 use super::render;
-use crate::decision::{Activation, Decision};
+use crate::draft::{Activation, Draft};
 use crate::{required_values, scope};
 
 /// Outcome of a step run's `set` and arcs.
@@ -24,7 +24,7 @@ struct ExitDecision {
     taken: Vec<usize>,
 }
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Ends a step run whose command, if it had one, was completed.
     pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
         let visit = self.state.running.get(&(name.clone(), generation));

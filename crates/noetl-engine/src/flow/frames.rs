@@ -9,13 +9,13 @@ use noetl_playbook::document::{Cursor, LoopSource, Step};
 use noetl_template::from_json_owned;
 
 use super::collection;
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::scope;
 
 /// Variable that passes the number of rows to claim to the claim's statement.
 const FRAME_MAX_ROWS: &str = "__frame_max_rows";
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Returns the frame sizes that were rendered when the loop started, or else those of the
     /// playbook.
     pub(super) fn frame_sizes(&self, cursor: &Cursor, visit: &(Arc<str>, u32)) -> FrameSizes {

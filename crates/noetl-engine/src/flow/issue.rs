@@ -13,7 +13,7 @@ use noetl_template::{Scope, exact_json};
 
 use super::split::NextSegment;
 use super::{render, timeouts};
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::{required_values, slice};
 
 /// Tool kind of a command that holds a pipeline.
@@ -37,7 +37,7 @@ pub(super) struct CommandParts {
     pub(super) idempotent: bool,
 }
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Issues the command of a step run, or of one item. Issues nothing if a template does not
     /// render.
     pub(crate) fn issue(

@@ -6,9 +6,9 @@ use noetl_model::Fact;
 use noetl_playbook::StepIx;
 use noetl_playbook::document::JoinRule;
 
-use crate::decision::{Activation, Decision};
+use crate::draft::{Activation, Draft};
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Accepts a token at `to`. If no other token can arrive, the token starts the step at once.
     pub(super) fn arrive(&mut self, to: StepIx, from: &Arc<str>) {
         let step = self.playbook.step(to);

@@ -11,11 +11,11 @@ use noetl_playbook::document::{
 use noetl_template::{Iteration, Scope};
 
 use super::{collection, render, timeouts};
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::loops::LoopState;
 use crate::scope;
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Renders the items of a loop, records them, and issues the first ones.
     pub(super) fn begin_loop(
         &mut self,

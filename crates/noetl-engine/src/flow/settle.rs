@@ -6,7 +6,7 @@ use noetl_model::event::BlobRef;
 use noetl_model::{Fact, Failure, FailureKind, Value};
 use noetl_template::{ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
-use crate::decision::{Activation, Decision};
+use crate::draft::{Activation, Draft};
 use crate::execution::{OpenCommand, PendingFailure, Status};
 use crate::values::StoredFailure;
 
@@ -14,7 +14,7 @@ use crate::values::StoredFailure;
 /// time, so a cycle of them would never end; no reasonable playbook routes through this many.
 const INLINE_VISITS_MAX: u32 = 10_000;
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Enters steps until a command is in flight, a token waits, or the execution has ended.
     pub(crate) fn settle(&mut self) {
         while self.state.status == Status::Running {

@@ -20,7 +20,7 @@ use noetl_playbook::pipeline::{earlier_blob, earlier_key, earlier_tasks, merged}
 use noetl_template::{Data, Scope, ValueLoader, ValuePatch, ValueSlot, ValueSource, exact_json};
 
 use super::issue::{CommandParts, Made, PIPELINE, object};
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::values::size_of;
 use crate::{scope, slice};
 pub(crate) use call::is_call;
@@ -94,7 +94,7 @@ pub(super) enum SegmentValue {
     Blob(Arc<BlobRef>),
 }
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Issues a segment, or, after the last call, the command that merges the results.
     pub(super) fn issue_segment(
         &mut self,

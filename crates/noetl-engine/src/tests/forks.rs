@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Fact, Map, Seq, Value};
+use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Map, Seq, Value};
 use serde_json::json;
 
-use super::harness::{Run, playbook, start};
+use super::harness::{Run, playbook, start, timers_of};
 use crate::fork::{first_incompatibility, seq_before_failure, seq_before_step};
-use crate::{
-    Complete, Execution, Fork, Input, Status, TimerKind, WaitKind, pending_waits, timers_of,
-};
+use crate::{Complete, Execution, Fork, Input, Status, TimerKind, WaitKind, pending_waits};
 
 const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
      - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
@@ -262,8 +260,7 @@ const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_s
      next: {arcs: [{step: b}]}}\n- {step: b, tool: {kind: wait, seconds: 5}}\n";
 
 fn due(run: &Run) -> Vec<TimerKind> {
-    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, &run.log).into_iter().map(|due| due.kind).collect()
 }
 
 #[test]

@@ -14,9 +14,9 @@ use noetl_playbook::Playbook;
 use noetl_template::Entropy;
 
 use crate::{
-    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, DecisionEnv, DecisionValues, Execution,
-    Expire, Fail, Finalize, Input, MarkStarted, OpenCommand, Rejection, StartInput, Timeout,
-    ValueLimits, ValueRef, Wake, decide, required_values,
+    Abandon, Answer, AnswerSource, Cancel, Claim, Complete, Decision, DecisionEnv, DecisionValues,
+    Execution, Expire, Fail, Finalize, Input, MarkStarted, OpenCommand, Rejection, StartInput,
+    Timeout, Timer, ValueLimits, ValueRef, Wake, decide, required_values,
 };
 
 /// The span that executions under test are below.
@@ -69,7 +69,13 @@ impl Run {
         run
     }
 
+    /// Decides an input and returns its events.
     pub(super) fn input(&mut self, input: Input) -> Result<Vec<Event>, Rejection> {
+        let decision = self.decide(input)?;
+        Ok(decision.events.iter().map(|event| Event::clone(event)).collect())
+    }
+
+    pub(super) fn decide(&mut self, input: Input) -> Result<Decision, Rejection> {
         let mut loaded = DecisionValues::new();
         if self.preload {
             for place in required_values(&self.playbook, &self.state, &input) {
@@ -101,7 +107,7 @@ impl Run {
         input: Input,
         loaded: DecisionValues,
         entropy: &Entropy,
-    ) -> Result<Vec<Event>, Rejection> {
+    ) -> Result<Decision, Rejection> {
         let mut next_id = self.log.last().map_or(100, |event| event.id.get());
         let mut moment = DecisionEnv {
             now: Timestamp::from_millis(1_704_067_200_000 + next_id),
@@ -113,6 +119,9 @@ impl Run {
             env: Arc::new(BTreeMap::new()),
             loaded,
             caps: self.caps,
+            notify: &|_| false,
+            traced: true,
+            claim_for: &mut |_, _| None,
         };
         let (before, bytes) = match self.quick {
             true => (Execution::new(self.state.id()), Vec::new()),
@@ -120,7 +129,9 @@ impl Run {
         };
         let decided = decide(&self.playbook, &mut self.state, input, &mut moment);
         match &decided {
-            Ok(events) => self.log.extend(events.iter().cloned()),
+            Ok(decision) => {
+                self.log.extend(decision.events.iter().map(|event| Event::clone(event)))
+            }
             Err(_) if self.quick => {}
             Err(_) => {
                 assert_eq!(self.state, before, "a refusal changes nothing");
@@ -269,6 +280,15 @@ impl Run {
         };
         assert!(self.log.iter().filter(is_end).count() <= 1, "it ends once");
     }
+}
+
+/// Returns the timers that these events imply. `state` is the state after them.
+pub(super) fn timers_of<'e>(
+    state: &Execution,
+    events: impl IntoIterator<Item = &'e Event>,
+) -> Vec<Timer> {
+    let events = events.into_iter().cloned().map(Arc::new).collect();
+    Decision::of(state, events, &|_| false, None).timers
 }
 
 /// Whether an event hands out a command.

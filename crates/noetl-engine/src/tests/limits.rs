@@ -3,7 +3,7 @@
 use noetl_model::event::ReportedEvent;
 use serde_json::json;
 
-use super::harness::{Run, playbook, start_with};
+use super::harness::{Run, playbook, start_with, timers_of};
 use crate::{Input, RecordReport, Rejection, Status, TimerKind, ValueLimits};
 
 fn started(workflow: &str, payload: serde_json::Value, limits: ValueLimits) -> Run {
@@ -18,9 +18,8 @@ fn run(workflow: &str, payload: serde_json::Value) -> Run {
 
 /// What is due of a run: kinds with their seconds after its first event.
 fn due(run: &Run) -> Vec<(String, i64)> {
-    let events: Vec<_> = run.log.iter().cloned().map(std::sync::Arc::new).collect();
     let since = run.log[0].at.as_micros();
-    let due = crate::timers_of(&run.state, |_| false, &events).into_iter();
+    let due = timers_of(&run.state, &run.log).into_iter();
     due.map(|due| {
         let name = match due.kind {
             TimerKind::StepTimeout { .. } => "timeout",

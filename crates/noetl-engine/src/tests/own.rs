@@ -1,12 +1,10 @@
 //! What the control plane does itself: time, other playbooks, answers, admission, deadlines.
 
-use std::sync::Arc;
-
-use noetl_model::{Event, Fact, Failure, FailureKind};
+use noetl_model::{Fact, Failure, FailureKind};
 use serde_json::json;
 
-use super::harness::{Run, check};
-use crate::{ChildOutcome, Status, TimerKind, timers_of};
+use super::harness::{Run, check, timers_of};
+use crate::{ChildOutcome, Status, TimerKind};
 
 const WAIT: &str = "- {step: a, tool: {kind: wait, seconds: 5}, next: {arcs: [{step: b}]}}\n\
                     - {step: b, tool: {kind: noop}}\n";
@@ -34,8 +32,7 @@ wake a
 }
 
 fn due(run: &Run) -> Vec<TimerKind> {
-    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, &run.log).into_iter().map(|due| due.kind).collect()
 }
 
 #[test]
@@ -111,9 +108,7 @@ fn a_playbook_that_is_not_waited_for_is_sent_off() {
 fn a_cancelled_execution_cancels_what_it_called() {
     let mut run = Run::started(CALL);
     let child = run.child("a");
-    let events = run.input(crate::Input::Cancel(crate::Cancel::default())).unwrap();
-    let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    let asked = timers_of(&run.state, |_| false, &events);
+    let asked = run.decide(crate::Input::Cancel(crate::Cancel::default())).unwrap().timers;
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].target, child);
     assert!(matches!(asked[0].kind, TimerKind::CancelChild { .. }));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::event::BlobRef;
-use noetl_model::{Failure, FailureKind, Seq, Value};
+use noetl_model::{Event, Failure, FailureKind, Seq, Value};
 use serde_json::json;
 
 use super::harness::{Run, playbook, start, start_with};
@@ -405,10 +405,14 @@ fn values_together_are_bounded() {
                 env: Arc::default(),
                 loaded: DecisionValues::new(),
                 caps: crate::ExecutionLimits::default(),
+                notify: &|_| false,
+                traced: false,
+                claim_for: &mut |_, _| None,
             },
         )
-        .unwrap();
-        run.log.extend(events);
+        .unwrap()
+        .events;
+        run.log.extend(events.iter().map(|event| Event::clone(event)));
     }
     assert!(run.state.held_bytes() < VALUES_BYTES_MAX + 100 * count);
     assert!(run.state.held_bytes() > VALUES_BYTES_MAX);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use noetl_model::trace::{Attribute, Span, SpanId};
 use noetl_model::{Event, ExecutionId, Fact, Map, Seq, TraceContext};
 
-use super::harness::{Run, TRACE, playbook, start};
-use crate::{Cancel, Claim, Complete, Execution, Fork, Input, spans_before, spans_of, timers_of};
+use super::harness::{Run, TRACE, playbook, start, timers_of};
+use crate::{Cancel, Claim, Complete, Execution, Fork, Input};
 
 const TWO: &str = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -14,9 +14,7 @@ const TWO: &str = "\
 
 /// The spans that end with an input.
 fn spans(run: &mut Run, input: Input) -> Vec<Span> {
-    let endings = spans_before(&run.state, &input);
-    let events = run.input(input).unwrap();
-    spans_of(&run.state, &endings, &events)
+    run.decide(input).unwrap().spans
 }
 
 fn complete(run: &Run) -> Input {
@@ -134,8 +132,7 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
 #[test]
 fn what_an_execution_starts_is_below_its_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
-    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
-    let due = timers_of(&run.state, |_| false, &events);
+    let due = timers_of(&run.state, &run.log);
     let text = serde_json::to_value(&due[0].kind).unwrap();
     let (command, _) = run.state.open_commands().next().unwrap();
     let caller = TraceContext::read(TRACE, Some("a=b")).unwrap();

@@ -7,11 +7,10 @@ use noetl_model::{Event, Fact, Map};
 use serde_json::{Value, json};
 
 use super::forks::forked;
-use super::harness::{Run, check, playbook};
+use super::harness::{Run, check, playbook, timers_of};
 use super::own::with_final_step;
 use crate::{
     Answer, AnswerSource, Cancel, Complete, Execution, Fork, Input, Status, TimerKind, ValueLimits,
-    timers_of,
 };
 
 const AROUND: &str = "- step: a\n  tool:\n  \
@@ -28,8 +27,7 @@ fn answer(name: &str, data: Value) -> Value {
 }
 
 fn due(run: &Run, events: Vec<Event>) -> Vec<TimerKind> {
-    let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    timers_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+    timers_of(&run.state, &events).into_iter().map(|due| due.kind).collect()
 }
 
 /// Settings of the only open command.
@@ -222,9 +220,7 @@ fn a_cancelled_execution_cancels_the_called_one() {
     let mut run = Run::started(AROUND);
     run.complete("a", answer("pull", json!({"n": 1})));
     let child = run.child("a");
-    let events = run.input(Input::Cancel(Cancel::default())).unwrap();
-    let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
-    let asked = timers_of(&run.state, |_| false, &events);
+    let asked = run.decide(Input::Cancel(Cancel::default())).unwrap().timers;
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].target, child);
     assert!(matches!(asked[0].kind, TimerKind::CancelChild { .. }));

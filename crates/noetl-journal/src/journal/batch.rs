@@ -6,16 +6,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Effect, Status, effects_of, timers_of};
+use noetl_engine::{Decision, ExecutionSummary, Status};
 use noetl_model::event::CommandSpec;
-use noetl_model::trace::Span;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
-use noetl_results as results;
-use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewTimer, StartAppend};
+use noetl_store::{Append, ExecutionRow, ExecutionStatus, StartAppend};
 use tokio::sync::oneshot;
 
 use super::retry::RetryableInput;
-use super::writer::{STOP_GRACE, WriterDeps};
+use super::writer::WriterDeps;
 use super::{Accepted, SubmitError};
 use crate::dispatch::{PendingCommand, WorkerSlot};
 use crate::snapshots::{self, PendingSnapshot};
@@ -63,35 +61,27 @@ pub(super) struct BatchItem {
     pub(super) cached: CachedState,
     expected: Seq,
     after: Option<EventId>,
-    was_failing: bool,
-    /// Whether the append creates timers.
-    has_due: bool,
     start: Option<StartAppend>,
-    pub(super) events: Vec<Arc<Event>>,
+    /// Net change of the decisions so far.
+    pub(super) decision: Decision,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
     /// Commands claimed for remote workers that renew by command ID, with the lease duration.
     pub(super) leases: Vec<(CommandId, Duration)>,
-    /// Trace spans that end with these events.
-    pub(super) spans: Vec<Span>,
 }
 
 /// Append of one execution that is not known to be durable. The cached state already includes its
 /// events.
 pub(super) struct UncommittedItem {
     pub(super) execution: ExecutionId,
-    pub(super) events: Vec<Arc<Event>>,
-    pub(super) effects: Vec<Effect>,
+    /// Events, effects, and spans of the append. What the store writes was moved into it.
+    pub(super) decision: Decision,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
-    /// Sequence number of the last event in the log once the append is committed.
-    pub(super) version: Seq,
     /// Whether the append creates timers.
-    pub(super) has_due: bool,
+    pub(super) has_timers: bool,
     /// Snapshot of the state after these events. Stored once they are committed.
     pub(super) snapshot: Option<PendingSnapshot>,
-    /// Trace spans that end with these events. Exported once they are committed.
-    pub(super) spans: Vec<Span>,
 }
 
 impl BatchItem {
@@ -99,66 +89,61 @@ impl BatchItem {
         Self {
             expected: cached.state.version(),
             after: cached.state.last_event(),
-            was_failing: cached.state.is_failing(),
+            decision: Decision::none(&cached.state),
             cached,
-            has_due: false,
             start,
-            events: Vec::new(),
             replies: Vec::new(),
             claims: Vec::new(),
             leases: Vec::new(),
-            spans: Vec::new(),
         }
     }
 
     /// Returns `true` if nothing has been decided on this state.
     pub(super) fn is_untouched(&self) -> bool {
         self.start.is_none()
-            && self.events.is_empty()
+            && self.decision.events.is_empty()
             && self.replies.is_empty()
             && self.claims.is_empty()
     }
 
-    /// Adds the events of one decision and returns their range in `events`.
-    pub(super) fn add(&mut self, events: Vec<Event>) -> Range<usize> {
-        let from = self.events.len();
-        self.events.extend(events.into_iter().map(Arc::new));
-        from..self.events.len()
+    /// Adds a decision and returns the range of its events among those of the item.
+    pub(super) fn add(&mut self, decision: Decision) -> Range<usize> {
+        let from = self.decision.events.len();
+        self.decision.merge(decision);
+        from..self.decision.events.len()
     }
 
+    /// Returns the empty range of an input that changes nothing.
+    pub(super) fn no_events(&self) -> Range<usize> {
+        let end = self.decision.events.len();
+        end..end
+    }
+
+    /// Moves what the store writes into an append. Returns `None` if there are no events.
     fn append(&mut self, parts: &WriterDeps) -> Option<Append> {
-        if self.events.is_empty() {
+        let decision = &mut self.decision;
+        if decision.events.is_empty() {
             return None;
         }
-        let state = &self.cached.state;
-        let playbook = &self.cached.playbook;
-        let mut due: Vec<NewTimer> =
-            timers_of(state, |what| parts.notify.has_recipient(playbook, what), &self.events)
-                .into_iter()
-                .map(|wish| timer_rows::row(parts.ids.due(), wish))
-                .collect();
-        if state.is_failing() && !self.was_failing {
-            let at = parts.clock.now().plus(STOP_GRACE);
-            due.push(timer_rows::abandon(parts.ids.due(), state.id(), at));
-        }
-        self.has_due = !due.is_empty();
+        let timers = std::mem::take(&mut decision.timers).into_iter();
         Some(Append {
             expected: self.expected,
             after: self.after,
             start: self.start.take(),
-            events: self.events.clone(),
-            row: row(&self.cached),
+            events: decision.events.clone(),
+            row: row(&self.cached, &decision.summary),
             leases: std::mem::take(&mut self.leases),
-            due,
+            commands: std::mem::take(&mut decision.commands),
+            due: timers.map(|timer| timer_rows::row(parts.ids.due(), timer)).collect(),
             delivered: Vec::new(),
-            blobs: self.events.iter().filter_map(|event| results::refers_to(event)).collect(),
+            blobs: decision.blobs.iter().filter_map(|digest| digest.parse().ok()).collect(),
         })
     }
 
     /// Splits the item into the state, which returns to the cache, and the work that waits for the
     /// commit.
-    fn pend(mut self) -> (CachedState, UncommittedItem) {
-        let snapshot = snapshots::take(&mut self.cached, self.events.len());
+    fn pend(mut self, has_timers: bool) -> (CachedState, UncommittedItem) {
+        let snapshot = snapshots::take(&mut self.cached, self.decision.events.len());
         let state = &self.cached.state;
         // A command that was stopped in the batch that claimed it does not run. Its slot becomes
         // free.
@@ -168,14 +153,11 @@ impl BatchItem {
         }
         let pending = UncommittedItem {
             execution: state.id(),
-            effects: effects_of(state, &self.events),
-            events: self.events,
+            decision: self.decision,
             replies: self.replies,
             claims: self.claims,
-            version: state.version(),
-            has_due: self.has_due,
+            has_timers,
             snapshot,
-            spans: self.spans,
         };
         (self.cached, pending)
     }
@@ -203,20 +185,20 @@ impl UncommittedItem {
 /// Items of a batch, in the order in which their executions first occurred.
 #[derive(Default)]
 pub(super) struct Batch {
-    places: HashMap<ExecutionId, usize>,
+    indexes: HashMap<ExecutionId, usize>,
     items: Vec<BatchItem>,
 }
 
 impl Batch {
     pub(super) fn get(&mut self, execution: ExecutionId) -> Option<&mut BatchItem> {
-        self.places.get(&execution).map(|&place| &mut self.items[place])
+        self.indexes.get(&execution).map(|&index| &mut self.items[index])
     }
 
     pub(super) fn put(&mut self, execution: ExecutionId, item: BatchItem) -> &mut BatchItem {
-        let place = self.items.len();
-        self.places.insert(execution, place);
+        let index = self.items.len();
+        self.indexes.insert(execution, index);
         self.items.push(item);
-        &mut self.items[place]
+        &mut self.items[index]
     }
 
     /// Splits a decided batch into appends to commit, the work that waits for them with the index
@@ -224,12 +206,14 @@ impl Batch {
     pub(super) fn seal(self, parts: &WriterDeps) -> SealedBatch {
         let mut sealed = SealedBatch::default();
         for mut item in self.items {
-            let place = item.append(parts).map(|append| {
+            let mut has_timers = false;
+            let index = item.append(parts).map(|append| {
+                has_timers = !append.due.is_empty();
                 sealed.appends.push(append);
                 sealed.appends.len() - 1
             });
-            let (cached, pending) = item.pend();
-            sealed.pending.push((pending, place));
+            let (cached, pending) = item.pend(has_timers);
+            sealed.pending.push((pending, index));
             sealed.states.push(cached);
         }
         sealed
@@ -244,8 +228,7 @@ pub(super) struct SealedBatch {
     pub(super) states: Vec<CachedState>,
 }
 
-fn row(cached: &CachedState) -> ExecutionRow {
-    let summary = cached.state.summary();
+fn row(cached: &CachedState, summary: &ExecutionSummary) -> ExecutionRow {
     let started = cached.state.started().expect("an execution with events has begun");
     ExecutionRow {
         id: cached.state.id(),
@@ -263,11 +246,11 @@ fn row(cached: &CachedState) -> ExecutionRow {
         started_at: summary.started_at,
         updated_at: summary.updated_at,
         ended_at: summary.ended_at,
-        error: summary.error,
+        error: summary.error.clone(),
         steps_entered: summary.steps_entered,
         steps_completed: summary.steps_completed,
         steps_failed: summary.steps_failed,
         steps_running: summary.steps_running,
-        current_step: summary.current_step,
+        current_step: summary.current_step.clone(),
     }
 }

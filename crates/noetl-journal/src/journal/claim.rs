@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_engine::{Claim, Input, Rejection, Status};
+use noetl_engine::{Claim, Rejection};
 use noetl_model::event::CommandSpec;
-use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Tenant};
+use noetl_model::{ExecutionId, Tenant};
 use noetl_store::StoreError;
 use tracing::warn;
 
 use super::SubmitError;
 use super::batch::{Batch, BatchItem, LocalClaim};
 use super::contention::ContendedInputs;
-use super::decide::decide_plain;
+use super::decide::decide_claim;
 use super::writer::{JournalWriter, WriterDeps};
 use crate::dispatch::{PendingCommand, WorkerSlot};
 use crate::pending;
@@ -131,32 +131,9 @@ impl JournalWriter {
     }
 }
 
-/// Claims the commands that a decision issued, while slots are free.
-pub(super) fn claim_new(parts: &WriterDeps, item: &mut BatchItem, from: usize) {
-    if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
-        return;
-    }
-    let issued: Vec<CommandId> = item.events[from..]
-        .iter()
-        .filter(|event| matches!(event.fact, Fact::CommandIssued(_)))
-        .map(|event| event.id.into())
-        .collect();
-    for command in issued {
-        // Skips commands that already ended or are claimed by the control plane itself.
-        let open = item.cached.state.open_command(command);
-        let open = open.filter(|open| open.state == CommandState::Pending);
-        if open.is_none_or(|open| is_left(parts, &open.issued, &item.cached.tenant)) {
-            continue;
-        }
-        let Some(slot) = parts.dispatch.reserve() else { return };
-        let waiting = PendingCommand { execution: item.cached.state.id(), command };
-        claim(parts, item, waiting, slot, false);
-    }
-}
-
 /// Returns `true` if the command's pool is served by remote workers, so the local worker leaves it
 /// to them.
-fn is_left(parts: &WriterDeps, issued: &CommandSpec, tenant: &Tenant) -> bool {
+pub(super) fn is_left_to_remote(parts: &WriterDeps, issued: &CommandSpec, tenant: &Tenant) -> bool {
     let served = parts.dispatch.served();
     issued.pool.as_ref().is_some_and(|pool| served.defer_to_remote(pool, &issued.tool, tenant))
 }
@@ -171,15 +148,15 @@ pub(super) fn claim(
     let command = waiting.command;
     let Some(open) = item.cached.state.open_command(command) else { return };
     let issued = open.issued.clone();
-    if is_left(parts, &issued, &item.cached.tenant) {
+    if is_left_to_remote(parts, &issued, &item.cached.tenant) {
         return;
     }
-    let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
-    match decide_plain(parts, &mut item.cached, input) {
+    let claim = Claim { command, worker: parts.identity.worker() };
+    match decide_claim(parts, &mut item.cached, claim) {
         // No event: it was claimed before and already runs.
-        Ok(events) if events.is_empty() => {}
-        Ok(events) => {
-            item.add(events);
+        Ok(decision) if decision.events.is_empty() => {}
+        Ok(decision) => {
+            item.add(decision);
             let tenant = item.cached.tenant.clone();
             item.claims.push(LocalClaim { waiting, slot, issued, tenant, waited });
         }

@@ -107,7 +107,7 @@ impl JournalWriter {
         for job in jobs {
             let again = Self::retry_copy(&job);
             let decided = match self.is_duplicate_report(&job).await {
-                Ok(true) => Ok((item.add(Vec::new()), None)),
+                Ok(true) => Ok((item.no_events(), None)),
                 Ok(false) => {
                     let QueuedInput { input, first_id, elsewhere, .. } = job;
                     self.decide_into(item, input, first_id, elsewhere.as_ref()).await

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use noetl_engine::{
-    DecisionEnv, DecisionValues, Input, Rejection, ValueRef, decide, required_values,
+    Claim, Decision, DecisionEnv, DecisionValues, Input, Rejection, ValueRef, decide,
+    required_values,
 };
 use noetl_identity as ids;
-use noetl_model::{Event, EventId, ExecutionId, Fact, Seq};
+use noetl_model::event::CommandSpec;
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Seq};
 use noetl_store::StoreError;
 use noetl_template::Entropy;
 
@@ -22,6 +24,10 @@ const ROUNDS_MAX: usize = 64;
 /// the current batch.
 pub(super) type Uncommitted<'a> = [&'a [Arc<Event>]; 2];
 
+/// Chooses the worker that claims a newly issued command, or `None` to leave it pending.
+pub(super) type ClaimFor<'a> =
+    &'a mut (dyn FnMut(CommandId, &Arc<CommandSpec>) -> Option<Arc<str>> + Send);
+
 /// Decides an input on the state in `cached`, and applies the resulting events to it. Loads missing
 /// values and decides again until the decision has all values it needs.
 pub(super) async fn decide_on(
@@ -30,33 +36,21 @@ pub(super) async fn decide_on(
     uncommitted: Uncommitted<'_>,
     input: Input,
     given_id: Option<EventId>,
-) -> Result<Vec<Event>, SubmitError> {
+    claim_for: ClaimFor<'_>,
+) -> Result<Decision, SubmitError> {
     let mut loaded = DecisionValues::new();
     let needed = required_values(&cached.playbook, &cached.state, &input);
     load(parts, cached.state.id(), needed, uncommitted, &mut loaded).await?;
     let entropy = Entropy::new(ids::entropy());
-    let mut first_id = given_id;
     // Copy of the input for the next round. An input that only records a report needs no values.
     let spare = (!matches!(input, Input::Keep(_))).then(|| input.clone());
     let mut input = input;
     for _ in 0..ROUNDS_MAX {
-        let decided = {
-            let mut moment = DecisionEnv {
-                now: parts.clock.now(),
-                ids: &mut || first_id.take().unwrap_or_else(|| parts.ids.event()),
-                entropy: entropy.clone(),
-                env: parts.env.clone(),
-                loaded: loaded.clone(),
-                caps: parts.caps,
-            };
-            decide(&cached.playbook, &mut cached.state, input, &mut moment)
-        };
-        match (decided, &spare) {
-            (Err(Rejection::Need(places)), Some(again)) => {
+        let values = (loaded.clone(), entropy.clone());
+        match (decide_once(parts, cached, values, input, given_id, claim_for), &spare) {
+            (Err(Rejection::Need(places)), Some(copy)) => {
                 load(parts, cached.state.id(), places, uncommitted, &mut loaded).await?;
-                input = again.clone();
-                // The undone round consumed the ID; the next round uses it again.
-                first_id = given_id;
+                input = copy.clone();
             }
             (decided, _) => return decided.map_err(SubmitError::Refused),
         }
@@ -64,21 +58,37 @@ pub(super) async fn decide_on(
     Err(SubmitError::Busy)
 }
 
-/// Decides an input that needs no values, such as a claim.
-pub(super) fn decide_plain(
+/// Decides the claim of a pending command. It needs no values and issues no command.
+pub(super) fn decide_claim(
     parts: &WriterDeps,
     cached: &mut CachedState,
+    claim: Claim,
+) -> Result<Decision, Rejection> {
+    let values = (DecisionValues::new(), Entropy::new(ids::entropy()));
+    decide_once(parts, cached, values, Input::Claim(claim), None, &mut |_, _| None)
+}
+
+fn decide_once(
+    parts: &WriterDeps,
+    cached: &mut CachedState,
+    (loaded, entropy): (DecisionValues, Entropy),
     input: Input,
-) -> Result<Vec<Event>, Rejection> {
-    let mut moment = DecisionEnv {
+    mut first_id: Option<EventId>,
+    claim_for: ClaimFor<'_>,
+) -> Result<Decision, Rejection> {
+    let playbook = cached.playbook.clone();
+    let mut env = DecisionEnv {
         now: parts.clock.now(),
-        ids: &mut || parts.ids.event(),
-        entropy: Entropy::new(ids::entropy()),
+        ids: &mut || first_id.take().unwrap_or_else(|| parts.ids.event()),
+        entropy,
         env: parts.env.clone(),
-        loaded: DecisionValues::new(),
+        loaded,
         caps: parts.caps,
+        notify: &|what| parts.notify.has_recipient(&playbook, what),
+        traced: parts.traces.is_recording(),
+        claim_for,
     };
-    decide(&cached.playbook, &mut cached.state, input, &mut moment)
+    decide(&playbook, &mut cached.state, input, &mut env)
 }
 
 /// Loads the values at `places` into `loaded`, from uncommitted events or from the store.

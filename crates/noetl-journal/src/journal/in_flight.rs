@@ -29,7 +29,7 @@ impl JournalWriter {
         for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
             let under_way = self.under_way.entry(pending.execution).or_default();
             under_way.batches += 1;
-            for event in pending.events.iter().filter(|event| holds_a_value(event)) {
+            for event in pending.decision.events.iter().filter(|event| holds_a_value(event)) {
                 under_way.events.push(event.clone());
                 under_way.numbers.push(self.batch);
             }

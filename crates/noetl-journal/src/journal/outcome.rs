@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use noetl_compat as compat;
-use noetl_engine::Effect;
+use noetl_engine::{Decision, Effect};
 use noetl_model::command::DEFAULT_POOL;
 use noetl_model::{Event, ExecutionId, Fact};
 use noetl_store::{Committed, StoreError};
@@ -52,7 +52,7 @@ impl JournalWriter {
                 // The start is in the log. The other decisions on it were not written.
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
-                UncommittedItem::answer(replies, &pending.events);
+                UncommittedItem::answer(replies, &pending.decision.events);
                 self.again.extend(requeue_or_fail(pending.execution, others, &SubmitError::Busy));
                 self.suspects.insert(pending.execution);
             }
@@ -81,7 +81,7 @@ impl JournalWriter {
         if !self.parts.store.is_shared() || pending.replies.is_empty() {
             return self.appended(pending);
         }
-        match self.parts.store.read(pending.execution, pending.version, 1).await {
+        match self.parts.store.read(pending.execution, pending.decision.summary.version, 1).await {
             Ok(tail) if tail.is_empty() => self.appended(pending),
             Ok(_) => self.not_kept(pending, &SubmitError::Busy),
             Err(error) => self.not_kept(pending, &SubmitError::Store(Arc::new(error))),
@@ -93,7 +93,7 @@ impl JournalWriter {
         self.broken.insert(pending.execution, self.batch);
         self.discard_uncommitted_values(pending.execution);
         self.wait_again(pending.claims);
-        for event in &pending.events {
+        for event in &pending.decision.events {
             self.reported.pop(&(pending.execution, event.id));
         }
         let is_open = match error {
@@ -112,17 +112,9 @@ impl JournalWriter {
     }
 
     fn appended(&mut self, pending: UncommittedItem) {
-        let UncommittedItem {
-            execution,
-            events,
-            effects,
-            replies,
-            claims,
-            has_due,
-            snapshot,
-            spans,
-            ..
-        } = pending;
+        let UncommittedItem { execution, decision, replies, claims, has_timers, snapshot } =
+            pending;
+        let Decision { events, effects, spans, .. } = decision;
         self.parts.watch.committed(&events);
         self.parts.metrics.events_appended.inc_by(events.len() as u64);
         // Before the effects: one of them may stop a command assigned here.
@@ -141,7 +133,7 @@ impl JournalWriter {
         if let Some(snapshot) = snapshot {
             self.parts.snapshots.enqueue(execution, snapshot);
         }
-        if has_due {
+        if has_timers {
             self.parts.due_written.notify_one();
         }
         UncommittedItem::answer(replies, &events);
@@ -152,7 +144,7 @@ impl JournalWriter {
     fn offer(&self, execution: ExecutionId, events: &[Arc<Event>], effects: &[Effect]) {
         let tenant = self.cache.tenant(execution);
         let mut open = effects.iter().filter_map(|effect| match effect {
-            Effect::Dispatch { command, claimed_by: None } => Some(*command),
+            Effect::Dispatch { command } => Some(*command),
             _ => None,
         });
         let mut next = open.next();
@@ -179,12 +171,10 @@ impl JournalWriter {
 
     fn perform(&mut self, execution: ExecutionId, effect: Effect) {
         match effect {
-            Effect::Dispatch { command, claimed_by: None } => {
+            Effect::Dispatch { command } => {
                 self.parts.dispatch.enqueue(PendingCommand { execution, command });
                 self.parts.dispatch.wake();
             }
-            // Claimed in the same transaction: assigned together with its slot.
-            Effect::Dispatch { claimed_by: Some(_), .. } => {}
             Effect::Stop { command } => self.parts.dispatch.stop(command),
             Effect::Finish { status } => {
                 self.parts.metrics.count_end(status);

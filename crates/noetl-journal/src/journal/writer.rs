@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
 use noetl_catalog::Playbooks;
-use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status, spans_before, spans_of};
+use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status};
 use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_results::ResultStorage;
@@ -20,9 +20,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, BatchItem, DecisionResult, Reply, SealedBatch, UncommittedItem};
-use super::claim::claim_new;
 use super::contention::{ContendedExecutions, ContendedInputs};
 use super::decide::decide_on;
+use super::handoff::Offers;
 use super::in_flight::InFlight;
 use super::retry::report_id;
 use super::{LeaseHolder, QueuedInput, SubmitError, handoff, load};
@@ -42,9 +42,6 @@ const BATCH_MAX: usize = 512;
 /// Commits in flight at a time. Enough that the store never waits for the next one, few enough that
 /// little is decided on states that may not be committed.
 const COMMITS_MAX: usize = 8;
-
-/// Time a failing execution waits for the commands it stopped before it abandons them.
-pub(super) const STOP_GRACE: Duration = Duration::from_secs(30);
 
 /// Pause after a store failure, so the writer does not retry against a full disk in a tight loop.
 pub(super) const STORE_REST: Duration = Duration::from_millis(200);
@@ -323,7 +320,7 @@ impl JournalWriter {
             },
         };
         let decided = if is_repeated {
-            Ok((item.add(Vec::new()), None))
+            Ok((item.no_events(), None))
         } else {
             self.decide_into(item, input, first_id, elsewhere.as_ref()).await
         };
@@ -360,38 +357,37 @@ impl JournalWriter {
 }
 
 impl JournalWriter {
-    /// Decides an input and adds the resulting events to its item. Claims the issued commands for
+    /// Decides an input and adds the decision to its item. The decision claims the issued commands for
     /// the reporting worker and for free local slots.
     pub(super) async fn decide_into(
         &mut self,
         item: &mut BatchItem,
         input: Input,
         first_id: Option<EventId>,
-        elsewhere: Option<&LeaseHolder>,
+        reporter: Option<&LeaseHolder>,
     ) -> Result<DecisionResult, SubmitError> {
         let id = report_id(&input).or(first_id);
-        let execution = item.cached.state.id();
-        let under_way = self.under_way.get(&execution);
-        let under_way = under_way.map_or(&[][..], |under_way| &under_way.events);
-        let here = [under_way, &item.events];
-        let endings =
-            self.parts.traces.is_recording().then(|| spans_before(&item.cached.state, &input));
-        let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
-        let events = decided.await?;
+        let BatchItem { cached, decision, .. } = item;
+        let execution = cached.state.id();
+        let in_flight = self.under_way.get(&execution);
+        let in_flight = in_flight.map_or(&[][..], |in_flight| &in_flight.events);
+        let uncommitted = [in_flight, &decision.events];
+        let tenant = cached.tenant.clone();
+        let mut offers = Offers::new(&self.parts, execution, &tenant, reporter);
+        let mut claim_for = |command, issued: &_| offers.offer(command, issued);
+        let decided =
+            decide_on(&self.parts, cached, uncommitted, input, first_id, &mut claim_for).await?;
         // A report without events leaves no trace of its ID in the log, so a resent one may still
         // be recorded.
-        if let Some(id) = id.filter(|_| !events.is_empty()) {
+        if let Some(id) = id.filter(|_| !decided.events.is_empty()) {
             self.reported.put((execution, id), ());
         }
-        if let Some(endings) = endings {
-            item.spans.extend(spans_of(&item.cached.state, &endings, &events));
+        let Offers { handed, claims, .. } = offers;
+        item.claims.extend(claims);
+        let range = item.add(decided);
+        if let Some(reporter) = reporter {
+            handoff::record_leases(item, range.clone(), reporter);
         }
-        let range = item.add(events);
-        let handed = elsewhere.and_then(|to| {
-            handoff::record_leases(item, range.clone(), to);
-            handoff::claim_next(&self.parts, item, range.clone(), to)
-        });
-        claim_new(&self.parts, item, range.start);
         Ok((range, handed))
     }
 }

@@ -13,7 +13,7 @@ use super::TimerService;
 use crate::executions::{ParentLink, PreassignedId, StartError, StartRequest};
 use crate::journal::SubmitError;
 use crate::notifications::Notification;
-use crate::timer_rows::ABANDON;
+use crate::timer_rows;
 use crate::traces::TraceParent;
 
 /// Attempts to send a notification before it is dropped.
@@ -26,16 +26,12 @@ const START_LOOKS: u32 = 3;
 impl TimerService {
     /// Fires a timer. Returns `true` if it is done; otherwise it is retried when its lease expires.
     pub(super) async fn fire(&self, row: &TimerRow) -> bool {
-        let outcome = if row.kind == ABANDON {
-            self.journal.submit(row.target, Input::Abandon(Abandon)).await.map(|_| ())
-        } else {
-            match serde_json::from_value(row.payload.clone()) {
-                Ok(kind) => self.perform(row, kind).await,
-                Err(error) => {
-                    let kind = row.kind.as_str();
-                    warn!(kind, due.id = %row.id, %error, "unknown timer kind, retrying");
-                    return false;
-                }
+        let outcome = match timer_rows::kind(row) {
+            Ok(kind) => self.perform(row, kind).await,
+            Err(error) => {
+                let kind = row.kind.as_str();
+                warn!(kind, due.id = %row.id, %error, "unknown timer kind, retrying");
+                return false;
             }
         };
         match outcome {
@@ -58,6 +54,7 @@ impl TimerService {
                 Input::Timeout(Timeout::Admission { step, until })
             }
             TimerKind::Deadline => Input::Timeout(Timeout::Execution),
+            TimerKind::Abandon => Input::Abandon(Abandon),
             TimerKind::ChildEnded { command, child, outcome } => answer(command, child, outcome),
             TimerKind::CancelChild { parent } => {
                 return self.cancel_child(row.target, parent).await;

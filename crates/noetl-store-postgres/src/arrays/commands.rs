@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use noetl_model::{CommandId, CommandState};
 use noetl_store::command_leases::{LeaseGrant, lease_of};
-use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow};
 
 use super::{Append_, AppendChain, place, plain, small};
@@ -33,8 +32,8 @@ pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -
         small(new.row.attempt),
         new.row.state.as_str(),
         new.row.worker.as_deref().map(plain),
-        (stage(new.row.state) == 1).then_some(PgTimestamptz(new.row.issued_at)),
-        (stage(new.row.state) == 2).then_some(PgTimestamptz(new.row.issued_at)),
+        (new.row.state.stage() == 1).then_some(PgTimestamptz(new.row.issued_at)),
+        (new.row.state.stage() == 2).then_some(PgTimestamptz(new.row.issued_at)),
         new.row.ended_at.map(PgTimestamptz),
         PgTimestamptz(new.row.issued_at),
         plain(&new.row.pool),
@@ -90,7 +89,7 @@ pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> 
         |moved| moved.execution,
         moved.id,
         moved.state.as_str(),
-        i16::from(stage(moved.state)),
+        i16::from(moved.state.stage()),
         moved.worker.map(plain),
         moved.ended,
         moved.at,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use noetl_model::{Event, EventId, ExecutionId, Seq, Timestamp};
+use noetl_model::{CommandChange, Event, EventId, ExecutionId, Seq, Timestamp};
 use tokio::task::JoinSet;
 
 use super::story::{
@@ -243,6 +243,7 @@ pub async fn a_second_command_with_one_id_is_refused_with_its_batch(store: Arc<d
     let mut event = Event::clone(&clash.events[2]);
     event.id = first.event_at(3);
     clash.events[2] = Arc::new(event);
+    clash.commands = CommandChange::of_all(clash.events.iter().map(AsRef::as_ref));
     let fine = first.then(vec![said("fine by itself")]);
     refused(&*store, vec![fine.clone(), clash]).await;
     assert_eq!(log(&*store, second.id()).await, []);

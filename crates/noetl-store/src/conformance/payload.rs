@@ -150,6 +150,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
         start: Some(crate::StartAppend { key: u64::MAX, tenant: story.tenant.clone() }),
         events: vec![Arc::new(event.clone())],
         row: story.row.clone(),
+        commands: Vec::new(),
         due: Vec::new(),
         delivered: Vec::new(),
         leases: Vec::new(),

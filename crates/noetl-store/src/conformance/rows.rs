@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::ImportedEvent;
 use noetl_model::row::EventRow;
-use noetl_model::{Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_model::{CommandChange, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 use serde_json::json;
 
 use super::story::{Story, every_fact, log, said, write};
@@ -18,6 +18,7 @@ fn with_ids(mut append: Append, ids: &[i64]) -> Append {
     for (event, id) in append.events.iter_mut().zip(ids) {
         *event = Arc::new(Event { id: EventId::new(*id), ..Event::clone(event) });
     }
+    append.commands = CommandChange::of_all(append.events.iter().map(AsRef::as_ref));
     append
 }
 

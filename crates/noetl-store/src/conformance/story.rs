@@ -6,8 +6,8 @@ use noetl_model::event::{
     CommandSpec, ExecutionStart, ImportedEvent, ReportColumns, ReportedEvent, TakenArc,
 };
 use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Routing,
-    Seq, StepOutcome, Tenant, Timestamp, Value,
+    CatalogId, CommandChange, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind,
+    Map, Routing, Seq, StepOutcome, Tenant, Timestamp, Value,
 };
 use serde_json::json;
 
@@ -89,6 +89,7 @@ impl Story {
     pub fn then(&mut self, facts: Vec<Fact>) -> Append {
         let expected = self.row.version;
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
+        let commands = CommandChange::of_all(events.iter().map(AsRef::as_ref));
         let start = (expected == Seq::START)
             .then(|| StartAppend { key: self.key, tenant: self.tenant.clone() });
         let after = start.is_none().then(|| self.event_at(expected.0));
@@ -98,6 +99,7 @@ impl Story {
             start,
             events,
             row: self.row.clone(),
+            commands,
             leases: Vec::new(),
             due: Vec::new(),
             delivered: Vec::new(),

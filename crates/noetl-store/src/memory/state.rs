@@ -133,7 +133,7 @@ impl MemoryState {
                 return Err(Malformed::SecondEnd { execution });
             }
         }
-        for change in CommandChange::of_all(append.events.iter().map(AsRef::as_ref)) {
+        for change in &append.commands {
             let CommandChange::Insert(row) = change else {
                 continue;
             };
@@ -152,10 +152,10 @@ impl MemoryState {
 
     /// Applies an append that [`State::plan`] accepted.
     pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
-        let Append { start, events, row, leases, due, delivered, blobs, .. } = append;
+        let Append { start, events, row, leases, commands, due, delivered, blobs, .. } = append;
         let execution = row.id;
         self.kept.references.extend(blobs.into_iter().map(|to| (execution, to)));
-        for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
+        for change in commands {
             self.change(change, &leases, now);
         }
         let newest = events.iter().map(|event| event.id).max();

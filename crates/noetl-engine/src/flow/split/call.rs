@@ -13,10 +13,10 @@ use noetl_template::{Scope, ValueLoader, exact_json};
 use super::super::issue::{CommandParts, Made, PIPELINE};
 use super::super::timeouts;
 use super::{NextSegment, SegmentValue, away, segment_of, split_of};
-use crate::decision::Decision;
+use crate::draft::Draft;
 use crate::slice;
 
-impl Decision<'_, '_> {
+impl Draft<'_, '_> {
     /// Renders a call and starts it. A call that can't be rendered fails the pipeline, like a task
     /// on a worker.
     pub(super) fn issue_call(
