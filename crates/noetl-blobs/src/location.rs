@@ -10,7 +10,6 @@ use reqwest::Url;
 pub enum BlobLocation {
     /// The store's own database: `db:`.
     Database,
-    /// A local directory: `file:///var/lib/noetl/content`.
     Directory(PathBuf),
     /// An S3 bucket: `s3://bucket` or `s3://bucket/prefix`.
     Bucket {

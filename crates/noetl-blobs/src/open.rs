@@ -19,7 +19,6 @@ use crate::{BlobLocation, ObjectBlobs};
 /// a worker's report.
 const RETRY_MAX: Duration = Duration::from_secs(20);
 
-/// Errors returned by [`open`].
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory doesn't exist and cannot be created.

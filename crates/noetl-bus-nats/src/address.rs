@@ -1,4 +1,4 @@
-//! Server addresses and credentials.
+//! Server addresses of a NATS cluster, with the credentials from their URLs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Subject patterns and tokens.
+//! Matches subjects against patterns with `*` and `>`.
 
 /// Returns `true` if a subject matches a pattern. Tokens compare for equality; `*` matches one
 /// token, and a trailing `>` matches one or more.

@@ -27,7 +27,6 @@ pub struct Quota {
     pub bytes: Option<u64>,
 }
 
-/// Quotas of all tenants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QuotaSettings {
     every: Quota,
@@ -35,7 +34,6 @@ pub struct QuotaSettings {
     named: BTreeMap<String, Quota>,
 }
 
-/// Error of parsing [`QuotaSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuotaSettingsError(String);

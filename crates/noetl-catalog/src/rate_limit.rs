@@ -32,7 +32,6 @@ impl TokenBucket {
     }
 }
 
-/// Token buckets by key.
 #[derive(Debug)]
 pub struct RateLimiter<K: Hash + Eq>(Mutex<LruCache<K, TokenBucket>>);
 

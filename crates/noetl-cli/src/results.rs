@@ -20,7 +20,6 @@ pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, CliError> {
     Ok(opened.map(|blobs| -> Arc<dyn Blobs> { Arc::new(blobs) }))
 }
 
-/// Returns the configured location.
 pub(crate) fn location() -> Result<Option<BlobLocation>, CliError> {
     let results: Results = settings::section()?;
     let Some(url) = results.url else { return Ok(None) };

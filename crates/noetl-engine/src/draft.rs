@@ -22,7 +22,6 @@ use crate::undo_log::{CopiedState, UndoLog};
 /// Time a failing execution waits for the commands it stopped before it abandons them.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// A step to enter.
 #[derive(Debug)]
 pub(crate) struct Activation {
     pub(crate) step: StepIx,
@@ -37,7 +36,6 @@ pub(crate) struct Activation {
 /// Default timeout of an external answer, used if the playbook sets none.
 pub(crate) const CALLBACK_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// A decision in progress.
 pub(crate) struct Draft<'a, 'm> {
     pub(crate) playbook: &'a Playbook,
     pub(crate) state: &'a mut Execution,

@@ -53,7 +53,6 @@ pub struct OpenCommand {
 }
 
 impl OpenCommand {
-    /// Creates a pending command.
     pub(crate) fn new(issued: Arc<CommandSpec>, since: Timestamp) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();

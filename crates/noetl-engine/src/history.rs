@@ -65,7 +65,6 @@ pub fn first_divergence(
 
 struct Redecision<'a> {
     playbook: &'a Playbook,
-    /// State before the event.
     state: &'a mut Execution,
     event: &'a Event,
     env: &'a Arc<BTreeMap<String, String>>,

@@ -72,7 +72,6 @@ pub enum AnswerSource {
     Trusted,
 }
 
-/// Timeout that has fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
     /// Timeout of a step run.

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::Execution;
 
-/// A timer to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timer {
     /// Execution the timer fires on.
@@ -47,7 +46,6 @@ pub enum TimerKind {
     Deadline,
     /// Ends a failing execution whose stopped commands have not ended.
     Abandon,
-    /// Starts a child execution.
     StartChild {
         parent: ExecutionId,
         /// Command of the parent that starts the child.

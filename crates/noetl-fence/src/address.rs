@@ -1,4 +1,4 @@
-//! Classification of IP addresses.
+//! CIDR blocks, and the addresses of cloud metadata endpoints.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

@@ -62,7 +62,6 @@ pub struct Accepted {
     pub handed: Option<CommandId>,
 }
 
-/// Errors returned by [`Journal::submit`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SubmitError {
     /// The engine rejected the input. Retrying cannot succeed.

@@ -92,13 +92,10 @@ pub struct Metrics {
     pub events_ingested: IntCounterVec,
     /// Time to process a reported event in seconds, by type.
     pub event_ingest_seconds: HistogramVec,
-    /// Rows stored by `events/project`.
     pub events_projected: IntCounter,
-    /// Events stored by `events/materialize`.
     pub events_materialized: IntCounter,
     /// Rows rejected by `events/project` and `events/materialize`, by route.
     pub events_rejected: IntCounterVec,
-    /// Snapshots advanced by `projection/advance`.
     pub projections_advanced: IntCounter,
     /// Rows deleted by a purge, by table.
     pub rows_purged: IntCounterVec,
@@ -148,7 +145,6 @@ pub struct Metrics {
     pub schedule_runs: IntCounterVec,
     /// Delay between the due time and the start of a scheduled run, in seconds.
     pub schedule_delay_seconds: Histogram,
-    /// Trace spans, by outcome.
     pub spans: IntCounterVec,
     /// Metrics reported by the processes that run subscriptions.
     pub subscriptions: SubscriptionMetrics,

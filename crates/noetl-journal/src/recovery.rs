@@ -28,7 +28,6 @@ const PAGE: usize = 1000;
 /// Open commands found at startup.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
-    /// Number of open commands.
     pub(crate) open: usize,
     /// Commands leased to remote and published workers.
     pub(crate) remote: Vec<CommandId>,

@@ -78,7 +78,6 @@ impl Traces {
         IncomingTrace { context, parent, is_recorded }
     }
 
-    /// Creates a new trace.
     pub(crate) fn begin(&self) -> TraceContext {
         let id = TraceId::new(u128::from(entropy()) << 64 | u128::from(entropy()));
         let trace = Trace::new(id, self.sampler.takes_new(id));

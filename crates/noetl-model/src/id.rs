@@ -20,7 +20,6 @@ macro_rules! id {
         pub struct $name(i64);
 
         impl $name {
-            /// Wraps a raw integer.
             pub const fn new(raw: i64) -> Self {
                 Self(raw)
             }
@@ -123,7 +122,6 @@ impl Tenant {
         Self(name.into())
     }
 
-    /// Returns the stored name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -85,7 +85,6 @@ pub struct FrameTransition {
     pub rows: u32,
 }
 
-/// State of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameState {
     /// The frame's rows are being claimed.
@@ -101,10 +100,8 @@ pub struct StageClosed {
     /// Number of frames that had rows.
     #[serde(rename = "frame_count")]
     pub frames: u32,
-    /// Number of claimed rows.
     #[serde(rename = "row_count")]
     pub rows: u32,
-    /// Number of failed rows.
     #[serde(rename = "failed_count")]
     pub failed: u32,
 }

@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use crate::counters::SpanCounters;
 use crate::send::SpanSender;
 
-/// Settings of the export.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Full URL of the traces endpoint, such as `http://localhost:4318/v1/traces`.

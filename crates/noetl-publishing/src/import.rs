@@ -35,10 +35,8 @@ const REFUSED: &str = "the database does not take this row";
 /// Row with its index in the request.
 type Placed = (usize, Import);
 
-/// Result of an import.
 #[derive(Debug, Default)]
 pub struct ImportSummary {
-    /// Number of rows stored.
     pub kept: usize,
     /// Number of rows that were already stored.
     pub duplicates: usize,

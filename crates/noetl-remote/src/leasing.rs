@@ -53,7 +53,6 @@ const POOLS_MAX: usize = 1000;
 /// Maximum number of immediate retries when other workers claimed every command of a page.
 const LOOKS_MAX: usize = 4;
 
-/// Errors returned by [`LeaseService`].
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// The worker was rejected; see [`WorkerError`].
@@ -71,7 +70,6 @@ pub enum LeaseError {
     /// The journal did not commit a claim.
     #[error("no command was claimed")]
     Submit(#[source] SubmitError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

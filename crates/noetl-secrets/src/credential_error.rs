@@ -53,7 +53,6 @@ pub enum CredentialError {
     /// The audit is required, and the change could not be recorded.
     #[error("failed to record the change in the audit, so nothing was changed")]
     ChangeUnrecorded(#[source] StoreError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -52,7 +52,6 @@ pub struct KeyStatus {
 /// Result of one rotation run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotated {
-    /// Number of credentials rewrapped.
     pub credentials: u64,
     /// Number of keychain entries rewrapped.
     pub keychain: u64,

@@ -34,7 +34,6 @@ pub const KEY_VERSION_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_VERSION";
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// Key of one record.
 type RecordKey = [u8; KEY_BYTES];
 
 /// Envelope version without associated data.

@@ -121,7 +121,6 @@ pub enum Auth {
 /// Settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Authentication mode. Default: [`Auth::Open`].
     pub auth: Auth,
     /// Origins of other web pages that may call the API. Default: none.
     pub cors_origins: CorsOrigins,

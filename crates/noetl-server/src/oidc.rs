@@ -73,7 +73,6 @@ pub struct OidcSettings {
     pub client_id: Option<String>,
 }
 
-/// Errors of token verification.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OidcError {
     /// The token is invalid, or issued by another provider or for another audience.
@@ -95,7 +94,6 @@ struct OidcInner {
     fence: EgressPolicy,
     /// Locked for an assignment only, never during a request to the provider.
     keys: Mutex<Keys>,
-    /// Serializes requests for keys.
     asking: tokio::sync::Mutex<()>,
     /// Cached sign-in endpoints, with the time they were read.
     endpoints: Mutex<Option<(Instant, Endpoints)>>,

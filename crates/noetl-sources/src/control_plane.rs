@@ -11,7 +11,6 @@ use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
 use noetl_work::{DeadLetter, MessageCounts};
 
-/// Errors of control-plane requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlPlaneError {
     /// The control plane is unavailable. Retry later.
@@ -66,9 +65,7 @@ pub enum StartOutcome {
 pub struct StartFailure {
     /// Party at fault, which determines whether a retry can succeed.
     pub of: FaultOwner,
-    /// Short, stable error code.
     pub code: String,
-    /// Description of the error.
     pub reason: String,
 }
 

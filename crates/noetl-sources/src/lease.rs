@@ -17,7 +17,6 @@ use crate::control_plane::{
 use crate::counters::MessageCounters;
 use crate::source::Source;
 
-/// Renewals per lease duration.
 const RENEWALS: u32 = 3;
 
 /// Attempts per lease duration while renewals fail.
@@ -136,7 +135,6 @@ impl SubscriptionLease {
         }
     }
 
-    /// Counts outcomes of messages.
     pub(crate) fn count(&self, add: impl Fn(&mut MessageCounts)) {
         self.shared.terms.tally.add(&add);
         add(&mut self.shared.lock().counts);

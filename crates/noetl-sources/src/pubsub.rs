@@ -113,7 +113,6 @@ struct PullSource {
 }
 
 struct PubsubReader {
-    /// Pull request in flight.
     asked: Option<JoinHandle<Result<Vec<Value>, SourceError>>>,
     count: usize,
 }

@@ -1,4 +1,4 @@
-//! Source kinds by name.
+//! Maps the name of a source kind to its factory.
 
 use std::collections::HashMap;
 use std::sync::Arc;

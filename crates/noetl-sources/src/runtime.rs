@@ -18,7 +18,6 @@ use crate::lease::LeaseTerms;
 use crate::registry::SourceRegistry;
 use crate::runner::{Runner, RunnerExit};
 
-/// Configuration of a [`SubscriptionRuntime`].
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Lease holder name, unique among all running runtimes.

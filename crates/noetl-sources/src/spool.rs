@@ -47,7 +47,6 @@ pub(crate) struct Spool {
     held: Mutex<SpoolUsage>,
 }
 
-/// Usage of a spool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SpoolUsage {
     pub(crate) entries: u64,

@@ -56,7 +56,6 @@ impl CachedToken {
         Ok(token)
     }
 
-    /// Discards the cached token.
     pub(crate) async fn forget(&self) {
         *self.0.lock().await = None;
     }

@@ -6,13 +6,11 @@ use sqlx::Error;
 /// Error of opening a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is malformed.
     #[error("the database URL is not of the form postgres://user:password@host:port/database")]
     Url(#[source] BackendError),
     /// The server is unavailable or rejected the connection.
     #[error("could not connect to Postgres at {place}")]
     Connect {
-        /// Host, port, and database.
         place: String,
         #[source]
         source: BackendError,
@@ -27,7 +25,6 @@ pub enum OpenError {
     /// The encoding of the database can't represent all texts.
     #[error("the database at {place} has encoding {found}; make one with encoding UTF8")]
     Encoding {
-        /// Host, port, and database.
         place: String,
         found: String,
     },
@@ -36,7 +33,6 @@ pub enum OpenError {
         "the schema at {place} has version {found}, and this program knows {known}: a newer version changed it"
     )]
     Newer {
-        /// Host, port, and database.
         place: String,
         found: i32,
         /// Latest version that this program knows.
@@ -47,7 +43,6 @@ pub enum OpenError {
         "the schema at {place} has version {found} and {known} is needed: run `noetl db migrate`"
     )]
     Older {
-        /// Host, port, and database.
         place: String,
         /// Schema version of the database; 0 if there is no schema.
         found: i32,
@@ -57,7 +52,6 @@ pub enum OpenError {
     /// A migration failed and was rolled back.
     #[error("migration {name} failed at {place} and was undone")]
     Migration {
-        /// Host, port, and database.
         place: String,
         name: String,
         #[source]

@@ -34,7 +34,6 @@ pub enum OpenError {
         /// Schema version that this program needs.
         known: usize,
     },
-    /// The file is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {
         path: PathBuf,

@@ -64,9 +64,7 @@ impl FromStr for AuditHead {
 pub struct AuditLink {
     /// Number of the link, from 1.
     pub seq: i64,
-    /// Time of the use.
     pub at: Timestamp,
-    /// Digest of the use.
     pub content: Digest,
     /// Digest of the previous link and of this one.
     pub hash: Digest,
@@ -88,7 +86,6 @@ impl AuditLink {
     }
 }
 
-/// Summary of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditChain {
     /// Head of the chain, as stored.

@@ -14,7 +14,6 @@ pub struct Sql {
     pub text: String,
     /// Parameters `$1`, `$2`, and so on: numbers, Booleans, and text; lists and maps as JSON text.
     pub parameters: Vec<Value>,
-    /// Schema of unqualified names.
     pub schema: Option<String>,
 }
 
@@ -33,17 +32,13 @@ pub enum SqlError {
     /// The result has more than [`ROWS_MAX`] rows.
     #[error("the answer has more than {ROWS_MAX} rows; ask for fewer with 'limit'")]
     TooLarge,
-    /// The database is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 
-/// Connections to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// Maximum number of connections.
     pub max: u32,
-    /// Number of open connections.
     pub open: u32,
     /// Number of open connections that are idle.
     pub idle: u32,

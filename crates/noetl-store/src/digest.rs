@@ -1,4 +1,4 @@
-//! Digests that identify blobs.
+//! SHA-256 digests, which identify blobs by their bytes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Errors of a store.
+//! Errors of store calls. Each variant says whether the call had an effect.
 
 use std::sync::Arc;
 

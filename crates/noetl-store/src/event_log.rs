@@ -140,11 +140,9 @@ pub struct StartAppend {
     /// Random key. Starting an ID again with the same key is a repeat; with another key, it is a
     /// conflict.
     pub key: u64,
-    /// Tenant of the execution.
     pub tenant: Tenant,
 }
 
-/// Outcome of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
     Appended,

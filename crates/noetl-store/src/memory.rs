@@ -47,7 +47,6 @@ use crate::{
     path_contains, row_bytes,
 };
 
-/// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<MemoryState>,
@@ -55,7 +54,6 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

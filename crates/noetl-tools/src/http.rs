@@ -36,7 +36,6 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates an HTTP tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self { options, client: Arc::default() }
     }

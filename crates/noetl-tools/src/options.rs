@@ -33,7 +33,6 @@ pub struct Options {
     /// Whether steps of several tenants may run on this worker without isolation between them.
     /// Default: `true`; programs that serve several tenants set `false`.
     pub share_tenants: bool,
-    /// Output limits of steps.
     pub limits: OutputLimits,
     /// Egress policy of `http`. Default: all addresses except cloud metadata services.
     pub fence: EgressPolicy,

@@ -18,16 +18,13 @@ const EVENT: &str = "subscription.message.dead_lettered";
 /// Length limit of an ID, reason, or header in the event, in characters.
 const TEXT_MAX: usize = 2000;
 
-/// Errors returned by [`DeadLetters::keep`].
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
     /// The subscription does not exist.
     #[error(transparent)]
     Subscription(SubscriptionError),
-    /// Storing the body failed.
     #[error(transparent)]
     Object(ObjectError),
-    /// Recording the event failed.
     #[error(transparent)]
     Report(ReportError),
 }

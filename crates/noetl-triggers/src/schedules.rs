@@ -30,13 +30,11 @@ pub struct ScheduleSpec {
     pub spec: Map,
 }
 
-/// Errors returned by [`Schedules`].
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The schedule does not exist.
     #[error("Schedule {0} not found")]
     NotFound(ScheduleId),
-    /// The definition has errors.
     #[error("the schedule has errors")]
     Invalid(Vec<Diagnostic>),
     /// The payload could be written but not read back.
@@ -52,7 +50,6 @@ pub enum ScheduleError {
     /// The playbook could not be started.
     #[error("the playbook was not started")]
     Start(#[source] StartError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -17,7 +17,6 @@ use zeroize::Zeroizing;
 
 /// Name of the encryption scheme.
 pub const SEAL_ALGORITHM: &str = "x25519-hkdf-sha256-chacha20-poly1305";
-/// Version of the format.
 pub const SEAL_VERSION: u32 = 1;
 
 const PUBLIC_BYTES: usize = 32;

@@ -26,7 +26,6 @@ use crate::secrets::CommandSecrets;
 use crate::task::CommandTask;
 use crate::values;
 
-/// Keychain of one command.
 pub(crate) struct CommandKeychain<'a> {
     performer: &'a CommandExecutor,
     command: &'a CommandTask,
@@ -36,7 +35,6 @@ pub(crate) struct CommandKeychain<'a> {
     known: Mutex<HashMap<Arc<str>, ResolvedEntry>>,
 }
 
-/// A resolved keychain entry.
 #[derive(Clone)]
 struct ResolvedEntry {
     fields: Data,

@@ -12,14 +12,12 @@ use crate::{
 pub(super) struct StreamBuffer {
     pub(super) settings: StreamSettings,
     kept: Vec<StoredMessage>,
-    /// Indexes of deleted messages.
     removed: BTreeSet<usize>,
     ids: HashSet<String>,
     made: i128,
     readers: BTreeMap<String, MemoryConsumer>,
 }
 
-/// Position of a consumer.
 #[derive(Debug)]
 struct MemoryConsumer {
     filter: String,

@@ -27,7 +27,6 @@ const APART_MAX: u64 = 5;
 /// Exit code if a check failed.
 const WRONG: u8 = 3;
 
-/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckState {
     Ok,

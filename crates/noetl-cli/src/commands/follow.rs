@@ -17,7 +17,6 @@ use crate::signals::StopRequests;
 /// Maximum length of an error on an event line, in characters.
 const ERROR_MAX: usize = 200;
 
-/// Reason why following ended.
 pub(super) enum FollowEnd {
     /// The server closed the stream because the execution ended.
     Over(StreamEnd),

@@ -43,7 +43,6 @@ pub(super) struct Serve {
     pub(super) settings: Settings,
     /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
-    /// Location of the databases.
     pub(super) place: StoreLocation,
     /// Directory in which a key for credentials is created if no setting provides one. Without it,
     /// only the setting counts.

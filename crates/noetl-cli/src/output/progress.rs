@@ -96,7 +96,6 @@ impl Progress {
         }
     }
 
-    /// Removes the animated lines.
     pub(crate) fn clear(&mut self) {
         for (_, running) in self.running.drain() {
             if let Some(line) = running.line {

@@ -40,7 +40,6 @@ pub(super) struct NextSegment {
 }
 
 impl NextSegment {
-    /// Returns the first segment.
     pub(super) fn first(
         generation: u32,
         item: Option<LoopItem>,
@@ -88,7 +87,6 @@ impl NextSegment {
     }
 }
 
-/// Result of a segment.
 pub(super) enum SegmentValue {
     Inline(Value),
     Blob(Arc<BlobRef>),

@@ -16,7 +16,6 @@ use crate::execution::Execution;
 /// Reason that a version cannot continue an event log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatibility {
-    /// Step that is incompatible.
     pub step: Arc<str>,
     /// Sequence number of the last event the fork would copy.
     pub seq: Seq,

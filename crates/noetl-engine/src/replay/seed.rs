@@ -17,7 +17,6 @@ pub struct ReplaySeed {
     pub version: i64,
     pub checksum: Checksum,
     pub state: ReplayState,
-    /// Metadata of the snapshot.
     #[serde(default)]
     pub meta: Map,
 }
@@ -32,7 +31,6 @@ pub struct ReplaySnapshot {
     /// ID of the newest event in the snapshot.
     pub version: i64,
     pub checksum: Checksum,
-    /// Metadata of the snapshot.
     pub meta: Map,
 }
 

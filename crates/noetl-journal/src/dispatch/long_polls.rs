@@ -68,7 +68,6 @@ struct Caller {
     notify: Notify,
 }
 
-/// Wakeup for a command.
 #[derive(Clone)]
 struct PollWakeup {
     pool: Arc<str>,

@@ -107,7 +107,6 @@ pub enum ForkError {
     /// The new execution was not started.
     #[error("the execution was not started")]
     Start(#[source] StartError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

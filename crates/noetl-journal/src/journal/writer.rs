@@ -49,9 +49,7 @@ pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 /// Report IDs remembered for deduplication: more than can be in flight to the writer at a time.
 const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
-/// Dependencies of a [`Writer`].
 pub(crate) struct WriterDeps {
-    /// Database of this shard.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) shard: usize,
     /// Database that stores the catalog.
@@ -96,7 +94,6 @@ pub(crate) struct JournalWriter {
     pub(super) broken: HashMap<ExecutionId, u64>,
     /// Whether reading pending commands failed and has to be retried.
     pub(super) unread: bool,
-    /// Inputs to decide again.
     pub(super) again: Vec<QueuedInput>,
     /// Pending commands that are newer than the state their execution is being decided on.
     pub(super) late: Vec<PendingCommand>,

@@ -19,7 +19,6 @@ const PAGES_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionWhy {
     pub row: SubscriptionRow,
-    /// Reason in one sentence.
     pub what: String,
     /// Event that would change the state; `None` if all is well.
     pub would_move_it: Option<String>,

@@ -15,7 +15,6 @@ use super::{Around, Registered, Wait};
 /// default.
 const UNNAMED: [&str; 2] = [DEFAULT_POOL, "default"];
 
-/// Describes a pending wait.
 pub(super) fn describe_wait(outstanding: PendingWait, around: &Around) -> Wait {
     let pool = around.pool.clone();
     let pool_name = pool.as_deref().unwrap_or(DEFAULT_POOL).to_owned();

@@ -82,7 +82,6 @@ pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
     }
 }
 
-/// Returns an empty mapping.
 pub(super) fn empty() -> ValueTemplate {
     ValueTemplate::Literal(Value::Object(Map::new()))
 }

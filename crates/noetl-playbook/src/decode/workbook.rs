@@ -21,7 +21,6 @@ pub(super) const CHAIN_MAX: usize = 16;
 /// Bytes counted per value, in addition to its text.
 const EACH: usize = 16;
 
-/// Workbook tasks by name.
 #[derive(Debug, Default)]
 pub(super) struct Workbook {
     tasks: HashMap<Rc<str>, WorkbookTask>,
@@ -166,7 +165,6 @@ pub(super) fn share(cx: &mut Context<'_>, at: &Cursor<'_>, times: usize) -> bool
     cx.unfold(at, size(at.node), times)
 }
 
-/// A resolved workbook task.
 pub(super) struct ResolvedTask {
     pub(super) name: Rc<str>,
     pub(super) entry: WorkbookTask,

@@ -187,7 +187,6 @@ fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
     }
 }
 
-/// Resolves the key `executor.spec.final_step`.
 fn final_step(
     cx: &mut Context<'_>,
     root: &Cursor<'_>,

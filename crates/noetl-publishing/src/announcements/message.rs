@@ -21,7 +21,6 @@ const POOLS: [&str; 3] = [DEFAULT_POOL, SYSTEM, "subscription"];
 /// Time after which the bus redelivers an announcement that was not acked.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// Payload of an announcement.
 #[derive(Serialize)]
 struct Announcement<'a> {
     command_id: &'a str,

@@ -19,7 +19,6 @@ use noetl_work::CommandOutcome;
 use super::{ReportError, Reports};
 use crate::leasing::{CachedExecution, LeasedRow};
 
-/// Completion of one command.
 #[derive(Debug)]
 pub struct Completion {
     pub execution: ExecutionId,

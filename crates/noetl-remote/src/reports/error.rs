@@ -36,7 +36,6 @@ pub enum ReportError {
     /// The journal did not commit the report.
     #[error("failed to record the report")]
     Submit(#[source] SubmitError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -20,7 +20,6 @@ pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     /// Tenant whose rows the caller sees.
     pub(crate) tenant: Tenant,
-    /// Roles the caller has.
     pub(crate) roles: Roles,
     /// Roles of the caller that the current route accepts.
     pub(crate) acting: Roles,

@@ -27,7 +27,6 @@ pub(crate) struct JsonText(pub(crate) Bytes);
 /// A body of any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-/// Parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 pub(crate) struct Query<T>(pub(crate) T);

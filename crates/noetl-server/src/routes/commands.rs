@@ -1,4 +1,4 @@
-//! Commands: read and claim.
+//! Routes that read and claim commands.
 
 use std::time::Duration;
 

@@ -20,7 +20,6 @@ use crate::http::bound;
 use crate::http::caller::Caller;
 use crate::http::extract::decode;
 
-/// Maximum events per batch.
 const ITEMS_MAX: usize = 50_000;
 
 /// Step under which published workers report decisions of their own. Only the control plane makes

@@ -113,7 +113,6 @@ impl GroupOffsets {
         Ok(())
     }
 
-    /// Records a delivered message.
     pub(super) fn hand_out(&self, place: &TopicPartition, offset: u64, message: Message) {
         if let Some(told) = self.lock().get(place) {
             told.ledger.begin(offset, (), message);

@@ -58,7 +58,6 @@ impl SaslAuth {
     }
 }
 
-/// Source of bearer tokens.
 pub(super) enum Bearer {
     Given(String),
     Asked(Box<TokenEndpoint>),
@@ -101,7 +100,6 @@ impl Bearer {
         })))
     }
 
-    /// Returns a valid token.
     pub(super) async fn get(&self) -> Result<String, SourceError> {
         let token = match self {
             Self::Given(token) => token.clone(),

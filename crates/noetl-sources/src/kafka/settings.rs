@@ -29,7 +29,6 @@ pub(super) struct Settings {
     pub(super) login: Option<SaslAuth>,
 }
 
-/// Address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Address {
     pub(super) host: String,

@@ -102,7 +102,6 @@ impl TokenProvider {
         Ok(Some(token))
     }
 
-    /// Discards the cached token.
     pub(super) async fn forget(&self) {
         self.kept.forget().await;
     }

@@ -222,7 +222,6 @@ struct Gate {
     told: Option<Instant>,
 }
 
-/// Decision of a [`Gate`].
 #[derive(Debug, PartialEq, Eq)]
 enum GateState {
     For(usize),

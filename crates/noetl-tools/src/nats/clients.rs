@@ -18,7 +18,6 @@ const KEPT_MAX: usize = 16;
 /// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Server addresses and credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Settings {
     urls: Vec<String>,

@@ -27,13 +27,11 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Time that the server has to reset a session.
 const RESET_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Unused connections, by settings.
 #[derive(Clone, Default)]
 pub(crate) struct Pool(Arc<Mutex<IdleConnections>>);
 
 #[derive(Default)]
 struct IdleConnections {
-    /// Unused connections, oldest first.
     idle: VecDeque<Idle>,
     /// Whether a task that closes expired connections is running.
     is_attended: bool,

@@ -53,7 +53,6 @@ pub struct ReceiveOutcome {
     pub is_replay: bool,
 }
 
-/// Errors returned by [`IngressService::receive`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The subscription does not accept messages in its current state.

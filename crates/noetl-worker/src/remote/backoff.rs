@@ -1,4 +1,4 @@
-//! Backoff between retries.
+//! Delays between retries, which double up to a maximum.
 
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ pub(crate) struct Backoff {
 /// Delay after the first failure.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Maximum delay of [`Backoff::default`].
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {

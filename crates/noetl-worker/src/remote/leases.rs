@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct HeldLeases(Arc<Mutex<HashMap<CommandId, LeaseEntry>>>);
 
 struct LeaseEntry {
-    /// Stops the command's tools.
     cancel: CancellationToken,
     /// Cancelled when another worker owns the command.
     lost: CancellationToken,

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Metrics of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerMetrics {
     taken: AtomicU64,

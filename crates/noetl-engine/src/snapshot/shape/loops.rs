@@ -1,4 +1,4 @@
-//! Loops in a snapshot.
+//! Snapshot form of a loop's state.
 
 use std::sync::Arc;
 
