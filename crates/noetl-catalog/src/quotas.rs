@@ -134,7 +134,7 @@ impl Quotas {
             && is_reached(store, tenant, most).await.map_err(QuotaError::Store)?
         {
             let message = format!(
-                "tenant '{}' has {most} executions under way, which is as many as it may have",
+                "tenant '{}' has {most} running executions, which is its quota",
                 tenant.as_str()
             );
             return Err(QuotaError::Over(QuotaExceeded { message, after: LATER }));

@@ -31,7 +31,7 @@ impl Decision {
     /// Returns the decision that consists of `events` and everything they imply. `state` is the state
     /// after the events; `notify` returns `true` for the kinds of notification to send; `ending`
     /// lists the commands that may end, if spans are wanted.
-    pub fn of(
+    pub fn from_events(
         state: &Execution,
         events: Vec<Arc<Event>>,
         notify: &dyn Fn(&str) -> bool,

@@ -106,7 +106,8 @@ impl<'a, 'm> Draft<'a, 'm> {
         }
         self.offer_commands();
         let events = self.events.into_iter().map(Arc::new).collect();
-        let mut decision = Decision::of(self.state, events, self.moment.notify, ending.as_deref());
+        let mut decision =
+            Decision::from_events(self.state, events, self.moment.notify, ending.as_deref());
         if self.state.is_failing() && !self.was_failing {
             let at = self.moment.now.plus(STOP_GRACE);
             decision.timers.push(Timer { target: self.state.id, at, kind: TimerKind::Abandon });

@@ -71,7 +71,7 @@ enum AllowEntry {
 
 /// An invalid entry of the list.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' is no host name, no address and no block of addresses such as 10.0.0.0/8")]
+#[error("'{0}' must be a host name, an IP address, or a CIDR block such as 10.0.0.0/8")]
 pub struct AllowListError(String);
 
 /// Error of a request that the policy denies.
@@ -187,7 +187,7 @@ pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a E
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it redirected more than {0} times")]
+#[error("the server redirected more than {0} times")]
 struct TooMany(usize);
 
 /// Normalizes a name for comparison: lower case, without the trailing dot of a fully qualified

@@ -178,7 +178,7 @@ impl Metrics {
             ),
             leases_ended: made.counter(
                 "noetl_command_leases_ended_total",
-                "Leases of workers elsewhere that ended without an answer",
+                "Leases of remote workers that expired without a completion",
             ),
             events_ingested: made.counters(
                 "noetl_events_ingested_total",

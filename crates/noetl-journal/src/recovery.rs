@@ -67,7 +67,7 @@ pub(crate) async fn resume(
                 }
                 // An execution that cannot be read must not block the others.
                 Err(error) => {
-                    warn!(execution.id = %row.execution, %error, "an execution is left as it is");
+                    warn!(execution.id = %row.execution, %error, "failed to recover execution, skipping");
                 }
             }
         }

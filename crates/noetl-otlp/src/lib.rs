@@ -61,7 +61,7 @@ impl Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The endpoint is not an HTTP or HTTPS URL.
-    #[error("'{0}' is no http or https address")]
+    #[error("'{0}' must be an HTTP or HTTPS URL")]
     Endpoint(String),
     /// The header's name or value is invalid.
     #[error("the header '{0}' cannot be sent")]

@@ -60,13 +60,7 @@ pub enum LeaseError {
     Worker(#[from] WorkerError),
     /// A count is outside its range.
     #[error("{what} must be from {least} to {LEASE_BATCH_MAX}, not {found}")]
-    Amount {
-        /// Name of the parameter.
-        what: &'static str,
-        least: usize,
-        /// Value in the request.
-        found: usize,
-    },
+    Amount { what: &'static str, least: usize, found: usize },
     /// The journal did not commit a claim.
     #[error("no command was claimed")]
     Submit(#[source] SubmitError),
@@ -144,10 +138,10 @@ impl LeaseService {
         check_name(worker)?;
         let next = Some(Arc::new(wanted(scope, pool, kinds)));
         self.workers.held().record();
-        Ok(LeaseHolder { next, ..self.elsewhere(worker) })
+        Ok(LeaseHolder { next, ..self.lease_holder(worker) })
     }
 
-    fn elsewhere(&self, worker: &str) -> LeaseHolder {
+    fn lease_holder(&self, worker: &str) -> LeaseHolder {
         LeaseHolder { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
@@ -257,7 +251,7 @@ impl LeaseService {
         waiting: Vec<CommandRow>,
         request: &LongPoll,
     ) -> Result<Vec<LeasedRow>, LeaseError> {
-        let worker = self.elsewhere(&request.worker);
+        let worker = self.lease_holder(&request.worker);
         let mut taken = Vec::new();
         let mut waiting = waiting.into_iter();
         loop {

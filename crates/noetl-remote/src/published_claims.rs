@@ -37,7 +37,7 @@ pub enum ClaimError {
     #[error("command not found: {0}")]
     Unknown(CommandId),
     /// Published workers cannot run the command.
-    #[error("{0}; a worker that takes leases has to run it")]
+    #[error("{0}; only a worker that renews leases can run the command")]
     Lacking(String),
     /// A value the command needs can never be resolved. The command has failed.
     #[error("the command has failed: {0}")]

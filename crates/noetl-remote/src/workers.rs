@@ -49,7 +49,7 @@ pub struct Registration {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The name is not valid for a remote worker.
-    #[error("'{name}' is no name for a worker: {why}")]
+    #[error("'{name}' is not a valid worker name: {why}")]
     Name {
         /// Name, truncated to 200 characters.
         name: String,

@@ -194,12 +194,21 @@ pub fn execution_in(uri: &str) -> Option<ExecutionId> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Reference<'u> {
-    /// A separately stored result.
-    Stored { execution: ExecutionId, name: &'u str, id: ResultId },
+    Stored {
+        execution: ExecutionId,
+        name: &'u str,
+        id: ResultId,
+    },
     /// A blob of an execution.
-    Content { execution: ExecutionId },
+    Content {
+        execution: ExecutionId,
+    },
     /// An object of this tenant, by the suffix of its key.
-    Object { tenant: &'u str, execution: ExecutionId, end: String },
+    Object {
+        tenant: &'u str,
+        execution: ExecutionId,
+        end: String,
+    },
 }
 
 impl<'u> Reference<'u> {

@@ -38,12 +38,7 @@ pub enum CredentialError {
     #[error(
         "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
     )]
-    NotGranted {
-        /// Name of the credential.
-        name: String,
-        /// Path of the playbook.
-        path: String,
-    },
+    NotGranted { name: String, path: String },
     /// The response cannot be sealed for the requesting worker.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker { worker: String, reason: String },

@@ -324,21 +324,21 @@ pub enum SealError {
     #[error("could not encrypt")]
     Encrypt,
     /// The stored text is not an envelope.
-    #[error("what is stored is not an encrypted value")]
+    #[error("stored text is not an encrypted value")]
     Shape,
     /// The record key is wrapped by a key service that this process does not support.
-    #[error("its key is wrapped by '{0}', which is not available here")]
+    #[error("record key is wrapped by '{0}', a key service that is not available here")]
     Provider(String),
     /// The record key is wrapped by another key, or the record was modified.
-    #[error("it was encrypted under another key")]
+    #[error("value was encrypted under another key")]
     Key,
     /// The value is bound to another tenant, name, or kind of row.
-    #[error("it was sealed for another tenant or name: its row was swapped or renamed")]
+    #[error("value was sealed for another tenant or name: the row was swapped or renamed")]
     Moved,
     /// The value is in envelope version 1, which is rejected since `noetl credential reseal`.
     #[error(
-        "it is in envelope version 1, which is refused since values are bound to tenant and name; \
-         store it again"
+        "value is in envelope version 1, which is rejected since values are bound to tenant and name; \
+         store the value again"
     )]
     Unbound,
 }

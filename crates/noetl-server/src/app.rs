@@ -241,7 +241,7 @@ impl App {
         let (streams, stopping) = (Streams::default(), CancellationToken::new());
         let transfers = Arc::new(Semaphore::new(TRANSFERS_MAX));
         let (since, requests) = (Instant::now(), RequestLimiter::default());
-        let issuers = Issuers::behind(options.fence.clone());
+        let issuers = Issuers::with_policy(options.fence.clone());
         Self {
             control,
             options,

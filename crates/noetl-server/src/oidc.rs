@@ -277,7 +277,7 @@ pub(crate) struct Issuers {
 impl Issuers {
     /// Creates a cache whose requests obey an egress policy, because authors of listeners choose
     /// the provider.
-    pub(crate) fn behind(fence: EgressPolicy) -> Self {
+    pub(crate) fn with_policy(fence: EgressPolicy) -> Self {
         Self { known: Arc::default(), fence }
     }
 

@@ -161,7 +161,7 @@ impl AckBatcher {
 }
 
 fn unheard() -> SourceError {
-    SourceError::Away("nobody said whether it was acknowledged".to_owned())
+    SourceError::Away("the service sent no result for the acknowledgment".to_owned())
 }
 
 #[async_trait]

@@ -44,7 +44,7 @@ pub(crate) struct PgTimestamp(pub(crate) Timestamp);
 
 impl PgTimestamp {
     /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
-    pub(crate) fn within(at: Timestamp) -> Self {
+    pub(crate) fn clamped(at: Timestamp) -> Self {
         Self(PgTimestamptz::clamped(at).0)
     }
 }

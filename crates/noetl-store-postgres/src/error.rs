@@ -17,20 +17,13 @@ pub enum OpenError {
     },
     /// The server is older than Postgres 15.
     #[error("Postgres at {place} is version {found}; 15 or newer is needed")]
-    Version {
-        /// Host, port, and database.
-        place: String,
-        found: String,
-    },
+    Version { place: String, found: String },
     /// The encoding of the database can't represent all texts.
     #[error("the database at {place} has encoding {found}; make one with encoding UTF8")]
-    Encoding {
-        place: String,
-        found: String,
-    },
+    Encoding { place: String, found: String },
     /// A newer version of this program changed the schema.
     #[error(
-        "the schema at {place} has version {found}, and this program knows {known}: a newer version changed it"
+        "the schema at {place} has version {found}, and this program knows {known}: a newer version changed the schema"
     )]
     Newer {
         place: String,
@@ -60,7 +53,6 @@ pub enum OpenError {
     /// Any other error of the database.
     #[error("could not open the database at {place}")]
     Database {
-        /// Host, port, and database.
         place: String,
         #[source]
         source: BackendError,

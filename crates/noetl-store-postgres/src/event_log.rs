@@ -83,7 +83,7 @@ impl EventLog for PostgresStore {
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
         let sql = include_str!("../queries/event_rows.sql");
-        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::within));
+        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::clamped));
         let make = || {
             let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
             read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))

@@ -17,7 +17,7 @@ pub enum OpenError {
     NotOurs { path: PathBuf },
     /// A newer version of this program changed the file.
     #[error(
-        "{} has schema version {found}, and this program knows {known}: a newer version wrote it",
+        "{} has schema version {found}, and this program knows {known}: a newer version wrote the file",
         path.display()
     )]
     Newer {

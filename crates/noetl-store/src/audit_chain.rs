@@ -43,7 +43,7 @@ impl fmt::Display for AuditHead {
 
 /// A text that does not parse as the head of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no head of a chain: it is a number, a colon and 64 hexadecimal digits")]
+#[error("'{0}' is not the head of a chain: write a number, a colon, and 64 hexadecimal digits")]
 pub struct AuditHeadError(String);
 
 impl FromStr for AuditHead {

@@ -21,10 +21,10 @@ pub struct Sql {
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     /// This kind of store does not run statements of operators.
-    #[error("this store runs no SQL of its operators")]
+    #[error("this kind of store does not run SQL statements")]
     Unsupported,
     /// The schema is not a plain name.
-    #[error("'{0}' is no name of a schema: write letters, digits and _, up to 63 of them")]
+    #[error("'{0}' is not a valid schema name: write at most 63 letters, digits, and underscores")]
     Schema(String),
     /// The database rejected the statement.
     #[error("{0}")]

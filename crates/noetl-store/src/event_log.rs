@@ -104,7 +104,9 @@ pub enum Malformed {
         found: Seq,
     },
     /// The execution row is not the one after the last event.
-    #[error("an append to execution {execution} ends at {last}, but its row is at {found}")]
+    #[error(
+        "an append to execution {execution} ends at {last}, but the execution row is at {found}"
+    )]
     Version {
         execution: ExecutionId,
         /// Sequence number of the last event.
@@ -112,7 +114,7 @@ pub enum Malformed {
         found: Seq,
     },
     /// The row has an end time without a final status, or the reverse.
-    #[error("the row of execution {execution} disagrees with itself on whether it ended")]
+    #[error("end time and status of the row of execution {execution} contradict each other")]
     End { execution: ExecutionId },
     /// Two events of one log have the same ID.
     #[error("execution {execution} has an event {event} already")]

@@ -44,14 +44,10 @@ pub enum ListenerError {
     Unknown(String),
     /// A required field of the subscription's document is missing or invalid.
     #[error("Subscription '{path}' has no usable '{field}'")]
-    Incomplete {
-        path: String,
-        field: &'static str,
-    },
+    Incomplete { path: String, field: &'static str },
     /// The subscription's document has errors.
     #[error("Subscription '{path}' has errors: {reason}")]
     Invalid {
-        /// Path of the document.
         path: String,
         /// First error of the document.
         reason: String,

@@ -42,11 +42,7 @@ pub enum ScheduleError {
     TooDeep,
     /// A document defines the schedule, so only the document can change it.
     #[error("Schedule {id} is that of the document '{path}'; change the document instead")]
-    OfDocument {
-        id: ScheduleId,
-        /// Path of the document.
-        path: String,
-    },
+    OfDocument { id: ScheduleId, path: String },
     /// The playbook could not be started.
     #[error("the playbook was not started")]
     Start(#[source] StartError),

@@ -37,10 +37,10 @@ pub struct SealedReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerKeyError {
     /// The registered public key is malformed.
-    #[error("its public key is not base64 of 32 bytes")]
+    #[error("the worker's public key must be 32 bytes as base64")]
     Malformed,
     /// The public key is of low order, so the shared secret would be predictable.
-    #[error("its public key is a weak one")]
+    #[error("the worker's public key has low order")]
     Weak,
     /// The key derivation or encryption failed.
     #[error("could not encrypt")]

@@ -58,7 +58,7 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
             ErrorKind::Config,
             format!("there is no {} to encrypt credentials with", noetl_secrets::KEY_VARIABLE),
         )
-        .hint("set it to the key of whoever else uses this database, or leave --database-url out")),
+        .hint("set it to the key that the servers of this database use, or omit --database-url")),
         Database::Postgres(_) => Ok(None),
     }
 }

@@ -118,7 +118,7 @@ fn store(health: &Health) -> Check {
     match health.database.as_str() {
         "connected" => Check::new("store", CheckState::Ok, "connected"),
         other => Check::new("store", CheckState::Bad, other)
-            .hint("the server goes on by itself when its database is back"),
+            .hint("the server recovers by itself once its database is available"),
     }
 }
 

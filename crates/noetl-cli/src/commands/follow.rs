@@ -88,5 +88,5 @@ pub(super) fn line(event: &EventView, style: TextStyle) -> String {
 
 /// Tells the user that the execution continues after Ctrl-C.
 pub(super) fn note_interrupted(id: ExecutionId) {
-    output::note(&format!("the execution goes on; see `noetl status {id}`"));
+    output::note(&format!("the execution continues; see `noetl status {id}`"));
 }

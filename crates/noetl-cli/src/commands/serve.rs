@@ -155,7 +155,9 @@ impl Serve {
         let (stopping, stopped) = oneshot::channel();
         let told_to_stop = async move {
             stop.next().await;
-            output::note("stopping: running steps may end, the rest goes on at the next start");
+            output::note(
+                "stopping: waiting for running steps; the rest continues at the next start",
+            );
             let _ = stopping.send(stop);
         };
         let served = tokio::select! {

@@ -57,7 +57,7 @@ async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
       [noetl] register playbook -f examples/hello.yaml
       [noetl] execute examples/hello --set who=Ada --follow
       [noetl] executions
-    stopping: running steps may end, the rest goes on at the next start
+    stopping: waiting for running steps; the rest continues at the next start
     ");
 }
 

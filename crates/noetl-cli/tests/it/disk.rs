@@ -31,7 +31,7 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
     let errors: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("error")).collect();
     assert_eq!(errors.len(), 1, "{said:?}");
     assert!(errors[0].starts_with("error: the database has no room left to write to"), "{said:?}");
-    assert!(said.stderr.contains("help: make room on the disk"), "{said:?}");
+    assert!(said.stderr.contains("help: free disk space"), "{said:?}");
 }
 
 /// A limit on the size of files does where no disk can be mounted.

@@ -454,7 +454,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
             },
         })
     );
-    assert_eq!(rows[2]["resolution"]["error"], "it is kept elsewhere");
+    assert_eq!(rows[2]["resolution"]["error"], "the payload is stored outside this control plane");
     assert_eq!(rows[4]["resolution"]["error"], "there is no such result");
     assert_eq!(rows[5]["resolution"]["error"], "the reference names no place");
     assert_eq!(rows[5]["resolution"]["ref"], json!(null));

@@ -41,24 +41,30 @@ pub enum IncompatibilityKind {
 impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, seq, why } = self;
-        write!(f, "at place {seq} of the log ")?;
+        write!(f, "at event {seq} of the log, ")?;
         match why {
             IncompatibilityKind::Gone => {
-                write!(f, "step '{step}' is under way, and there is no such step in it")
+                write!(f, "step '{step}' is running, and the version has no such step")
             }
             IncompatibilityKind::GoneWithTokens => {
-                write!(f, "tokens wait at step '{step}', and there is no such step in it")
+                write!(f, "tokens wait at step '{step}', and the version has no such step")
             }
             IncompatibilityKind::NoLoop => {
-                write!(f, "the loop of step '{step}' is under way, which is no loop in it")
+                write!(
+                    f,
+                    "the loop of step '{step}' is running, and the step is not a loop in the version"
+                )
             }
             IncompatibilityKind::OtherLoop => write!(
                 f,
-                "the loop of step '{step}' is under way, which goes through its items in another \
-                 way in it"
+                "the loop of step '{step}' is running, and the version iterates over its items in \
+                 another way"
             ),
             IncompatibilityKind::IsLoop => {
-                write!(f, "the tool of step '{step}' has answered, and the step is a loop in it")
+                write!(
+                    f,
+                    "the tool of step '{step}' has returned, and the step is a loop in the version"
+                )
             }
         }
     }

@@ -48,7 +48,7 @@ pub enum SeedError {
     #[error("the state was folded with other upcasters")]
     Upcasters,
     /// The state's last event is not the one that `version` names.
-    #[error("the state ends at another event than its version says")]
+    #[error("the last event of the state does not match the version")]
     Version,
 }
 

@@ -118,7 +118,7 @@ impl StateShape {
             version: state.version.0,
             last_event: state.last_event.map(EventId::get),
             status: status_text(state.status).to_owned(),
-            started: state.started.as_deref().map(StartShape::of),
+            started: state.started.as_deref().map(StartShape::from_start),
             started_at: state.started_at.as_micros(),
             updated_at: state.updated_at.as_micros(),
             ended_at: state.ended_at.map(Timestamp::as_micros),
@@ -134,7 +134,7 @@ impl StateShape {
                 .iter()
                 .map(|(id, open)| CommandShape::from_command(*id, open))
                 .collect(),
-            failing: state.failing.as_deref().map(Fails::of),
+            failing: state.failing.as_deref().map(Fails::from_failure),
             leaf: state.leaf.clone(),
             completed: state.counts.completed,
             failed: state.counts.failed,
@@ -144,7 +144,7 @@ impl StateShape {
             held: held(state),
             children: state.children.iter().map(|(id, child)| (id.get(), child.get())).collect(),
             sent: state.sent.iter().map(|child| child.get()).collect(),
-            doomed: state.doomed.as_deref().map(Fails::of),
+            doomed: state.doomed.as_deref().map(Fails::from_failure),
             leaf_before: state.leaf_before.clone(),
             locals: locals(state),
         }
@@ -267,7 +267,7 @@ fn values(named: Vec<(Arc<str>, SlotShape)>) -> Result<ValueTable, SnapshotError
 }
 
 impl StartShape {
-    fn of(started: &ExecutionStart) -> Self {
+    fn from_start(started: &ExecutionStart) -> Self {
         Self {
             catalog: started.catalog.get(),
             path: started.path.clone(),
@@ -302,7 +302,7 @@ impl StartShape {
 }
 
 impl Fails {
-    fn of(failing: &PendingFailure) -> Self {
+    fn from_failure(failing: &PendingFailure) -> Self {
         let failure = match &failing.failure {
             StoredFailure::Held(failure) => Cause::Held(failure.clone()),
             StoredFailure::At { seq, bytes } => Cause::Event { seq: seq.0, bytes: *bytes },

@@ -362,7 +362,7 @@ fn what_is_under_way_needs_a_place_in_the_other_version() {
     assert_eq!(
         wrong,
         format!(
-            "at place {place} of the log step 'b' is under way, and there is no such step in it"
+            "at event {place} of the log, step 'b' is running, and the version has no such step"
         )
     );
     // Before that, it fits.

@@ -288,7 +288,7 @@ pub(super) fn timers_of<'e>(
     events: impl IntoIterator<Item = &'e Event>,
 ) -> Vec<Timer> {
     let events = events.into_iter().cloned().map(Arc::new).collect();
-    Decision::of(state, events, &|_| false, None).timers
+    Decision::from_events(state, events, &|_| false, None).timers
 }
 
 /// Whether an event hands out a command.

@@ -72,7 +72,7 @@ pub enum ForkError {
     #[error("execution {0} was imported and cannot be forked")]
     Imported(ExecutionId),
     /// The log has no event with this ID or sequence number.
-    #[error("the log of execution {execution} has no event {at}; its places are 1 to {last}")]
+    #[error("the log of execution {execution} has no event {at}; sequence numbers are 1 to {last}")]
     NoEvent {
         execution: ExecutionId,
         /// Requested event ID or sequence number.
@@ -84,20 +84,20 @@ pub enum ForkError {
     #[error("step '{step}' was never entered; these were: {}", .entered.join(", "))]
     NoStep { step: String, entered: Vec<String> },
     /// The execution has not ended.
-    #[error("execution {0} is running; cancel it first, or fork it")]
+    #[error("execution {0} is running; cancel or fork the execution instead")]
     Running(ExecutionId),
     /// The execution completed, so there is no failure to retry.
     #[error("execution {0} completed; say which step to go back to with `from`")]
     Completed(ExecutionId),
     /// The log is too long to copy.
     #[error(
-        "the past of execution {0} is longer than what another can begin with \
-         ({FORK_EVENTS_MAX} events or 64 MiB); run it again instead"
+        "the log of execution {0} is too long to copy; the limit is {FORK_EVENTS_MAX} events or \
+         64 MiB; rerun the execution instead"
     )]
     TooLong(ExecutionId),
     /// The playbook version cannot continue the work in flight.
     #[error(
-        "version {version} cannot go on with it: {misfit}; fork at another event, or run it again"
+        "version {version} cannot continue the execution: {misfit}; fork at another event, or rerun the execution"
     )]
     Unfit {
         version: u32,

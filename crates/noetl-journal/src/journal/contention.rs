@@ -109,8 +109,8 @@ impl JournalWriter {
             let decided = match self.is_duplicate_report(&job).await {
                 Ok(true) => Ok((item.no_events(), None)),
                 Ok(false) => {
-                    let QueuedInput { input, first_id, elsewhere, .. } = job;
-                    self.decide_into(item, input, first_id, elsewhere.as_ref()).await
+                    let QueuedInput { input, first_id, lease_holder, .. } = job;
+                    self.decide_into(item, input, first_id, lease_holder.as_ref()).await
                 }
                 Err(error) => Err(error),
             };

@@ -19,7 +19,7 @@ pub(super) struct RetryableInput {
     pub(super) input: Input,
     pub(super) start: Option<NewExecution>,
     pub(super) first_id: Option<EventId>,
-    pub(super) elsewhere: Option<LeaseHolder>,
+    pub(super) lease_holder: Option<LeaseHolder>,
     pub(super) tries: u32,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn requeue_or_fail(
 ) -> Vec<QueuedInput> {
     let mut jobs = Vec::new();
     for reply in replies {
-        let RetryableInput { input, start, first_id, elsewhere, tries } = *reply.again;
+        let RetryableInput { input, start, first_id, lease_holder, tries } = *reply.again;
         if tries >= TRIES_MAX {
             // A caller that disconnected needs no response.
             let _ = reply.to.send(Err(error.clone()));
@@ -44,7 +44,7 @@ pub(super) fn requeue_or_fail(
             start,
             first_id,
             slot: None,
-            elsewhere,
+            lease_holder,
             tries: tries + 1,
             reply: reply.to,
         });
@@ -56,12 +56,12 @@ impl JournalWriter {
     /// Copies an input that may have to be decided again: another process may append first, or the
     /// state it was decided on may not be committed.
     pub(super) fn retry_copy(job: &QueuedInput) -> Box<RetryableInput> {
-        let QueuedInput { input, start, first_id, elsewhere, tries, .. } = job;
+        let QueuedInput { input, start, first_id, lease_holder, tries, .. } = job;
         Box::new(RetryableInput {
             input: input.clone(),
             start: start.clone(),
             first_id: *first_id,
-            elsewhere: elsewhere.clone(),
+            lease_holder: lease_holder.clone(),
             tries: *tries,
         })
     }

@@ -28,7 +28,7 @@ impl JournalWriter {
                     continue;
                 }
                 Err(error) => {
-                    warn!(execution.id = %execution, %error, "an execution is left as it is");
+                    warn!(execution.id = %execution, %error, "failed to load execution, skipping");
                     continue;
                 }
             };

@@ -291,7 +291,7 @@ impl JournalWriter {
         }
         let again = Self::retry_copy(&job);
         let repeated = self.is_duplicate_report(&job).await;
-        let QueuedInput { execution, input, start, reply, first_id, elsewhere, .. } = job;
+        let QueuedInput { execution, input, start, reply, first_id, lease_holder, .. } = job;
         let is_repeated = match repeated {
             Ok(is_repeated) => is_repeated,
             Err(error) => {
@@ -319,7 +319,7 @@ impl JournalWriter {
         let decided = if is_repeated {
             Ok((item.no_events(), None))
         } else {
-            self.decide_into(item, input, first_id, elsewhere.as_ref()).await
+            self.decide_into(item, input, first_id, lease_holder.as_ref()).await
         };
         item.replies.push(Reply::new(reply, decided, again));
     }

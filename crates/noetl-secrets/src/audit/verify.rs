@@ -92,10 +92,9 @@ pub async fn verify_audit(
                  off",
                 kept.seq, check.head.seq
             ),
-            false => format!(
-                "link {} is not the one whose head was kept: the chain was made anew",
-                kept.seq
-            ),
+            false => {
+                format!("link {} differs from the stored head: the chain was rewritten", kept.seq)
+            }
         });
     }
     Ok(check)
@@ -174,7 +173,7 @@ mod tests {
         assert!(check.problems[0].contains("its end was cut off"), "{check:?}");
         let other = AuditHead { seq: 2, ..long };
         let check = verify_audit(&short, Some(other), at(0)).await.expect("a check");
-        assert!(check.problems[0].contains("was made anew"), "{check:?}");
+        assert!(check.problems[0].contains("was rewritten"), "{check:?}");
         // One that was kept earlier is a part of a chain that has grown.
         let grown = with_uses(9).await;
         assert!(verify_audit(&grown, Some(long), at(0)).await.expect("a check").is_sound());

@@ -136,7 +136,9 @@ impl Oidc {
         }
         let Discovery { authorization_endpoint, token_endpoint, .. } = self.discovery().await?;
         let (Some(authorization), Some(token)) = (authorization_endpoint, token_endpoint) else {
-            return Err("the identity provider signs nobody in with a browser".to_owned());
+            return Err(
+                "the identity provider does not support signing in with a browser".to_owned()
+            );
         };
         let endpoints = Endpoints { authorization, token };
         let kept = Some((Instant::now(), endpoints.clone()));

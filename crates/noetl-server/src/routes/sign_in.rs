@@ -92,7 +92,7 @@ pub(crate) async fn trade(
         Auth::Open | Auth::Token => None,
     };
     let granted = traded.ok_or_else(|| {
-        let message = "nobody signs in here with a browser: that takes NOETL_AUTH=oidc and \
+        let message = "signing in with a browser is not configured: set NOETL_AUTH=oidc and \
                        NOETL_OIDC_CLIENT_ID";
         ApiError::invalid("sign_in_not_configured", message)
     })?;

@@ -49,7 +49,7 @@ pub(crate) async fn asset(State(app): State<App>, uri: Uri, headers: HeaderMap) 
 }
 
 /// Serves the page for an unknown path if a browser navigates to it, and a 404 error otherwise.
-pub(crate) async fn elsewhere(
+pub(crate) async fn page_or_not_found(
     State(app): State<App>,
     method: Method,
     uri: Uri,

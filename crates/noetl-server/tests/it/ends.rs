@@ -113,8 +113,8 @@ async fn one_that_is_wrong_does_not_take_the_others_with_it() {
     "refused": "Failed to deserialize the JSON body into the target type: invalid type: integer `7`, expected struct CompletionItem at line 1 column 1"
     "late": null
     "late": null
-    "refused": "blob [digest] not found; upload it with 'PUT /api/worker/content/[digest]' first"
-    "refused": "blob x not found; upload it with 'PUT /api/worker/content/x' first"
+    "refused": "blob [digest] not found; upload the blob with 'PUT /api/worker/content/[digest]' first"
+    "refused": "blob x not found; upload the blob with 'PUT /api/worker/content/x' first"
     "refused": "the payload or meta nests more than 100 levels deep"
     "taken": null
     "#);

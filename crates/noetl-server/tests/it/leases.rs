@@ -138,7 +138,11 @@ async fn a_step_whose_workers_are_all_lost_fails() {
     assert_eq!(status["status"], "FAILED", "{status}");
     let error = status["error"].as_str().unwrap_or_default();
     assert!(error.contains("lost its worker 3 times"), "{error}");
-    assert!(error.contains("worker 'w' took it and was not heard of in time"), "{error}");
+    assert!(
+        error
+            .contains("worker 'w' claimed the command and sent no report before its lease expired"),
+        "{error}"
+    );
     app.close().await;
 }
 
@@ -443,13 +447,13 @@ async fn what_makes_no_sense_is_refused() {
         said.push(format!("{status} {}: {}", answer["code"], answer["error"]));
     }
     assert_snapshot!(said.join("\n"), @r#"
-    422 "invalid_worker": "'' is no name for a worker: it is empty"
-    422 "invalid_worker": "'local' is no name for a worker: workers inside the control plane have such names"
+    422 "invalid_worker": "'' is not a valid worker name: it is empty"
+    422 "invalid_worker": "'local' is not a valid worker name: workers inside the control plane have such names"
     422 "invalid_amount": "max must be from 1 to 1000, not 0"
     422 "invalid_amount": "max must be from 1 to 1000, not 1001"
     422 "invalid_wait": "wait_seconds must be from 0 to 30, not -1"
     422 "invalid_wait": "wait_seconds must be from 0 to 30, not 31"
-    422 "invalid_worker": "' ' is no name for a worker: it is empty"
+    422 "invalid_worker": "' ' is not a valid worker name: it is empty"
     422 "invalid_amount": "the number of commands must be from 0 to 1000, not 1001"
     422 "invalid_body": "worker_id must not be empty"
     "#);

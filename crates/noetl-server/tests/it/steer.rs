@@ -307,11 +307,11 @@ async fn a_fork_goes_on_from_an_event_or_a_place() {
     assert_snapshot!(fork(r#"{"at":4711}"#.to_owned()).shown().await, @r#"
     422
     {
-      "error": "the log of execution [id] has no event 4711; its places are 1 to 14",
+      "error": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14",
       "status": 422,
       "code": "event_not_found",
-      "detail": "the log of execution [id] has no event 4711; its places are 1 to 14",
-      "message": "the log of execution [id] has no event 4711; its places are 1 to 14"
+      "detail": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14",
+      "message": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14"
     }
     "#);
     let (status, body) = fork(r#"{"at":-1}"#.to_owned()).answer().await;
@@ -376,11 +376,11 @@ async fn a_failed_execution_goes_on_with_a_mended_version() {
     assert_snapshot!(ask("retry", json!({"version": 3})).shown().await, @r#"
     422
     {
-      "error": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
+      "error": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution",
       "status": 422,
       "code": "version_does_not_fit",
-      "detail": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
-      "message": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again"
+      "detail": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution",
+      "message": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution"
     }
     "#);
     // Before that step it fits: at place 3 the first one is under way.

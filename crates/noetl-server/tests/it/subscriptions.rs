@@ -183,7 +183,9 @@ async fn why_a_subscription_takes_messages_or_none_is_said() {
             let (status, body) = post(app, "/api/events", said.to_string()).answer().await;
             assert_eq!(status, 200, "{body}");
         };
-        assert!(why().await.starts_with("REGISTERED: it was registered, and nobody"));
+        assert!(
+            why().await.starts_with("REGISTERED: it was registered and has not been activated")
+        );
         act(app, &id, "activate").await;
         assert!(why().await.starts_with("ACTIVE: no runtime acts on it; a runtime:"));
         let lease = json!({"holder": "w1", "ttl_secs": 60}).to_string();

@@ -477,11 +477,11 @@ async fn a_subscription_that_is_not_to_take_messages_takes_none() {
             assert_snapshot!(shown(status, answer), @r#"
             503
             {
-              "error": "Subscription 'sub/orders' is PAUSED: it takes no messages",
+              "error": "Subscription 'sub/orders' is PAUSED and accepts no messages",
               "status": 503,
               "code": "subscription_not_taking",
-              "detail": "Subscription 'sub/orders' is PAUSED: it takes no messages",
-              "message": "Subscription 'sub/orders' is PAUSED: it takes no messages"
+              "detail": "Subscription 'sub/orders' is PAUSED and accepts no messages",
+              "message": "Subscription 'sub/orders' is PAUSED and accepts no messages"
             }
             "#);
         }

@@ -106,7 +106,7 @@ impl Cluster {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             addresses.get(&id).cloned()
         };
-        let missing = || SourceError::Away(format!("nobody knows where broker {id} is"));
+        let missing = || SourceError::Away(format!("the address of broker {id} is unknown"));
         self.connection_to(&address.ok_or_else(missing)?).await
     }
 

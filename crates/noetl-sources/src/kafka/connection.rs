@@ -186,7 +186,7 @@ impl BrokerConnection {
             SaslAuth::Scram(hash, user) => {
                 let mut random = [0; 18];
                 let filled = SystemRandom::new().fill(&mut random);
-                filled.map_err(|_| wrong("there is no randomness to be had"))?;
+                filled.map_err(|_| wrong("failed to generate a nonce"))?;
                 let nonce = STANDARD_NO_PAD.encode(random);
                 let scram = Scram::new(*hash, &user.name, &user.password, nonce);
                 let first = self.say(scram.first()).await?;

@@ -226,9 +226,9 @@ impl PartitionReader {
         let what = if at < first {
             format!("its messages from {at} on were deleted before they were read")
         } else {
-            format!("it was read up to {at}, and ends before that: it was made anew or cut off")
+            format!("it was read up to {at} and ends before that: it was recreated or truncated")
         };
-        Ok(SourceError::Away(format!("{place}: {what}; it goes on at {first}")))
+        Ok(SourceError::Away(format!("{place}: {what}; reading continues at {first}")))
     }
 }
 

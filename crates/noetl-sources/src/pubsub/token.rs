@@ -31,7 +31,7 @@ pub(super) struct TokenProvider {
 }
 
 enum Who {
-    Nobody,
+    Anonymous,
     Given(String),
     Account(Box<Account>),
     Machine,
@@ -65,7 +65,7 @@ impl TokenProvider {
                 let both = "a service account needs both `client_email` and `private_key`";
                 return Err(SourceError::Settings(both.to_owned()));
             }
-            (None, None, None) if has_endpoint => Who::Nobody,
+            (None, None, None) if has_endpoint => Who::Anonymous,
             (None, None, None) => Who::Machine,
         };
         let client = match &who {
@@ -77,7 +77,7 @@ impl TokenProvider {
             Who::Machine => token::client(
                 &EgressPolicy::new(DefaultAccess::Everything, "").unwrap_or_default(),
             )?,
-            Who::Nobody | Who::Given(_) => token::client(fence)?,
+            Who::Anonymous | Who::Given(_) => token::client(fence)?,
         };
         Ok(Self { client, who, kept: CachedToken::default() })
     }
@@ -85,7 +85,7 @@ impl TokenProvider {
     /// Returns a valid token, or `None` if requests are not authenticated.
     pub(super) async fn get(&self) -> Result<Option<String>, SourceError> {
         let token = match &self.who {
-            Who::Nobody => return Ok(None),
+            Who::Anonymous => return Ok(None),
             Who::Given(token) => token.clone(),
             Who::Account(account) => {
                 let request = || {

@@ -215,7 +215,7 @@ impl Circuit {
                         let before = self.spool.holds().entries;
                         replay.bury(&delivery, &fault, 1).await;
                         if self.spool.holds().entries >= before {
-                            return Err("a kept message cannot be put aside yet".to_owned());
+                            return Err("failed to dead-letter a stored message".to_owned());
                         }
                     }
                     Ok(Some(found)) => page.push_back(found),

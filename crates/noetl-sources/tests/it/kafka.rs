@@ -157,7 +157,7 @@ async fn a_topic_that_was_made_anew_is_read_from_its_beginning() {
     broker.send(0, &[b"new"]);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     let said = source.fetch(1, WAIT).await.err().unwrap().to_string();
-    assert!(said.contains("made anew"), "{said}");
+    assert!(said.contains("recreated"), "{said}");
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     assert_eq!(fetched(&source, 1).await[0].message.id, "orders:0:0");
 }

@@ -136,7 +136,7 @@ fn a_file_of_a_newer_version_is_left_alone() {
     assert!(matches!(error, OpenError::Newer { found: 999, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("has schema version 999, and this program knows "), "{text}");
-    assert!(text.ends_with(": a newer version wrote it"), "{text}");
+    assert!(text.ends_with(": a newer version wrote the file"), "{text}");
 }
 
 #[tokio::test]

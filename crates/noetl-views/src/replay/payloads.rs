@@ -141,7 +141,10 @@ impl Replay {
             Err(ResolveError::Malformed(_)) => {}
         }
         let Some(blob) = blob_named(place, reference) else {
-            return Ok(unresolved(Some(place.to_owned()), "it is kept elsewhere"));
+            return Ok(unresolved(
+                Some(place.to_owned()),
+                "the payload is stored outside this control plane",
+            ));
         };
         match self.results.read(&blob).await {
             Ok(bytes) => measured_bytes(place.to_owned(), bytes).await,

@@ -112,7 +112,10 @@ async fn a_worker_that_is_told_to_stop_ends_what_it_runs_and_goes() {
     site.go();
     let (code, said) = worker.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("stopping: running steps may end, the rest is given back\n"), "{said}");
+    assert!(
+        said.ends_with("stopping: waiting for running steps; the rest is released\n"),
+        "{said}"
+    );
     assert_eq!(site.client().status(id).await.unwrap().status, "COMPLETED");
     assert_eq!(site.client().status(next).await.unwrap().status, "RUNNING");
     assert_eq!(site.runs(), 1);

@@ -57,7 +57,7 @@ async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
     let site = Site::new(&[]);
     let base = site.client().base().to_string();
     let said = site.home.noetl(["worker", "--server", &base, "--name", "local"]);
-    let sentence = "error: 'local' is no name for a worker: workers inside the control plane have \
+    let sentence = "error: 'local' is not a valid worker name: workers inside the control plane have \
                     such names\n";
     assert_eq!((said.code, said.stderr.as_str()), (Some(2), sentence));
 }

@@ -72,7 +72,7 @@ impl LoopShape {
             first_failed: counters.first_failed,
             from: repeat.from.clone(),
             chunks: repeat.chunks.iter().map(chunk).collect(),
-            ends: repeat.ends.iter().map(ItemOutcomeShape::of).collect(),
+            ends: repeat.ends.iter().map(ItemOutcomeShape::from_outcome).collect(),
             spans: repeat.spans.iter().map(span).collect(),
             frame: repeat.frame.map(|f| [f.max_rows, f.row_concurrency, f.max_attempts]),
         }
@@ -127,7 +127,7 @@ impl LoopShape {
 }
 
 impl ItemOutcomeShape {
-    fn of(end: &Option<ItemOutcome>) -> Self {
+    fn from_outcome(end: &Option<ItemOutcome>) -> Self {
         match end {
             None => Self::Open,
             Some(ItemOutcome::Done(kept)) => Self::Done(SlotShape::from_slot(&kept.slot)),
