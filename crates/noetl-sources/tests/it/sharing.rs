@@ -2,7 +2,7 @@
 
 use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
-use noetl_sources::{SourceRegistry, SubscriptionRuntime};
+use noetl_sources::{Options, SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionState;
 
 use crate::stage::{CONSUMER, Stage, message_id, options, publish, until};
@@ -15,15 +15,16 @@ async fn two_runtimes_start_nothing_twice() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let id = stage.subscribe("sub/orders").await;
+    // Leases of the usual length: on a busy machine, a short one may change hands.
     let first = SubscriptionRuntime::all(
         stage.local(),
         SourceRegistry::standard(EgressPolicy::default()),
-        options("first"),
+        Options::new("first"),
     );
     let second = SubscriptionRuntime::all(
         stage.remote(),
         SourceRegistry::standard(EgressPolicy::default()),
-        options("second"),
+        Options::new("second"),
     );
     let context = stage.nats.context().await;
     for part in 0..10 {
