@@ -277,7 +277,7 @@ mod tests {
     });
 
     #[tokio::test]
-    async fn what_is_kept_without_an_answer_is_known_afterwards() {
+    async fn a_message_stored_without_an_ack_is_deduplicated_afterwards() {
         let stream = MemoryStream::new();
         stream.ensure(&crate::conformance::settings()).await.expect("a stream");
         stream.leave_after(1);

@@ -66,7 +66,7 @@ fn metadata_alone_is_behind_the_fence_that_is_there_by_itself() {
 }
 
 #[test]
-fn what_is_listed_may_be_reached() {
+fn listed_addresses_are_allowed() {
     let some = fence(DefaultAccess::Public, "10.1.0.0/16, 169.254.169.254");
     assert!(may(&some, "http://10.1.2.3/") && may(&some, "http://169.254.169.254/"));
     assert!(!may(&some, "http://10.2.0.1/") && !may(&some, "http://169.254.169.253/"));

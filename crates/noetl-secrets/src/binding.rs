@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_bound_before_it_is_asked_for_and_what_does_not_open_keeps_the_old_form() {
+    async fn values_are_bound_on_request_only_and_undecryptable_ones_stay_unbound() {
         let (store, key) = (Arc::<MemoryStore>::default(), EncryptionKey::generate());
         let tenant = Tenant::default();
         put(&store, &key, 1, &tenant, "a").await;

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_of_the_default_tenant_by_mistake() {
+    fn callers_without_a_tenant_claim_are_not_of_the_default_tenant() {
         let mut settings = OidcSettings {
             issuer: "https://id.example".into(),
             audience: "noetl".into(),

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_batch_says_whose_fault_it_was() {
+    fn the_error_of_a_batch_names_the_responsible_side() {
         let of = |text: &str| told(text.to_owned()).of;
         assert_eq!(of("Resource not found: Playbook not found: p"), FaultOwner::Playbook);
         assert_eq!(of("Validation error: no"), FaultOwner::Message);

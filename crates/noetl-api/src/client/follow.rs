@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_the_first_time_or_for_good_is_said_at_once() {
+    async fn a_first_or_permanent_failure_is_reported_at_once() {
         let (client, _asked) = server(vec![refusal("503 Service Unavailable", "")]).await;
         let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
         assert_eq!((places, end.expect_err("a refusal").status()), (vec![], Some(503)));

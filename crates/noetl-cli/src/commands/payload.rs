@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_could_not_read_back_is_refused() {
+    fn unreadable_payloads_are_rejected() {
         let refused = |assignment: String| read(None, None, &[&assignment]).unwrap_err();
         let keys = vec!["a"; 60_000].join(".");
         let shown = &keys[..40];
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_assignment_is_named() {
+    fn invalid_assignments_are_named() {
         let said = read(None, None, &["who"]).unwrap_err();
         assert_eq!(said, "--set takes KEY=VALUE, got 'who'");
     }

@@ -127,7 +127,7 @@ fn the_history_leaves_something_everywhere() {
 }
 
 #[test]
-fn what_is_no_snapshot_of_this_execution_is_an_error() {
+fn an_invalid_snapshot_is_an_error() {
     let id = ExecutionId::new(1);
     let with = |key: &str, value: Value| {
         let mut state: Map = serde_json::from_slice(FIRST).unwrap();
@@ -223,7 +223,7 @@ fn a_snapshot_does_not_grow_with_the_log() {
 /// Run with `--run-ignored only --no-capture` to see what it takes.
 #[test]
 #[ignore = "a measurement"]
-fn how_long_restoring_takes() {
+fn measure_restoring_of_snapshots() {
     let state = circle(100_000);
     let bytes = state.to_snapshot();
     let started = std::time::Instant::now();

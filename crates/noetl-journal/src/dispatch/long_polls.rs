@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_away_passes_its_call_on() {
+    fn a_cancelled_long_poll_passes_its_wakeup_on() {
         let calls = LongPolls::default();
         let first = calls.wait_for(wanting("shared", &["python"]));
         let second = calls.wait_for(wanting("shared", &["python"]));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_to_those_who_would_take_what_it_is_for() {
+    fn a_wakeup_goes_to_a_poll_that_accepts_the_command() {
         let calls = LongPolls::default();
         let of = |tenant: &str, kind: &str| CommandFilter {
             tenant: Some(Tenant::new(tenant)),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_goes_on_within_its_execution_unless_somebody_has_waited_for_long() {
+    fn a_slot_stays_with_its_execution_until_another_command_waits_too_long() {
         let calls = LongPolls::default();
         let wanted = wanting("shared", &["python"]);
         let then = Timestamp::from_micros(1_900_000_000_000_000);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_issued_is_at_hand_once_and_not_for_ever() {
+    fn an_issued_command_is_cached_for_one_read() {
         let calls = LongPolls::default();
         let event = |number: i64| event(number, Fact::PlaybookCancelled { reason: None });
         for number in 0..=i64::try_from(ISSUED_MAX).unwrap() {

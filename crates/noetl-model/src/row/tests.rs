@@ -316,7 +316,7 @@ fn every_fact_survives_its_row() {
 }
 
 #[test]
-fn only_a_decided_row_names_the_caller_who_asked() {
+fn only_a_decided_row_names_its_caller() {
     for fact in facts() {
         let event = Event {
             execution: ExecutionId::new(8),

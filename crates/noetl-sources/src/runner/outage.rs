@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_too_soon_is_told_when_it_lasts() {
+    fn short_outages_are_logged_only_if_they_last() {
         let mut state = OutageState::default();
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs(secs);

@@ -13,7 +13,7 @@ use crate::dev_process::DevProcess;
 use crate::noetl::{Home, playbook, until};
 
 #[tokio::test]
-async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
+async fn c49_a_command_of_a_killed_worker_runs_again_and_counts_once() {
     let home = Home::new();
     let (gate, been) = (home.gate(), home.path().join("been"));
     let command =
@@ -34,7 +34,7 @@ async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
 }
 
 #[tokio::test]
-async fn c50_an_execution_goes_on_after_its_server_was_killed() {
+async fn c50_an_execution_continues_after_its_server_was_killed() {
     let home = Home::new();
     let steps = "  - {step: start, tool: {kind: noop}, next: {arcs: [{step: pause}]}}\n  \
                  - {step: pause, tool: {kind: wait, seconds: 2}, next: {arcs: [{step: end}]}}\n  \
