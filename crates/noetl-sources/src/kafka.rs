@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use self::cluster::{Cluster, OffsetEdge, TopicPartition};
 use self::offsets::GroupOffsets;
 use self::reader::PartitionReader;
-use self::settings::Settings;
+use self::settings::KafkaSettings;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Nominal ack deadline. This source enforces none.
@@ -61,7 +61,7 @@ impl SourceFactory for Kafka {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Arc::new(Settings::read(settings, &subscription.path, &self.fence)?);
+        let settings = Arc::new(KafkaSettings::read(settings, &subscription.path, &self.fence)?);
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // Commits and lookups must not wait for fetches, so they use separate connections.

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 
 use self::ids::MessageIds;
-use self::settings::Settings;
+use self::settings::MqttSettings;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Time the broker has to respond.
@@ -55,7 +55,7 @@ impl SourceFactory for Mqtt {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Settings::read(settings, &subscription.path)?;
+        let settings = MqttSettings::read(settings, &subscription.path)?;
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let line = Line {
             sender,

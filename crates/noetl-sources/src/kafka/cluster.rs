@@ -15,7 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::sync::Mutex;
 
 use super::connection::{BrokerConnection, check};
-use super::settings::{Address, Settings};
+use super::settings::{Address, KafkaSettings};
 use super::{refused, wrong};
 use crate::source::SourceError;
 
@@ -68,14 +68,14 @@ pub(super) fn by_topic<T>(found: Vec<(TopicPartition, T)>) -> ByTopic<T> {
 
 /// Connections to brokers, one per broker, opened on demand and replaced when lost.
 pub(super) struct Cluster {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<KafkaSettings>,
     addresses: Shared<HashMap<i32, Address>>,
     connections: Mutex<HashMap<Address, BrokerConnection>>,
     coordinator: Mutex<Option<BrokerConnection>>,
 }
 
 impl Cluster {
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<KafkaSettings>) -> Self {
         Self {
             settings,
             addresses: Shared::default(),

@@ -17,7 +17,7 @@ use crate::source::{SourceError, name_of, text};
 const PORT: u16 = 9092;
 
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct KafkaSettings {
     /// Bootstrap brokers, which provide the addresses of all others.
     pub(super) brokers: Vec<Address>,
     pub(super) topics: Vec<Arc<str>>,
@@ -41,7 +41,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl Settings {
+impl KafkaSettings {
     pub(super) fn read(
         settings: &Map,
         path: &str,
@@ -164,9 +164,9 @@ mod tests {
 
     use super::*;
 
-    fn read(settings: Value) -> Result<Settings, String> {
+    fn read(settings: Value) -> Result<KafkaSettings, String> {
         let Value::Object(settings) = settings else { panic!("a map") };
-        Settings::read(&settings, "sub/orders", &EgressPolicy::default())
+        KafkaSettings::read(&settings, "sub/orders", &EgressPolicy::default())
             .map_err(|error| error.to_string())
     }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_says_what_would_be_right() {
+    fn errors_of_settings_name_a_valid_form() {
         let with = |more: Value| {
             let mut all = json!({"brokers": "a", "topic": "t"});
             for (key, value) in more.as_object().unwrap() {

@@ -9,7 +9,7 @@ use tokio_postgres::Statement as Prepared;
 use super::decode::decode_row;
 use super::encode::Param;
 use super::pool::{Pool, Session, Stopper};
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use crate::config::wrong;
 use crate::sql::{
     Dialect, Params, Script, ScriptStatement, StatementResults, column_names, number_names,
@@ -18,7 +18,7 @@ use crate::sql::{
 /// Runs all statements, and returns the connection to the pool if it is still usable.
 pub(super) async fn run(
     pool: &Pool,
-    settings: &Settings,
+    settings: &PostgresSettings,
     script: &Script<'_>,
     stopper: &Stopper,
     answer: &mut StatementResults,
