@@ -21,7 +21,7 @@ use noetl_tools::ToolRegistry;
 use tokio::task::JoinHandle;
 
 use crate::bus::BusSetup;
-use crate::egress::fence;
+use crate::egress::egress_policy;
 use crate::error::{CliError, ErrorKind};
 use crate::settings::{self, section};
 use crate::stores::{OpenStores, StoreLocation};
@@ -178,7 +178,7 @@ fn template_environment(executions: &Executions) -> BTreeMap<String, String> {
 /// Returns the options of the tools that this process runs.
 pub(crate) fn tools(steps: &Steps) -> Result<noetl_tools::Options, CliError> {
     let mut options = noetl_tools::Options {
-        fence: fence()?,
+        egress: egress_policy()?,
         python: steps.python.clone(),
         ..noetl_tools::Options::default()
     };

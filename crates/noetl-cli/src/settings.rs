@@ -118,7 +118,7 @@ fn warn(warnings: &[String]) {
 #[cfg(test)]
 mod tests {
     use noetl_control::Options as ControlOptions;
-    use noetl_fence::DefaultAccess;
+    use noetl_egress::DefaultAccess;
     use noetl_publishing::PublisherOptions;
     use noetl_store::OutboxOptions;
     use noetl_store_postgres::Options as PostgresOptions;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kafka_protocol::ResponseError;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Map;
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::Mutex;
@@ -40,13 +40,13 @@ const ACK_WAIT: Duration = Duration::from_secs(3600);
 /// Opens sources of kind `kafka`.
 #[derive(Debug, Clone, Default)]
 pub struct Kafka {
-    fence: EgressPolicy,
+    egress: EgressPolicy,
 }
 
 impl Kafka {
     /// Restricts token endpoints to those this egress policy allows.
-    pub fn with_egress_policy(fence: EgressPolicy) -> Self {
-        Self { fence }
+    pub fn with_egress_policy(egress: EgressPolicy) -> Self {
+        Self { egress }
     }
 }
 
@@ -61,7 +61,7 @@ impl SourceFactory for Kafka {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Arc::new(KafkaSettings::read(settings, &subscription.path, &self.fence)?);
+        let settings = Arc::new(KafkaSettings::read(settings, &subscription.path, &self.egress)?);
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // Commits and lookups must not wait for fetches, so they use separate connections.

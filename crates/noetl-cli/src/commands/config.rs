@@ -133,7 +133,7 @@ fn failures() -> Vec<CliError> {
         executions().and_then(|executions| notifications::webhook(&executions).map(drop)),
         policy::policy(settings).map(drop),
         BusSetup::configured(settings).map(drop),
-        egress::fence().map(drop),
+        egress::egress_policy().map(drop),
         steps(),
         worker::check(settings),
         traces(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{Map, Value};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -45,7 +45,7 @@ impl KafkaSettings {
     pub(super) fn read(
         settings: &Map,
         path: &str,
-        fence: &EgressPolicy,
+        egress: &EgressPolicy,
     ) -> Result<Self, SourceError> {
         let brokers = match texts(settings, "brokers")? {
             found if found.is_empty() => texts(settings, "url")?,
@@ -66,7 +66,7 @@ impl KafkaSettings {
             group: group.map_or_else(|| name_of(path), str::to_owned),
             is_from_new: text(settings, "from")? == Some("new"),
             tls: tls(settings)?,
-            login: SaslAuth::read(settings, fence)?,
+            login: SaslAuth::read(settings, egress)?,
         })
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         assert!(with(bearer).contains("needs `token_url`"));
         let inside = "http://169.254.169.254/token";
         let bearer = json!({"mechanism": "OAUTHBEARER", "token_url": inside});
-        assert!(with(bearer).contains("`token_url`: "), "the fence is around it");
+        assert!(with(bearer).contains("`token_url`: "), "the egress policy applies");
         let login = read(json!({"brokers": "a", "topic": "t", "user": "u"})).unwrap().login;
         assert_eq!(login.unwrap().mechanism(), "PLAIN");
     }

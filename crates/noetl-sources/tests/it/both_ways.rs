@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::HeaderMap;
 use noetl_api::catalog::RegisterRequest;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_secrets::EncryptionKey;
 use noetl_sources::{ControlPlaneClient, SourceRegistry, SubscriptionRuntime};

@@ -1,6 +1,6 @@
 //! States that are asked for are heard.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::{SubscriptionAction, SubscriptionState};

@@ -1,6 +1,6 @@
 //! Several runtimes, one subscription.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionState;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_playbook::check_subscription;
 use noetl_sources::{Delivery, Source, SourceError, SourceRegistry};
 use noetl_test_app::TestApp;
