@@ -59,9 +59,9 @@ impl Decision {
             Fact::PlaybookStarted(started) => {
                 self.timers.extend(started.deadline.map(|at| timer(at, TimerKind::Deadline)));
             }
-            Fact::StepEntered { step, generation, deadline, .. } => {
-                let (step, generation) = (step.clone(), *generation);
-                let kind = TimerKind::StepTimeout { step, generation };
+            Fact::StepEntered { step, run, deadline, .. } => {
+                let (step, run) = (step.clone(), *run);
+                let kind = TimerKind::StepTimeout { step, run };
                 self.timers.extend(deadline.map(|at| timer(at, kind)));
             }
             Fact::StepHeld { step, until, .. } => {

@@ -164,13 +164,13 @@ impl SystemConsumer {
         }
         let dealt = self.work.deal(&given).await;
         let later: &[usize] = dealt.as_ref().err().map_or(&[], |not_yet| &not_yet.places);
-        let (mut done, mut again) = (Vec::new(), Vec::new());
+        let (mut done, mut nacked) = (Vec::new(), Vec::new());
         for (place, message) in given.into_iter().enumerate() {
-            let receipts = if later.contains(&place) { &mut again } else { &mut done };
+            let receipts = if later.contains(&place) { &mut nacked } else { &mut done };
             receipts.push(message.receipt);
         }
         self.bus.done(&done).await;
-        self.bus.nack(&again).await;
+        self.bus.nack(&nacked).await;
         dealt.map_err(|not_yet| not_yet.why.to_string())
     }
 }

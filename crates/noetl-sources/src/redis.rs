@@ -91,7 +91,7 @@ struct EntryAcker {
 
 struct PendingEntry {
     message: Message,
-    again: Option<Instant>,
+    redeliver_at: Option<Instant>,
 }
 
 impl EntryAcker {
@@ -124,9 +124,9 @@ impl EntryAcker {
 
     fn due(&self, now: Instant, most: usize) -> Vec<(String, Message)> {
         let mut held = self.lock();
-        let due = held.iter_mut().filter(|(_, held)| held.again.is_some_and(|at| at <= now));
+        let due = held.iter_mut().filter(|(_, held)| held.redeliver_at.is_some_and(|at| at <= now));
         let taken = due.take(most).map(|(id, held)| {
-            held.again = None;
+            held.redeliver_at = None;
             (id.clone(), held.message.clone())
         });
         taken.collect()
@@ -134,7 +134,7 @@ impl EntryAcker {
 
     fn come_again(&self, id: &str, after: Duration) {
         if let Some(held) = self.lock().get_mut(id) {
-            held.again = Some(Instant::now() + after);
+            held.redeliver_at = Some(Instant::now() + after);
         }
     }
 }
@@ -261,7 +261,10 @@ impl Source for StreamSource {
                 if held.contains_key(&id) {
                     continue;
                 }
-                held.insert(id.clone(), PendingEntry { message: message.clone(), again: None });
+                held.insert(
+                    id.clone(),
+                    PendingEntry { message: message.clone(), redeliver_at: None },
+                );
             }
             delivered.push(self.delivery(id, message));
         }

@@ -26,7 +26,7 @@ struct MemoryConsumer {
     /// Indexes of messages delivered and not acked.
     given: BTreeSet<usize>,
     /// Indexes of nacked messages, to be redelivered before new ones.
-    again: BTreeSet<usize>,
+    redeliver: BTreeSet<usize>,
 }
 
 impl StreamBuffer {
@@ -55,7 +55,7 @@ impl StreamBuffer {
                 self.removed.insert(place);
                 for reader in self.readers.values_mut() {
                     reader.given.remove(&place);
-                    reader.again.remove(&place);
+                    reader.redeliver.remove(&place);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl StreamBuffer {
             filter: consumer.filter.clone(),
             next: 0,
             given: BTreeSet::new(),
-            again: BTreeSet::new(),
+            redeliver: BTreeSet::new(),
         });
     }
 
@@ -96,7 +96,7 @@ impl StreamBuffer {
     /// Delivers a consumer's next message: nacked ones first.
     pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, StoredMessage)> {
         let reader = self.readers.get_mut(consumer)?;
-        if let Some(place) = reader.again.pop_first() {
+        if let Some(place) = reader.redeliver.pop_first() {
             reader.given.insert(place);
             return Some((place, self.kept[place].clone()));
         }
@@ -115,7 +115,7 @@ impl StreamBuffer {
     pub(super) fn answer(&mut self, consumer: &str, place: usize, is_done: bool) {
         let Some(reader) = self.readers.get_mut(consumer) else { return };
         if reader.given.remove(&place) && !is_done {
-            reader.again.insert(place);
+            reader.redeliver.insert(place);
         }
     }
 
@@ -128,7 +128,7 @@ impl StreamBuffer {
                 name: name.clone(),
                 filters: vec![reader.filter.clone()],
                 pending: pending as u64,
-                unacknowledged: (reader.given.len() + reader.again.len()) as u64,
+                unacknowledged: (reader.given.len() + reader.redeliver.len()) as u64,
             }
         };
         let consumers = self.readers.iter().map(state).collect();

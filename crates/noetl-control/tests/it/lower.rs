@@ -24,7 +24,7 @@ fn map(value: Value) -> Map {
 fn issued(tool: &str, config: Value, input: Value) -> CommandSpec {
     CommandSpec {
         step: Arc::from("s"),
-        generation: 1,
+        run: 1,
         attempt: 1,
         tool: Arc::from(tool),
         config: map(config),

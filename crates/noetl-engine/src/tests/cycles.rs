@@ -4,7 +4,7 @@ use super::harness::{Run, check};
 use crate::Status;
 
 #[test]
-fn a_cycle_gives_each_visit_its_own_generation() {
+fn a_cycle_numbers_each_step_run() {
     check(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}

@@ -177,18 +177,13 @@ fn circle(events: usize) -> Execution {
     let worker: Arc<str> = Arc::from("w");
     for n in 0..events / 6 {
         let step = steps[n % 3].clone();
-        let generation = u32::try_from(n / 3 + 1).unwrap();
-        let entered = Fact::StepEntered {
-            step: step.clone(),
-            generation,
-            tokens: 0,
-            round: None,
-            deadline: None,
-        };
+        let run = u32::try_from(n / 3 + 1).unwrap();
+        let entered =
+            Fact::StepEntered { step: step.clone(), run, tokens: 0, round: None, deadline: None };
         apply(&mut state, entered);
         let issued = CommandSpec {
             step: step.clone(),
-            generation,
+            run,
             attempt: 1,
             tool: Arc::from("noop"),
             config: Map::new(),
@@ -209,7 +204,7 @@ fn circle(events: usize) -> Execution {
         apply(&mut state, done);
         apply(&mut state, Fact::CommandCompleted { command, step: step.clone(), item: None });
         let (outcome, next) = (StepOutcome::Done, Routing::default());
-        apply(&mut state, Fact::StepExited { step, generation, outcome, next });
+        apply(&mut state, Fact::StepExited { step, run, outcome, next });
     }
     state
 }

@@ -12,7 +12,7 @@ use super::{EventReport, ReportError, Reports};
 
 /// Maximum number of reports of one batch that are submitted and not committed. Equals a few
 /// journal commits; more would crowd out other callers in its queue.
-const UNDER_WAY_MAX: usize = 2048;
+const IN_FLIGHT_MAX: usize = 2048;
 
 /// Whether a report was in the event log before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,19 +147,19 @@ impl Reports {
             }
         }
         // Each report is queued before the next, which preserves their order; then all are awaited.
-        let mut under_way = VecDeque::new();
+        let mut in_flight = VecDeque::new();
         for (place, report) in prepared {
-            if under_way.len() >= UNDER_WAY_MAX
-                && let Some((place, sent)) = under_way.pop_front()
+            if in_flight.len() >= IN_FLIGHT_MAX
+                && let Some((place, sent)) = in_flight.pop_front()
             {
                 answers[place] = Some(self.answered(tenant, sent).await);
             }
             match self.queue(report).await {
-                Ok(sent) => under_way.push_back((place, sent)),
+                Ok(sent) => in_flight.push_back((place, sent)),
                 Err(error) => answers[place] = Some(Err(error)),
             }
         }
-        for (place, sent) in under_way {
+        for (place, sent) in in_flight {
             answers[place] = Some(self.answered(tenant, sent).await);
         }
         Ok(answers.into_iter().flatten().collect())

@@ -48,7 +48,7 @@ pub(super) struct PartitionReader {
     /// Next offset to fetch of each partition.
     at: BTreeMap<TopicPartition, i64>,
     /// Fetches in flight, at most one per broker. They survive a cancelled call of `next`.
-    under_way: FuturesUnordered<BoxFuture<'static, BrokerReply>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, BrokerReply>>,
     asked: BTreeSet<i32>,
     ready: VecDeque<FetchedRecord>,
     look_at: Instant,
@@ -70,7 +70,7 @@ impl PartitionReader {
             words,
             leaders,
             at,
-            under_way: FuturesUnordered::new(),
+            in_flight: FuturesUnordered::new(),
             asked: BTreeSet::new(),
             ready: VecDeque::new(),
             look_at: Instant::now() + LOOK_EVERY,
@@ -92,7 +92,7 @@ impl PartitionReader {
             }
             self.ask(until.saturating_duration_since(Instant::now()));
             let Ok(Some((broker, answer))) =
-                tokio::time::timeout_at(until, self.under_way.next()).await
+                tokio::time::timeout_at(until, self.in_flight.next()).await
             else {
                 // No fetch is in flight while every partition is at its limit of unacked messages.
                 tokio::time::sleep_until(until).await;
@@ -143,7 +143,7 @@ impl PartitionReader {
             let request = request(places, wait);
             let cluster = self.cluster.clone();
             self.asked.insert(broker);
-            self.under_way.push(Box::pin(async move {
+            self.in_flight.push(Box::pin(async move {
                 let answer = async {
                     let broker = cluster.broker(broker).await?;
                     broker.ask(&request, 11, wait).await

@@ -171,7 +171,7 @@ async fn c53_the_same_steps_decide_the_same_each_time() {
 fn kind_of(fact: &Fact) -> String {
     match fact {
         Fact::CallDone { step, data, .. } => format!("call.done {step} {data}"),
-        Fact::StepEntered { step, generation, .. } => format!("step.enter {step} {generation}"),
+        Fact::StepEntered { step, run, .. } => format!("step.enter {step} {run}"),
         Fact::StepExited { step, next, .. } => format!("step.exit {step} {next:?}"),
         other => format!("{:?}", std::mem::discriminant(other)),
     }
