@@ -43,7 +43,7 @@ pub(crate) struct LocalRuntime {
 /// Settings of a control plane that depend on the verb.
 pub(crate) struct Setup {
     /// Location of the databases, from flags and settings.
-    pub(crate) place: StoreLocation,
+    pub(crate) location: StoreLocation,
     /// Maximum number of steps that the local worker runs at a time; 0 for none.
     pub(crate) slots: usize,
     /// Whether to resume unfinished executions of earlier processes, and to run schedules.
@@ -70,15 +70,15 @@ impl LocalRuntime {
         let (steps, secrets): (Steps, Secrets) = (section()?, section()?);
         let usual = Options::default();
         let mut tools = tools(&steps)?;
-        isolation::own(&mut tools.own, &setup.place, &setup.own);
+        isolation::own(&mut tools.own, &setup.location, &setup.own);
         if setup.slots > 0 {
             isolation::settle(&mut tools, &steps).await?;
         }
-        let stores = setup.place.open().await?;
+        let stores = setup.location.open().await?;
         let options = Options {
             slots: setup.slots,
             machine: server.machine_id.and_then(MachineId::new),
-            blobs: results::place()?,
+            blobs: results::blobs()?,
             env: Arc::new(template_environment(&executions)),
             resume: setup.resume,
             // `noetl run` must not start executions of schedules.

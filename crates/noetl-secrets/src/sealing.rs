@@ -98,7 +98,7 @@ pub(crate) enum SealedAt<'a> {
 impl<'a> SealedAt<'a> {
     /// Returns the location of a row.
     pub(crate) fn from_row(row: &'a SealedRow) -> Self {
-        match &row.place {
+        match &row.location {
             SealedLocation::Credential(_) => {
                 Self::Credential { tenant: &row.tenant, name: &row.name }
             }

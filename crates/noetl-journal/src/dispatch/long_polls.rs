@@ -31,7 +31,7 @@ const WAITED_LONG: Duration = Duration::from_millis(50);
 
 /// Handoffs skipped for one pending command at most. It may already be claimed, or other commands
 /// may go first.
-const PLACES_MAX: u8 = 4;
+const SKIPPED_MAX: u8 = 4;
 
 /// Interval, in handoffs, at which a handoff is skipped although no pending command is known here:
 /// one may be pending on another server.
@@ -58,7 +58,7 @@ struct LongPollState {
 struct UnclaimedCommand {
     event: Arc<Event>,
     /// Number of handoffs skipped for this command.
-    places: u8,
+    skipped: u8,
 }
 
 struct Caller {
@@ -157,8 +157,8 @@ impl LongPolls {
             }
             let Some(kept) = issued.get_mut(command) else { continue };
             if kept.is_wanted(wanted) {
-                kept.places += 1;
-                if kept.places >= PLACES_MAX {
+                kept.skipped += 1;
+                if kept.skipped >= SKIPPED_MAX {
                     issued.remove(command);
                 }
                 return true;
@@ -181,7 +181,7 @@ impl LongPolls {
     pub(crate) fn keep(&self, event: &Arc<Event>) {
         let mut state = self.lock();
         let command = event.id.into();
-        let kept = UnclaimedCommand { event: event.clone(), places: 0 };
+        let kept = UnclaimedCommand { event: event.clone(), skipped: 0 };
         if state.issued.insert(command, kept).is_some() {
             return;
         }
@@ -225,8 +225,8 @@ impl LongPolls {
         }
         let call = PollWakeup { passed_on: call.passed_on + 1, ..call };
         let state = self.lock();
-        let place = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
-        let mut after = state.waiting.iter().skip(place.map_or(0, |place| place + 1));
+        let index = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
+        let mut after = state.waiting.iter().skip(index.map_or(0, |index| index + 1));
         let _ = after.find(|caller| call.is_for(caller) && caller.call(&call));
     }
 
@@ -404,7 +404,7 @@ mod tests {
         assert!(!calls.must_yield(&wanted, later), "somebody looks already");
         drop(somebody);
         let another = calls.wait_for(wanting("shared", &["http"]));
-        for _ in 0..PLACES_MAX {
+        for _ in 0..SKIPPED_MAX {
             assert!(calls.must_yield(&wanted, later));
         }
         drop(another);

@@ -153,18 +153,18 @@ fn declared_lengths_are_checked_against_the_data() {
 
 #[test]
 fn a_record_becomes_a_message() {
-    let place = TopicPartition { topic: "orders".into(), partition: 3 };
+    let topic_partition = TopicPartition { topic: "orders".into(), partition: 3 };
     let mut of = record(12, "body");
     of.key = Some(Bytes::from_static(b"k"));
     of.headers.insert(StrBytes::from_static_str("x-a"), Some(Bytes::from_static(b"1")));
     of.headers.insert(StrBytes::from_static_str("raw"), Some(Bytes::from_static(&[0xff])));
-    let found = message(&place, of);
+    let found = message(&topic_partition, of);
     assert_eq!((found.id.as_str(), &found.body[..]), ("orders:3:12", &b"body"[..]));
     assert_eq!(found.attributes["key"], "k");
     let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
     assert_eq!(found.headers, headers);
     assert_eq!((&found.metadata["partition"], &found.metadata["offset"]), (&3.into(), &12.into()));
     assert_eq!(found.metadata.get("tombstone"), None);
-    let gone = message(&place, Record { value: None, ..record(13, "") });
+    let gone = message(&topic_partition, Record { value: None, ..record(13, "") });
     assert!(gone.body.is_empty() && gone.metadata["tombstone"] == true);
 }
