@@ -19,7 +19,6 @@ pub enum PlaybookError {
     /// The document is not a playbook, or has errors.
     #[error("the playbook has errors")]
     Invalid(Vec<Diagnostic>),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

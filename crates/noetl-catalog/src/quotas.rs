@@ -27,7 +27,6 @@ pub struct Quota {
     pub bytes: Option<u64>,
 }
 
-/// Quotas of all tenants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QuotaSettings {
     every: Quota,
@@ -35,7 +34,6 @@ pub struct QuotaSettings {
     named: BTreeMap<String, Quota>,
 }
 
-/// Error of parsing [`QuotaSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuotaSettingsError(String);
@@ -136,7 +134,7 @@ impl Quotas {
             && is_reached(store, tenant, most).await.map_err(QuotaError::Store)?
         {
             let message = format!(
-                "tenant '{}' has {most} executions under way, which is as many as it may have",
+                "tenant '{}' has {most} running executions, which is its quota",
                 tenant.as_str()
             );
             return Err(QuotaError::Over(QuotaExceeded { message, after: LATER }));

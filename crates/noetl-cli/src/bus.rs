@@ -182,7 +182,7 @@ pub(crate) fn address(settings: &Settings, bus: &Bus) -> Result<Option<Address>,
     url.map(Address::parse).transpose().map_err(|error| {
         // The value may contain a password, so the message omits it.
         CliError::new(ErrorKind::Config, format!("{}: {error}", settings.name_of(NATS_URL)))
-            .hint("use nats://user:password@host:port, several parted by commas")
+            .hint("use nats://user:password@host:port, or a comma-separated list of them")
     })
 }
 

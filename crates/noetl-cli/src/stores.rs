@@ -18,7 +18,6 @@ const MARK: &str = "shard";
 /// Factor of the shard count in the cursor's value; the shard number is the remainder.
 const MARK_COUNT: i64 = 1 << 16;
 
-/// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreLocation {
     /// A single database for everything.
@@ -79,7 +78,6 @@ impl StoreLocation {
     }
 }
 
-/// Stores that are open.
 pub(crate) struct OpenStores {
     open: Vec<OpenStore>,
     /// Store that routes each call to its database.

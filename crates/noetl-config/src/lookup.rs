@@ -24,7 +24,6 @@ pub const SYSTEM_FILE: &str = "/etc/noetl/noetl.toml";
 /// Maximum size of a file, in bytes. Thousands of shards fit.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// Locations of configuration files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// File that the user named. It must exist, and is trusted.

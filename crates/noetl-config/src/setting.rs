@@ -144,7 +144,6 @@ impl Setting {
 
 /// Group of settings: a table of the file, and a struct.
 pub trait Section: Sized {
-    /// Name of the table.
     const NAME: &'static str;
     const ABOUT: &'static str;
     const SETTINGS: &'static [Setting];

@@ -18,9 +18,7 @@ use noetl_work::Redaction;
 use crate::options::Options;
 use crate::retention::{PurgeError, Purged, RetentionTask};
 
-/// A running control plane.
 pub struct ControlPlane {
-    /// Playbooks and other documents.
     pub catalog: Catalog,
     /// Credentials, tokens, grants, and their audit.
     pub secrets: Secrets,
@@ -28,7 +26,6 @@ pub struct ControlPlane {
     pub data: ExecutionData,
     /// Executions and everything that moves them.
     pub journal: JournalService,
-    /// Remote workers and reports.
     pub remote: RemoteService,
     /// Answers that are read from event logs.
     pub views: Views,

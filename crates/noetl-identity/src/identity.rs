@@ -31,7 +31,6 @@ pub enum IdentityError {
     Taken { number: MachineId, holder: String },
     #[error("all {} machine numbers are in use", u32::from(MachineId::MAX) + 1)]
     None,
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -20,7 +20,6 @@ use crate::journal::{Accepted, Journal, SubmitError};
 /// ago.
 const WINDOW: u64 = 2000;
 
-/// Outcome of a job.
 #[derive(Debug, Clone)]
 pub struct CallbackOutcome {
     pub execution: ExecutionId,
@@ -30,13 +29,11 @@ pub struct CallbackOutcome {
     pub outcome: Result<Value, Failure>,
 }
 
-/// Errors returned by [`Callbacks::deliver`].
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
     /// The journal did not accept the answer.
     #[error("failed to record the answer")]
     Submit(#[source] SubmitError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -65,7 +65,6 @@ pub enum StartError {
     /// The start would exceed a quota of the tenant.
     #[error(transparent)]
     Quota(QuotaExceeded),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -30,7 +30,6 @@ pub(crate) struct OrphanScanner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatcher,
-    /// Wakes the timer service.
     pub(crate) due: Arc<Notify>,
     /// Scan interval while no notification arrives.
     pub(crate) every: Duration,

@@ -28,7 +28,6 @@ const PAGE: usize = 1000;
 /// Open commands found at startup.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
-    /// Number of open commands.
     pub(crate) open: usize,
     /// Commands leased to remote and published workers.
     pub(crate) remote: Vec<CommandId>,
@@ -68,7 +67,7 @@ pub(crate) async fn resume(
                 }
                 // An execution that cannot be read must not block the others.
                 Err(error) => {
-                    warn!(execution.id = %row.execution, %error, "an execution is left as it is");
+                    warn!(execution.id = %row.execution, %error, "failed to recover execution, skipping");
                 }
             }
         }

@@ -54,13 +54,11 @@ pub struct Options {
     /// Time after which a command of a worker that doesn't name its commands is reissued, counted
     /// from a restart of the server or a gap in the worker's heartbeats.
     pub lost_reports: Duration,
-    /// Whether unfinished executions resume.
+    /// Whether recovery resumes the executions that have not ended.
     pub resume: bool,
     /// Limits of a single execution.
     pub limits: ExecutionLimits,
-    /// Notifications about executions.
     pub notifications: Notifications,
-    /// Export of trace spans.
     pub traces: Traces,
 }
 

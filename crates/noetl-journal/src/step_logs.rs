@@ -51,7 +51,6 @@ pub enum LogError {
     /// The execution has no such command.
     #[error("execution {execution} has no command {command}")]
     NoCommand { execution: ExecutionId, command: CommandId },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[from] StoreError),
 }

@@ -23,7 +23,6 @@ use tokio::sync::watch;
 /// succeeded.
 const ROUNDS_MAX: usize = 64;
 
-/// Errors returned by [`Subscriptions`].
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionError {
     /// The catalog has no document at this path.
@@ -47,7 +46,6 @@ pub enum SubscriptionError {
     /// Concurrent transitions prevented every attempt.
     #[error("subscription {0} is being changed by another request; retry")]
     Contended(SubscriptionId),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -48,7 +48,6 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Publishes until `closing` fires.
     pub(crate) async fn run(mut self, closing: CancellationToken) {
         tokio::select! {
             () = self.publish_all() => {}

@@ -31,19 +31,17 @@ pub struct ClaimedCommand {
     pub lowered: CompatCommand,
 }
 
-/// Errors returned by [`PublishedClaims::claim`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// No command with this ID exists in the worker's tenant scope.
     #[error("command not found: {0}")]
     Unknown(CommandId),
     /// Published workers cannot run the command.
-    #[error("{0}; a worker that takes leases has to run it")]
+    #[error("{0}; only a worker that renews leases can run the command")]
     Lacking(String),
     /// A value the command needs can never be resolved. The command has failed.
     #[error("the command has failed: {0}")]
     Failed(String),
-    /// The claim was rejected.
     #[error(transparent)]
     Report(ReportError),
     /// A dependency is unavailable. The command stays claimable.
@@ -62,7 +60,6 @@ pub struct PublishedClaims {
     keychain: KeychainService,
 }
 
-/// Reason a lookup failed.
 enum Missing {
     /// Permanent: the command fails.
     For(Failure),

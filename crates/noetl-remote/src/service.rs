@@ -32,7 +32,6 @@ pub struct RemoteService {
 pub struct RemoteDeps<'a> {
     /// Routes calls to the store that has the data.
     pub store: &'a Arc<dyn Store>,
-    /// Databases that contain executions.
     pub shards: &'a [Arc<dyn Store>],
     pub ids: &'a IdGenerator,
     pub journal: &'a JournalService,

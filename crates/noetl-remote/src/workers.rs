@@ -32,11 +32,9 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Maximum length of a worker's name, in bytes.
 const NAME_MAX: usize = 200;
 
-/// Registration of a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registration {
     pub name: String,
-    /// Address of the worker.
     pub uri: Option<String>,
     pub status: String,
     pub labels: Option<Value>,
@@ -48,11 +46,10 @@ pub struct Registration {
     pub runtime: Option<Value>,
 }
 
-/// Errors returned by [`Workers`].
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The name is not valid for a remote worker.
-    #[error("'{name}' is no name for a worker: {why}")]
+    #[error("'{name}' is not a valid worker name: {why}")]
     Name {
         /// Name, truncated to 200 characters.
         name: String,
@@ -62,7 +59,6 @@ pub enum WorkerError {
     /// No such runtime is registered.
     #[error("Runtime not found: {kind} {name}")]
     Unknown { kind: &'static str, name: String },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -15,7 +15,6 @@ pub const DEAD_LETTERS: &str = "dead-letters/";
 /// Maximum length of a key or path, in bytes.
 const KEY_MAX: usize = 1024;
 
-/// Errors returned by [`Objects`].
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// No object, module, or suite has this key.
@@ -31,7 +30,6 @@ pub enum ObjectError {
         path: String,
         /// Digest of the stored module.
         found: Digest,
-        /// Digest in the request.
         asked: String,
     },
     /// The key belongs to another tenant.
@@ -43,7 +41,6 @@ pub enum ObjectError {
     /// The stored content cannot be parsed.
     #[error("the {what} '{key}' cannot be read")]
     Damaged { what: &'static str, key: String },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -16,7 +16,6 @@ use crate::variables::Variables;
 /// Services for data outside the event log. Cheap to clone.
 #[derive(Clone)]
 pub struct ExecutionData {
-    /// Large results of commands.
     pub results: ResultStorage,
     /// Results that workers store independently of reports.
     pub stored_results: StoredResults,

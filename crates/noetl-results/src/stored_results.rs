@@ -17,7 +17,6 @@ use crate::variables::{SaveError, check_name};
 /// Maximum number of keys considered for one key suffix: one per tenant that has it.
 const ENDS_MAX: usize = 1000;
 
-/// A result to store.
 #[derive(Debug, Clone)]
 pub struct ResultRequest {
     pub name: String,
@@ -39,7 +38,6 @@ pub enum ResolveError {
     /// The referenced result does not exist.
     #[error("result not found")]
     NotFound,
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -194,15 +192,23 @@ pub fn execution_in(uri: &str) -> Option<ExecutionId> {
     })
 }
 
-/// A parsed result reference.
 #[derive(Debug, PartialEq, Eq)]
 enum Reference<'u> {
-    /// A separately stored result.
-    Stored { execution: ExecutionId, name: &'u str, id: ResultId },
+    Stored {
+        execution: ExecutionId,
+        name: &'u str,
+        id: ResultId,
+    },
     /// A blob of an execution.
-    Content { execution: ExecutionId },
+    Content {
+        execution: ExecutionId,
+    },
     /// An object of this tenant, by the suffix of its key.
-    Object { tenant: &'u str, execution: ExecutionId, end: String },
+    Object {
+        tenant: &'u str,
+        execution: ExecutionId,
+        end: String,
+    },
 }
 
 impl<'u> Reference<'u> {

@@ -19,7 +19,6 @@ pub enum SaveError {
     /// The value is nested too deeply.
     #[error("'{0}' nests more than {DEPTH_MAX} levels deep")]
     TooDeep(String),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

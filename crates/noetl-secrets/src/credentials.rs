@@ -39,7 +39,6 @@ pub struct CredentialRequest {
     /// Free-form metadata of the owner.
     pub meta: Option<Value>,
     pub tags: Vec<String>,
-    /// Purpose of the credential.
     pub description: Option<String>,
 }
 

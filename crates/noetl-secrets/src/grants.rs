@@ -58,7 +58,6 @@ pub enum GrantError {
     /// The audit is required, and the change could not be recorded.
     #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -46,7 +46,6 @@ impl KeychainKey {
     }
 }
 
-/// Keychain entry to store.
 #[derive(Clone)]
 pub struct KeychainRequest {
     /// Secret data, encrypted before it is stored.
@@ -58,7 +57,6 @@ pub struct KeychainRequest {
     pub expires_at: Option<Timestamp>,
     /// Whether the entry is to be renewed before it expires.
     pub auto_renew: bool,
-    /// Settings for the renewal.
     pub renew_config: Option<Value>,
 }
 
@@ -67,7 +65,6 @@ pub struct KeychainRequest {
 pub enum KeychainLookup {
     /// Valid entry with its decrypted data.
     Found(KeychainEntry, Value),
-    /// Entry that has expired.
     Expired(KeychainEntry),
     NotFound,
 }
@@ -250,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_found_by_name_playbook_and_who_shares_it() {
+    fn an_entry_is_found_by_name_playbook_and_scope() {
         let key = |scope, execution: Option<i64>| {
             let execution = execution.map(ExecutionId::new);
             let name = "api".to_owned();

@@ -37,11 +37,9 @@ pub struct Secrets {
     pub audit: SecretAuditLog,
     /// Encryption key and its rotation.
     pub keys: KeyRotation,
-    /// Access tokens of callers.
     pub tokens: Tokens,
     /// Path permissions of callers, and credential permissions of playbooks.
     pub grants: Grants,
-    /// Restrictions of workers' tokens.
     pub worker_access: WorkerAccess,
     /// Texts that replace secrets in event logs.
     pub placeholders: Placeholders,

@@ -32,7 +32,6 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 /// Maximum length of a token's name, in characters.
 const NAME_MAX: usize = 200;
 
-/// Permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Everything except internal routes.
@@ -82,7 +81,6 @@ impl FromStr for Role {
     }
 }
 
-/// A token to create.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
     /// Purpose of the token, 1 to 200 characters.
@@ -109,7 +107,6 @@ pub enum TokenError {
     /// The change could not be recorded in the audit log, which is required.
     #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -120,9 +117,7 @@ const LASTS_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Holder of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
-    /// ID of the token.
     pub id: String,
-    /// Purpose of the token.
     pub name: String,
     /// Tenant whose data the holder may access.
     pub tenant: Tenant,
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_known_by_what_was_shown_and_by_nothing_else() {
+    async fn a_token_is_recognized_only_by_its_text() {
         let (tokens, _) = made();
         let acme = Tenant::new("acme");
         let (kept, shown) = tokens.create(&acme, request(Role::Worker, None)).await.expect("made");

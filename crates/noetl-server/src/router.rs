@@ -54,7 +54,7 @@ pub fn router(app: App) -> Router {
         .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
-        .fallback(ui::elsewhere)
+        .fallback(ui::page_or_not_found)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(placeholders::shown))

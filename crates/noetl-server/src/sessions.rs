@@ -48,7 +48,6 @@ pub struct SessionLookupError(pub String);
 /// Outcome of a lookup: `None` if the session is unknown, expired, or inactive.
 pub type SessionLookup = Result<Option<StoredSession>, SessionLookupError>;
 
-/// A lookup in progress.
 pub type SessionFuture<'a> = Pin<Box<dyn Future<Output = SessionLookup> + Send + 'a>>;
 
 /// Decrypted credential of a session database.
@@ -56,7 +55,6 @@ pub struct SessionCredential {
     pub name: String,
     /// Type of the credential, such as `postgres`.
     pub kind: String,
-    /// Data of the credential.
     pub data: Value,
 }
 

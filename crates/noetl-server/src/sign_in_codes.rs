@@ -12,7 +12,6 @@ use noetl_model::Tenant;
 use noetl_secrets::{Role, random_text};
 use noetl_store::Digest;
 
-/// Lifetime of a code.
 pub const CODE_LASTS: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum pending codes. A person needs one; beyond the limit the oldest is removed.

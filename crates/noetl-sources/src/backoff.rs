@@ -1,4 +1,4 @@
-//! Pauses between attempts.
+//! Backoff between attempts: 250 ms, doubling up to 10 seconds.
 
 use std::time::Duration;
 

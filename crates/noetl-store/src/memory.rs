@@ -47,7 +47,6 @@ use crate::{
     path_contains, row_bytes,
 };
 
-/// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<MemoryState>,
@@ -55,7 +54,6 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -241,7 +239,7 @@ impl ExecutionStore for MemoryStore {
         let mut counts = BTreeMap::new();
         for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
             let status = known.row.status;
-            let Some(place) = stretch.place(known.row.started_at) else { continue };
+            let Some(place) = stretch.bucket_at(known.row.started_at) else { continue };
             let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
             *count += 1;
         }

@@ -35,7 +35,6 @@ pub struct DuckDb {
 }
 
 impl DuckDb {
-    /// Creates a DuckDB tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }

@@ -72,9 +72,7 @@ pub struct ToolCall {
     pub command: CommandId,
     /// Tenant of the execution. Steps of two tenants never share a sandbox.
     pub tenant: Tenant,
-    /// Name of the step.
     pub step: Arc<str>,
-    /// Attempt number, from 1.
     pub attempt: u32,
     pub config: Map,
     /// Named arguments of the tool.

@@ -30,7 +30,6 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Creates a SQLite tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }

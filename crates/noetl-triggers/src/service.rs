@@ -17,7 +17,6 @@ use crate::listeners::{IngressService, Listeners};
 use crate::message_starts::MessageStarter;
 use crate::schedules::{Runner, Schedules};
 
-/// Settings of the triggers.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Whether this process starts scheduled runs.

@@ -17,7 +17,6 @@ const RECENT: usize = 10;
 
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Number of running executions.
     pub running: u64,
     /// Number of executions that succeeded.
     pub completed: u64,

@@ -48,10 +48,8 @@ pub struct ReplayRequest {
     pub resolve_payloads: bool,
 }
 
-/// Result of a replay.
 #[derive(Debug, Clone)]
 pub struct Replayed {
-    /// Sealed state, with checksums.
     pub state: ReplayState,
     /// Whether the log has more events than the limit.
     pub is_truncated: bool,
@@ -62,7 +60,6 @@ pub struct Replayed {
 /// State of an execution at its latest event.
 #[derive(Debug, Clone)]
 pub struct AdvancedState {
-    /// Sealed state, with checksums.
     pub state: ReplayState,
     /// Largest event ID in the state.
     pub version: EventId,

@@ -14,13 +14,10 @@ use crate::replay::Replay;
 /// Services that read event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Views {
-    /// Replay of event logs.
     pub replay: Replay,
-    /// Snapshots for external consumers.
     pub projections: Projections,
     /// Ranges of event logs by event ID.
     pub event_pages: EventPages,
-    /// Aggregate numbers for dashboards.
     pub overview: Overview,
 }
 

@@ -80,7 +80,6 @@ async fn look(
     Ok(LogSummary::default())
 }
 
-/// Contents of one log.
 #[derive(Default)]
 struct LogSummary {
     events: u64,

@@ -47,7 +47,6 @@ pub(super) struct Announcer {
     pub(super) missed: Arc<AtomicBool>,
 }
 
-/// Reason a scan failed.
 enum ScanError {
     Bus(BusError),
     Store(StoreError),

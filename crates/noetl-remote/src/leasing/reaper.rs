@@ -111,9 +111,13 @@ impl LeaseReaper {
             }
             // Remote workers do not report a start, so the command may have run.
             (None, CommandState::Claimed) => {
-                format!("worker '{worker}' took it and was not heard of in time")
+                format!(
+                    "worker '{worker}' claimed the command and sent no report before its lease expired"
+                )
             }
-            (None, _) => format!("worker '{worker}' fell silent, or held it for too long"),
+            (None, _) => format!(
+                "worker '{worker}' did not renew its lease, or held the command for too long"
+            ),
         };
         info!(execution.id = %row.execution, command.id = %row.id, worker, "lease expired");
         let input =

@@ -94,7 +94,7 @@ async fn known(
         // Requests with an invalid token count as anonymous.
         Err(refusal) => {
             rate::count_address(app, path, request)?;
-            rate::count(app, path, RequiredRole::Nothing, &Caller::nobody())?;
+            rate::count(app, path, RequiredRole::Nothing, &Caller::anonymous())?;
             Err(refusal)
         }
     }
@@ -107,7 +107,7 @@ pub(crate) async fn caller(
     needs: RequiredRole,
 ) -> Result<Caller, ApiError> {
     if needs == RequiredRole::Nothing {
-        return Ok(Caller::nobody());
+        return Ok(Caller::anonymous());
     }
     if needs == RequiredRole::One(Roles::INTERNAL) {
         return internal::check_headers(app, headers).map(|()| Caller::internal());

@@ -20,7 +20,6 @@ pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     /// Tenant whose rows the caller sees.
     pub(crate) tenant: Tenant,
-    /// Roles the caller has.
     pub(crate) roles: Roles,
     /// Roles of the caller that the current route accepts.
     pub(crate) acting: Roles,
@@ -40,7 +39,7 @@ impl Caller {
     }
 
     /// Returns the anonymous caller of a route that needs no token.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn anonymous() -> Self {
         Self::known_as("nobody", Roles::NONE)
     }
 
@@ -147,6 +146,6 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::nobody))
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::anonymous))
     }
 }

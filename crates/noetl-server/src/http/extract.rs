@@ -27,7 +27,6 @@ pub(crate) struct JsonText(pub(crate) Bytes);
 /// A body of any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-/// Parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 pub(crate) struct Query<T>(pub(crate) T);
@@ -220,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_query_escapes_is_utf8() {
+    fn escaped_query_values_are_utf8() {
         for query in ["", "a=b&c=%C3%A9", "a=%", "a=%4", "a=%zz", "a=é", "%25%27=+"] {
             assert!(is_utf8(query), "{query}");
         }

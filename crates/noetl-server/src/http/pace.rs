@@ -28,7 +28,7 @@ pub(crate) struct Pace {
 
 /// Error of a body that arrived too slowly.
 #[derive(Debug, thiserror::Error)]
-#[error("the body arrives too slowly: send it at once, at {min_rate} bytes a second or more")]
+#[error("request body arrives too slowly; send at least {min_rate} bytes per second")]
 pub(crate) struct TooSlow {
     min_rate: u64,
 }

@@ -70,7 +70,7 @@ struct ProviderError {
 impl Oidc {
     /// Returns the parameters for the authorization request, or `None` if the web UI has no client
     /// ID.
-    pub(crate) async fn place(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
+    pub(crate) async fn endpoint(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
         let settings = &self.0.settings;
         let Some(client_id) = settings.client_id.clone() else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
@@ -136,7 +136,9 @@ impl Oidc {
         }
         let Discovery { authorization_endpoint, token_endpoint, .. } = self.discovery().await?;
         let (Some(authorization), Some(token)) = (authorization_endpoint, token_endpoint) else {
-            return Err("the identity provider signs nobody in with a browser".to_owned());
+            return Err(
+                "the identity provider does not support signing in with a browser".to_owned()
+            );
         };
         let endpoints = Endpoints { authorization, token };
         let kept = Some((Instant::now(), endpoints.clone()));

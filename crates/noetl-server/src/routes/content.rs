@@ -113,7 +113,6 @@ struct ContentReader {
     bytes: u64,
     /// First part, which is already read.
     next: Option<Vec<u8>>,
-    /// Number of bytes sent.
     at: u64,
     /// Released when the response ends or is aborted.
     _permit: OwnedSemaphorePermit,

@@ -37,7 +37,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     Json(match &app.options.auth {
         Auth::Open => mode("open"),
         Auth::Token => mode("token"),
-        Auth::Oidc(provider) => match provider.place().await {
+        Auth::Oidc(provider) => match provider.endpoint().await {
             Ok(place) => {
                 let sign_in = place.map(|place| SignInEndpoint {
                     authorization_endpoint: place.authorization_endpoint,
@@ -92,7 +92,7 @@ pub(crate) async fn trade(
         Auth::Open | Auth::Token => None,
     };
     let granted = traded.ok_or_else(|| {
-        let message = "nobody signs in here with a browser: that takes NOETL_AUTH=oidc and \
+        let message = "signing in with a browser is not configured: set NOETL_AUTH=oidc and \
                        NOETL_OIDC_CLIENT_ID";
         ApiError::invalid("sign_in_not_configured", message)
     })?;

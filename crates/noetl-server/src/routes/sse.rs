@@ -35,7 +35,6 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 pub(super) struct SseClient {
     pub(super) app: App,
     pub(super) ids: IdForm,
-    /// Messages to send next.
     pub(super) ready: VecDeque<Message>,
     /// Whether the stream ends after the messages in `ready`.
     pub(super) is_over: bool,
@@ -65,7 +64,6 @@ impl OpenStream {
 
 /// Reads the next messages of a stream.
 pub(super) trait PageReader: Send + Sized + 'static {
-    /// Returns the shared state.
     fn follower(&mut self) -> &mut SseClient;
 
     /// Reads the next page. Returns `true` if the stream can continue without waiting.

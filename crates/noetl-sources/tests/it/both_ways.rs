@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::HeaderMap;
 use noetl_api::catalog::RegisterRequest;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_secrets::EncryptionKey;
 use noetl_sources::{ControlPlaneClient, SourceRegistry, SubscriptionRuntime};
@@ -491,7 +491,7 @@ async fn a_body_that_claims_to_be_json_is_rejected_only_where_its_sender_hears_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_names_the_limit_and_what_is_done() {
+async fn the_log_names_the_limit_and_the_consequence() {
     let ways = BothWays::new().await;
     let pair = ways.subscribe("  limits: {max_dispatch_per_sec: 0.001}\n").await;
     for outcome in ways.send(&pair, &[], b"1").await {

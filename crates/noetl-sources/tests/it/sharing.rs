@@ -1,6 +1,6 @@
 //! Several runtimes, one subscription.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_sources::{Options, SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionState;
@@ -132,7 +132,7 @@ async fn the_last_runtime_to_leave_deactivates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runtime_elsewhere_dispatches_in_batches_and_tells_the_server_what_it_counts() {
+async fn a_remote_runtime_dispatches_in_batches_and_reports_its_counters() {
     let stage = Stage::with_stream().await;
     let more = "  dedup: {enabled: true, window_secs: 60}\n  runtime: {batch: 50}\n  \
                 dispatch: {playbook: tests/greet, batch_dispatch: true, batch_max: 20}\n";

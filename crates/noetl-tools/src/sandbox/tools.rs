@@ -164,7 +164,6 @@ impl ToolRun {
         }
     }
 
-    /// Waits for the outcome.
     pub(crate) async fn outcome(&mut self) -> Result<Value, Failure> {
         loop {
             if let ToolFrame::Done(outcome) = self.next().await? {

@@ -59,7 +59,6 @@ pub struct AllowedDirectory {
     pub writable: bool,
 }
 
-/// A program to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Program {
     pub(crate) words: Vec<String>,
@@ -133,7 +132,7 @@ pub(crate) fn send_head(
     Ok(rustix::net::sendmsg(socket, &[IoSlice::new(&head)], &mut extra, SendFlags::NOSIGNAL)?)
 }
 
-/// Sends a message. Blocks.
+/// Sends a message. Blocks until the socket accepts all of it.
 pub(crate) fn send(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let body = encode(message)?;
     socket.write_all(&[head(&body).as_slice(), &body].concat())

@@ -117,7 +117,7 @@ impl ScheduleRows {
         document: Option<&str>,
         schedule: &Schedule,
     ) -> Result<ScheduleRow, StoreError> {
-        let columns = ScheduleTimes::of(&schedule.when);
+        let columns = ScheduleTimes::from_trigger(&schedule.when);
         let was_enabled = known.is_none_or(|row| row.schedule.is_enabled);
         let is_enabled = schedule.enabled.unwrap_or(was_enabled);
         let same = known.filter(|row| {

@@ -26,7 +26,6 @@ const ROWS_MIN: u64 = 10_000;
 /// Maximum size of a snapshot in bytes. Writing a larger one would block the store's writer.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Metadata of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 struct SnapshotMeta {
     form: String,

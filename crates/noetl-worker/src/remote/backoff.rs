@@ -1,4 +1,4 @@
-//! Backoff between retries.
+//! Delays between retries, which double up to a maximum.
 
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ pub(crate) struct Backoff {
 /// Delay after the first failure.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Maximum delay of [`Backoff::default`].
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_double_up_to_the_longest_and_begin_anew() {
+    async fn delays_double_up_to_the_maximum_and_can_be_reset() {
         let mut backoff = Backoff::up_to(Duration::from_millis(350));
         let began = Instant::now();
         for expected in [100, 300, 650, 1000] {

@@ -16,7 +16,6 @@ use crate::{keys, runtime, settings};
 /// Time limit for `python --version`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs all local checks.
 pub(super) async fn checks(data: &Path) -> Vec<Check> {
     vec![python().await, directory(data), key(data), isolation(data).await]
 }
