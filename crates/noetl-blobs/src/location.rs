@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused_without_repeating_it() {
+    fn invalid_locations_are_rejected_without_being_repeated() {
         for text in [
             "",
             "db",

@@ -36,7 +36,7 @@ pub enum PublishError {
     #[error("{bytes} bytes are more than the bus takes")]
     TooLarge { bytes: usize },
     /// The bus rejected the message, regardless of its sender. Nothing was stored.
-    #[error("the bus refuses it: {0}")]
+    #[error("bus rejected the message: {0}")]
     Refused(String),
 }
 

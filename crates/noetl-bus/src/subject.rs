@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_takes_what_it_names() {
+    fn patterns_match_their_subjects() {
         for (subject, pattern) in
             [("a.b", "a.b"), ("a.b", "a.*"), ("a.b", "a.>"), ("a.b.c", "a.>"), ("a", ">")]
         {

@@ -12,7 +12,7 @@ use crate::settings;
 const RESULTS: &str = "NOETL_RESULTS_URL";
 
 /// Opens the configured blob store, or returns `None` if blobs are stored in the database.
-pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, CliError> {
+pub(crate) fn blobs() -> Result<Option<Arc<dyn Blobs>>, CliError> {
     let Some(place) = location()? else { return Ok(None) };
     let aws = settings::variables().filter(|(name, _)| name.starts_with("AWS_"));
     let opened = noetl_blobs::open(&place, aws, Arc::new(SystemClock));

@@ -78,7 +78,7 @@ pub enum Timeout {
     Step {
         step: Arc<str>,
         /// Run number of the step, from 1.
-        generation: u32,
+        run: u32,
     },
     /// Timeout of a token that waits for admission.
     Admission {

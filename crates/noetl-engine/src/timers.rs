@@ -34,7 +34,8 @@ pub enum TimerKind {
     StepTimeout {
         step: Arc<str>,
         /// Run number of the step, from 1.
-        generation: u32,
+        #[serde(rename = "generation")]
+        run: u32,
     },
     /// Denies a token that still waits for admission.
     AdmissionTimeout {

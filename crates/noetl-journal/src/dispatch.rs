@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_read_back_once_the_rest_is_done() {
+    fn overflowed_commands_are_read_from_the_store_later() {
         let dispatch = Dispatcher::new(1, 1);
         let held = dispatch.reserve();
         for command in 0..=i64::try_from(WAITING_MAX).unwrap() {

@@ -118,7 +118,7 @@ pub(crate) struct QueuedInput {
     /// Reporting remote worker, if it renews its leases by command ID.
     pub(crate) lease_holder: Option<LeaseHolder>,
     /// Number of times the input was decided but not committed.
-    pub(crate) tries: u32,
+    pub(crate) attempts: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
@@ -139,7 +139,7 @@ impl QueuedInput {
     fn new(execution: ExecutionId, input: Input) -> (Self, SubmitReceiver) {
         let (reply, answer) = oneshot::channel();
         let (start, first_id, slot, lease_holder) = (None, None, None, None);
-        (Self { execution, input, start, first_id, slot, lease_holder, tries: 0, reply }, answer)
+        (Self { execution, input, start, first_id, slot, lease_holder, attempts: 0, reply }, answer)
     }
 }
 

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_what_was_counted() {
+    fn the_metrics_page_shows_the_counters() {
         let metrics = Metrics::new();
         metrics.events_ingested.with_label_values(&["call.done", "ok"]).inc();
         let page = metrics.text();

@@ -106,7 +106,7 @@ pub enum Fact {
     StepEntered {
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         /// Number of waiting join tokens that the step consumed. 0 for the first step and for back
         /// arcs.
         tokens: u32,
@@ -212,7 +212,7 @@ pub enum Fact {
         /// Step whose `set`, or whose arc's `set`, applied the values.
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         /// Values by dotted path below `ctx`.
         values: Map,
         /// Values by dotted path below `step`. Visible only within the step run.
@@ -222,7 +222,7 @@ pub enum Fact {
     StepExited {
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         outcome: StepOutcome,
         /// Arcs that were and were not taken.
         next: Routing,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_named() {
+    fn texts_that_are_not_numbers_are_named() {
         let error = "12x".parse::<EventId>().expect_err("not a number");
         assert_eq!(error.to_string(), "'12x' is not a 64-bit decimal id");
     }

@@ -25,7 +25,7 @@ use crate::counters::SpanCounters;
 use crate::send::SpanSender;
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ExporterSettings {
     /// Full URL of the traces endpoint, such as `http://localhost:4318/v1/traces`.
     pub endpoint: String,
     /// Headers of every request.
@@ -42,7 +42,7 @@ pub struct Settings {
     pub delay: Duration,
 }
 
-impl Settings {
+impl ExporterSettings {
     /// Creates the default settings for an endpoint.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl ExporterTask {
 }
 
 /// Starts an exporter. Makes no request until there is a span.
-pub fn open(settings: Settings) -> Result<(Arc<OtlpSink>, ExporterTask), SettingsError> {
+pub fn open(settings: ExporterSettings) -> Result<(Arc<OtlpSink>, ExporterTask), SettingsError> {
     let wrong = || SettingsError::Endpoint(settings.endpoint.clone());
     let url = Url::parse(&settings.endpoint).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_once_has_no_next_run() {
+    fn a_one_time_schedule_has_no_next_run() {
         let once = Trigger::Once { at: at(5) };
         assert_eq!((once.first(at(9)), once.next(at(5), at(5))), (Some(at(5)), None));
     }

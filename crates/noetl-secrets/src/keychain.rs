@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_found_by_name_playbook_and_who_shares_it() {
+    fn an_entry_is_found_by_name_playbook_and_scope() {
         let key = |scope, execution: Option<i64>| {
             let execution = execution.map(ExecutionId::new);
             let name = "api".to_owned();

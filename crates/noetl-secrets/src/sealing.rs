@@ -98,7 +98,7 @@ pub(crate) enum SealedAt<'a> {
 impl<'a> SealedAt<'a> {
     /// Returns the location of a row.
     pub(crate) fn from_row(row: &'a SealedRow) -> Self {
-        match &row.place {
+        match &row.location {
             SealedLocation::Credential(_) => {
                 Self::Credential { tenant: &row.tenant, name: &row.name }
             }
@@ -412,13 +412,13 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_stored_is_read() {
+    fn values_sealed_by_the_published_server_are_opened() {
         let found = key().open_at(&AT, &SealedText::new(STORED));
         assert_eq!(found, Ok(json!({"token": "s3cret", "port": 5432, "note": "größer"})));
     }
 
     #[test]
-    fn what_is_sealed_is_opened_and_never_looks_the_same() {
+    fn sealed_values_are_opened_and_never_look_the_same() {
         for value in [json!(null), json!("bare"), json!({"a": [1, {"b": "c"}]}), json!({})] {
             let (one, other) = (key().seal_at(&AT, &value), key().seal_at(&AT, &value));
             let (one, other) = (one.expect("sealed"), other.expect("sealed"));
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_key_has_wrapped_is_not_wrapped_again() {
+    fn values_wrapped_by_an_unknown_key_are_not_rewrapped() {
         let both = EncryptionKey::generate().with_previous(&EncryptionKey::generate());
         assert_eq!(both.rewrap(&SealedText::new(STORED)), Err(SealError::Key));
         assert_eq!(both.rewrap(&SealedText::new("{}")), Err(SealError::Shape));

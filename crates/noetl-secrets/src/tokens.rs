@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_known_by_what_was_shown_and_by_nothing_else() {
+    async fn a_token_is_recognized_only_by_its_text() {
         let (tokens, _) = made();
         let acme = Tenant::new("acme");
         let (kept, shown) = tokens.create(&acme, request(Role::Worker, None)).await.expect("made");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use noetl_bus::EventStream;
 use noetl_control::ControlPlane;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_secrets::Role;
 use noetl_web::Site;
@@ -133,7 +133,7 @@ pub struct Options {
     pub allow_any_host: bool,
     /// Egress policy for the identity providers that listeners name. Default: all addresses except
     /// cloud metadata services.
-    pub fence: EgressPolicy,
+    pub egress: EgressPolicy,
     /// Access token of the internal routes. Default: none, so every request to them is rejected.
     pub internal_token: InternalToken,
     /// Database of the sessions that gateways validate. Default: none, so access tokens are the
@@ -185,7 +185,7 @@ impl Default for Options {
             body_limit: BODY_LIMIT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             allow_any_host: false,
-            fence: EgressPolicy::default(),
+            egress: EgressPolicy::default(),
             internal_token: InternalToken::default(),
             sessions: None,
             has_metrics: true,
@@ -241,7 +241,7 @@ impl App {
         let (streams, stopping) = (Streams::default(), CancellationToken::new());
         let transfers = Arc::new(Semaphore::new(TRANSFERS_MAX));
         let (since, requests) = (Instant::now(), RequestLimiter::default());
-        let issuers = Issuers::with_policy(options.fence.clone());
+        let issuers = Issuers::with_policy(options.egress.clone());
         Self {
             control,
             options,

@@ -42,7 +42,7 @@ pub(crate) struct ApiError {
     /// Value of the `Allow` header: the methods that the route supports.
     allowed: Option<String>,
     /// Value of the `Retry-After` header, in seconds. `None` for the default of 1.
-    again: Option<u64>,
+    retry_after: Option<u64>,
 }
 
 impl ApiError {
@@ -53,7 +53,7 @@ impl ApiError {
         message: impl Into<String>,
     ) -> Self {
         let message = bounded(message.into());
-        Self { status, code, message, diagnostics: Vec::new(), allowed: None, again: None }
+        Self { status, code, message, diagnostics: Vec::new(), allowed: None, retry_after: None }
     }
 
     /// Sets the `Allow` header to the supported methods.
@@ -129,8 +129,8 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         if passes.contains(&self.status) {
-            let again = self.again.map_or(RETRY_AFTER_SECS, HeaderValue::from);
-            response.headers_mut().insert(RETRY_AFTER, again);
+            let retry_after = self.retry_after.map_or(RETRY_AFTER_SECS, HeaderValue::from);
+            response.headers_mut().insert(RETRY_AFTER, retry_after);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
-use noetl_fence::{DefaultAccess, EgressPolicy};
+use noetl_egress::{DefaultAccess, EgressPolicy};
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::PUSH_ISSUER;
 use noetl_secrets::Role;
@@ -91,7 +91,7 @@ pub struct Oidc(Arc<OidcInner>);
 struct OidcInner {
     settings: OidcSettings,
     http: reqwest::Client,
-    fence: EgressPolicy,
+    egress: EgressPolicy,
     /// Locked for an assignment only, never during a request to the provider.
     keys: Mutex<Keys>,
     asking: tokio::sync::Mutex<()>,
@@ -126,17 +126,17 @@ impl Oidc {
         Self::with_egress_policy(settings, anywhere)
     }
 
-    fn with_egress_policy(settings: OidcSettings, fence: EgressPolicy) -> io::Result<Self> {
+    fn with_egress_policy(settings: OidcSettings, egress: EgressPolicy) -> io::Result<Self> {
         signatures::install();
         // Another part of the program may have installed a provider before, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(ANSWER);
-        let http = fence.around(http.redirect(fence.redirects(REDIRECTS_MAX))).build();
+        let http = egress.around(http.redirect(egress.redirects(REDIRECTS_MAX))).build();
         let http = http.map_err(io::Error::other)?;
         Ok(Self(Arc::new(OidcInner {
             settings,
             http,
-            fence,
+            egress,
             keys: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
             endpoints: Mutex::default(),
@@ -252,7 +252,7 @@ impl Oidc {
     async fn read<T: serde::de::DeserializeOwned>(&self, address: &str) -> Result<T, String> {
         let failed = |error: reqwest::Error| format!("{address}: {error}");
         let url = address.parse().map_err(|error| format!("{address}: {error}"))?;
-        self.0.fence.check(&url).map_err(|error| error.to_string())?;
+        self.0.egress.check(&url).map_err(|error| error.to_string())?;
         let asked = self.0.http.get(url).send().await.map_err(failed)?;
         let mut asked = asked.error_for_status().map_err(failed)?;
         let mut said = Vec::new();
@@ -271,14 +271,14 @@ impl Oidc {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Issuers {
     known: Arc<Mutex<HashMap<String, Oidc>>>,
-    fence: EgressPolicy,
+    egress: EgressPolicy,
 }
 
 impl Issuers {
     /// Creates a cache whose requests obey an egress policy, because authors of listeners choose
     /// the provider.
-    pub(crate) fn with_policy(fence: EgressPolicy) -> Self {
-        Self { known: Arc::default(), fence }
+    pub(crate) fn with_policy(egress: EgressPolicy) -> Self {
+        Self { known: Arc::default(), egress }
     }
 
     /// Returns the client of a provider, with its cached keys.
@@ -294,7 +294,7 @@ impl Issuers {
             tenant_claim: None,
             client_id: None,
         };
-        let provider = Oidc::with_egress_policy(settings, self.fence.clone())?;
+        let provider = Oidc::with_egress_policy(settings, self.egress.clone())?;
         // Only documents name providers, so there are few. Above the limit the cache starts empty.
         if known.len() >= ISSUERS_MAX {
             known.clear();
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_of_the_default_tenant_by_mistake() {
+    fn callers_without_a_tenant_claim_are_not_of_the_default_tenant() {
         let mut settings = OidcSettings {
             issuer: "https://id.example".into(),
             audience: "noetl".into(),

@@ -176,7 +176,7 @@ mod tests {
 
     /// What is stored must read the same with every later version.
     #[test]
-    fn the_digest_of_a_use_stays_what_it_is() {
+    fn the_digest_of_a_secret_use_is_stable() {
         let (link, head) = AuditHead::START.next(&Tenant::default(), &used());
         assert!(link.follows(&AuditHead::START.hash));
         assert_eq!(head.to_string().parse(), Ok(head));

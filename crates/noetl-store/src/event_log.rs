@@ -55,15 +55,15 @@ impl Append {
         if self.events.is_empty() {
             return Err(Malformed::Empty { execution });
         }
-        let mut place = self.expected;
+        let mut seq = self.expected;
         let mut ids: Vec<EventId> = Vec::with_capacity(self.events.len());
         for event in &self.events {
-            place = place.next();
+            seq = seq.next();
             if event.execution != execution {
                 return Err(Malformed::Foreign { execution, found: event.execution });
             }
-            if event.seq != place {
-                return Err(Malformed::Gap { execution, place, found: event.seq });
+            if event.seq != seq {
+                return Err(Malformed::Gap { execution, seq, found: event.seq });
             }
             ids.push(event.id);
         }
@@ -74,8 +74,8 @@ impl Append {
         if self.events.iter().filter(|event| event.fact.is_end()).count() > 1 {
             return Err(Malformed::SecondEnd { execution });
         }
-        if self.row.version != place {
-            return Err(Malformed::Version { execution, last: place, found: self.row.version });
+        if self.row.version != seq {
+            return Err(Malformed::Version { execution, last: seq, found: self.row.version });
         }
         if self.row.status.is_final() != self.row.ended_at.is_some() {
             return Err(Malformed::End { execution });
@@ -96,11 +96,11 @@ pub enum Malformed {
     #[error("an append to execution {execution} has an event of execution {found}")]
     Foreign { execution: ExecutionId, found: ExecutionId },
     /// The events do not follow the log, or one another.
-    #[error("an append to execution {execution} has event {found} at place {place}")]
+    #[error("an append to execution {execution} has event {found} instead of {seq}")]
     Gap {
         execution: ExecutionId,
         /// Sequence number that was expected.
-        place: Seq,
+        seq: Seq,
         found: Seq,
     },
     /// The execution row is not the one after the last event.

@@ -115,7 +115,7 @@ impl TimeBuckets {
     }
 
     /// Returns the index of the bucket that contains a time.
-    pub fn place(self, at: Timestamp) -> Option<u32> {
+    pub fn bucket_at(self, at: Timestamp) -> Option<u32> {
         if at < self.from || at >= self.end() {
             return None;
         }

@@ -239,7 +239,7 @@ impl ExecutionStore for MemoryStore {
         let mut counts = BTreeMap::new();
         for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
             let status = known.row.status;
-            let Some(place) = stretch.place(known.row.started_at) else { continue };
+            let Some(place) = stretch.bucket_at(known.row.started_at) else { continue };
             let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
             *count += 1;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use tokio::process::Command;
 
 use crate::{AllowedDirectory, Isolation, OwnFiles, TenantRules};
@@ -35,7 +35,7 @@ pub struct Options {
     pub share_tenants: bool,
     pub limits: OutputLimits,
     /// Egress policy of `http`. Default: all addresses except cloud metadata services.
-    pub fence: EgressPolicy,
+    pub egress: EgressPolicy,
 }
 
 impl Default for Options {
@@ -51,7 +51,7 @@ impl Default for Options {
             tools: TenantRules::default(),
             share_tenants: true,
             limits: OutputLimits::default(),
-            fence: EgressPolicy::default(),
+            egress: EgressPolicy::default(),
         }
     }
 }

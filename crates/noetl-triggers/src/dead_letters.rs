@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_has_an_end() {
+    fn reasons_of_dead_letters_are_truncated() {
         let long = "x".repeat(TEXT_MAX * 2);
         let map = json!({"a": long, "b": [1], "c": 7, "d\u{0}": "e\u{0}f"});
         let Value::Object(map) = map else { panic!("a map") };

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_what_was_sealed_for_it_as_others_seal_it_and_nothing_else() {
+    fn a_key_opens_only_values_sealed_for_it() {
         let published = WorkerKey(counting(1));
         assert_eq!(published.public(), WORKER_PUBLIC);
         let theirs =
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_or_a_weak_one_gets_nothing() {
+    fn invalid_and_weak_keys_are_rejected() {
         for text in ["", "no key", "YWJj"] {
             assert_eq!(seal_for(text, b"a"), Err(WorkerKeyError::Malformed), "{text}");
         }

@@ -119,7 +119,7 @@ async fn workers_hear_no_answers_of_others_and_publish_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_connects_without_a_password() {
+async fn connections_without_a_password_are_rejected() {
     let directory = TempDir::new().expect("a directory");
     let nats = deployed(&directory);
     let at = nats.url().trim_start_matches("nats://").to_owned();

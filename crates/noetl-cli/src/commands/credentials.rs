@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_without_the_line_it_is_on() {
+    fn invalid_lines_are_reported_without_their_content() {
         for (text, expected) in [
             ("", "not readable as YAML or JSON"),
             ("password: [sesame", "c.yaml:2:1: not readable"),

@@ -92,7 +92,7 @@ async fn run(
     let encryption_key = credentials::key(&database, !brought.is_empty())?;
     let is_shared = matches!(database, Database::Postgres(_));
     let setup = Setup {
-        place: StoreLocation::One(database),
+        location: StoreLocation::One(database),
         slots: arguments.slots,
         // Leave executions of other processes alone; `noetl dev` resumes them.
         resume: false,

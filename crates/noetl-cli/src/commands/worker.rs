@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named_with_its_place() {
+    fn invalid_settings_are_named_with_their_location() {
         for (variable, value, said) in [
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),

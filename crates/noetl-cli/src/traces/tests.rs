@@ -17,7 +17,7 @@ fn with<T>(
     export.and_then(|export| ask(&export)).map_err(|failure| failure.text())
 }
 
-fn settings(variables: &[(&str, &str)]) -> Option<Settings> {
+fn settings(variables: &[(&str, &str)]) -> Option<ExporterSettings> {
     with(variables, |export| export.settings()).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn samplers_are_known_by_their_names() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_and_no_secret_is_shown() {
+fn invalid_settings_are_named_without_secrets() {
     for (variables, named) in [
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")][..], "OTEL_EXPORTER_OTLP_ENDPOINT"),
         (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),

@@ -39,7 +39,7 @@ async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
 }
 
 #[tokio::test]
-async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
+async fn the_greeting_shows_commands_for_the_listen_address() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let port = format!("127.0.0.1:{}", address(&process).port());

@@ -38,7 +38,7 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 const LIMITED: &str = "(ulimit -f 4000; run)";
 
 #[test]
-fn a_full_disk_is_named_and_what_was_committed_is_kept() {
+fn a_full_disk_is_named_and_committed_work_is_retained() {
     let home = Home::with(&filling());
     // A mount of its own that goes with the process.
     let own_mounts = || {

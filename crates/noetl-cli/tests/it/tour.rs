@@ -138,7 +138,7 @@ async fn the_tour_is_as_it_says_on_postgres() {
 }
 
 #[test]
-fn what_is_unlike_is_told() {
+fn differences_of_outputs_are_reported() {
     assert!(is_like_text("a…c", "abbbc") && is_like_text("a…", "abc") && is_like_text("a", "a"));
     assert!(!is_like_text("a…c", "abd") && !is_like_text("a", "ab") && !is_like_text("a…b", "abc"));
     let is = |expected: &str, found: &str| {

@@ -36,7 +36,7 @@ async fn any_one_commit_may_fail_in_any_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_whose_answer_is_lost_is_not_started_twice() {
+async fn a_start_with_a_lost_response_is_not_repeated() {
     for fault in [CommitFault::AnswerLost, CommitFault::Lost] {
         let store = Arc::new(FaultyStore::default());
         let plant = Plant::open(&store, 4, &Gate::new()).await;
@@ -133,7 +133,7 @@ async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_not_given_on_what_was_not_kept() {
+async fn uncommitted_decisions_get_no_response() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;

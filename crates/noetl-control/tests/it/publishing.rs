@@ -140,7 +140,7 @@ async fn a_backfill_begins_with_the_first_row() {
 }
 
 #[tokio::test]
-async fn what_is_committed_while_the_bus_is_away_is_published_when_it_comes() {
+async fn events_committed_during_a_bus_outage_are_published_afterwards() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     bus.set_connected(false);
     let publishing = start(&options(), &store, &bus);
@@ -225,7 +225,7 @@ async fn a_row_that_is_refused_is_skipped_and_counted() {
 }
 
 #[tokio::test]
-async fn a_large_row_goes_out_by_reference_and_holds_up_nobody() {
+async fn a_large_row_is_published_by_reference_without_delaying_others() {
     let store = Arc::new(MemoryStore::new());
     let bus = Arc::new(MemoryStream::new().with_payload_max(1 << 20));
     let mut story = Story::new(10);

@@ -103,7 +103,7 @@ fn is_marked(replayed: &Replayed) -> bool {
 }
 
 #[tokio::test]
-async fn an_execution_of_ours_fills_what_it_has() {
+async fn a_native_execution_fills_the_replay_state() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 2, &Gate::new()).await;
     let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
@@ -165,7 +165,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
 }
 
 #[tokio::test]
-async fn every_cut_is_the_fold_of_what_is_before_it() {
+async fn every_cut_is_the_fold_of_the_events_before_it() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 12_345).await;
@@ -274,7 +274,7 @@ async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
 }
 
 #[tokio::test]
-async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
+async fn a_damaged_or_foreign_snapshot_is_ignored() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
@@ -363,7 +363,7 @@ async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
 }
 
 #[tokio::test]
-async fn references_are_looked_up_once_and_what_is_missing_is_said() {
+async fn references_are_resolved_once_and_missing_values_are_reported() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = Story::new(10);

@@ -51,7 +51,7 @@ async fn open(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_goes_by_itself_once_a_day() {
+async fn retention_purges_old_rows_once_a_day() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(RetentionPolicy::default())).await;

@@ -83,7 +83,7 @@ pub fn first_incompatibility(
     let seq = log[last].seq;
     let found = |step: &Arc<str>, why| Some(Incompatibility { step: step.clone(), seq, why });
     for visit in state.running.keys() {
-        let (step, generation) = visit;
+        let (step, run) = visit;
         let Some(ix) = playbook.find(step) else { return found(step, IncompatibilityKind::Gone) };
         let now = playbook.step(ix).repeat.as_ref();
         if let Some(repeat) = state.loops.get(visit) {
@@ -99,7 +99,7 @@ pub fn first_incompatibility(
             }
         } else if now.is_some() {
             let answered = state.commands.values().any(|open| {
-                let is_of = open.issued.step == *step && open.issued.generation == *generation;
+                let is_of = open.issued.step == *step && open.issued.run == *run;
                 is_of && open.answer.is_some()
             });
             if answered {

@@ -130,7 +130,7 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
 }
 
 #[test]
-fn what_an_execution_starts_is_below_its_command() {
+fn spans_of_child_executions_are_below_their_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
     let due = timers_of(&run.state, &run.log);
     let text = serde_json::to_value(&due[0].kind).unwrap();

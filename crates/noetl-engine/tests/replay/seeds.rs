@@ -31,7 +31,7 @@ fn kept(upcasters: Option<&str>) -> ReplaySeed {
 }
 
 #[test]
-fn a_seeded_state_says_where_it_began_and_goes_on() {
+fn a_seeded_state_records_its_start_and_continues() {
     let seed = kept(None);
     let checksum = seed.checksum.clone();
     let asked =

@@ -148,7 +148,7 @@ impl Executions {
         let row = self.known(tenant, id).await?;
         let ForkRequest { at, workload, trace, version } = request;
         let wish = Wish { workload, trace, version };
-        let cut = self.place(&row, at).await?;
+        let cut = self.seq_at(&row, at).await?;
         // One more event shows whether the cut is in the middle of a decision.
         let log = self.past(id, cut.next()).await?;
         self.begin_with(tenant, log, cut, wish).await
@@ -188,7 +188,7 @@ impl Executions {
 
     /// Returns the sequence number that `at` refers to. Event IDs are far larger than any sequence
     /// number.
-    async fn place(&self, row: &ExecutionRow, at: Option<i64>) -> Result<Seq, ForkError> {
+    async fn seq_at(&self, row: &ExecutionRow, at: Option<i64>) -> Result<Seq, ForkError> {
         let Some(at) = at else { return Ok(row.version) };
         let missing = || ForkError::NoEvent { execution: row.id, at, last: row.version };
         match u64::try_from(at) {

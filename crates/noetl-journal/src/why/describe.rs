@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_nobody_takes_says_who_is_missing() {
+    fn an_unclaimed_command_names_the_missing_worker() {
         let wait = waits_for_worker(&Around::default());
         assert_eq!(wait.what, "step 'a' waits for a worker of pool 'shared' with tool 'shell'");
         assert!(wait.would_move_it.starts_with("no worker of pool 'shared' with tool 'shell'"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_elsewhere_is_known_by_the_lease_of_its_command() {
+    fn a_remote_worker_is_described_with_the_lease_of_its_command() {
         let until = Timestamp::from_micros(7);
         let (mine, other) = (CommandId::new(5), CommandId::new(6));
         let around = Around { held: HashMap::from([(mine, until)]), ..Around::default() };

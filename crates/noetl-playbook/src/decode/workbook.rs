@@ -71,7 +71,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) {
         return;
     }
     let rewrite = "write a list: 'workbook: [{name: score, tool: {kind: …}}]'";
-    cx.older(at.place(), "the workbook is a mapping", rewrite);
+    cx.older(at.position(), "the workbook is a mapping", rewrite);
     let nested = at.get("tasks").filter(|_| at.entries().count() == 1);
     let tasks = nested.as_ref().unwrap_or(&at);
     for (key, item) in tasks.entries() {
@@ -98,7 +98,7 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: ToolLoc
         }
         None if at.get("kind").is_some() => {
             let message = "the task's settings stand beside its name";
-            cx.older(name.place(), message, "write '{name: …, tool: {kind: …}}'");
+            cx.older(name.position(), message, "write '{name: …, tool: {kind: …}}'");
             *at
         }
         None => {

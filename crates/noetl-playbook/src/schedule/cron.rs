@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_field() {
+    fn an_invalid_field_is_named() {
         let said = |text: &str| Cron::read(text).expect_err(text).to_string();
         for (text, expected) in [
             ("", "a cron expression has 5 fields, or 6 with seconds; this has 0"),

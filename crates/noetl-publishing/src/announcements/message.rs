@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_is_what_published_workers_read() {
+    fn an_announcement_has_the_form_published_workers_read() {
         let made = routes(1).message(&note("shared", 380_436_272_340_037_632), 1);
         assert_eq!(made.subject, "noetl.commands.shared.380436272340037632");
         assert_eq!(made.id, "380436272340037632:start:380436272356814848#1");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_that_is_furthest_tells_what_is_left() {
+    fn the_most_advanced_consumer_determines_the_backlog() {
         let shared = "noetl.commands.shared.>";
         let routes = routes(1);
         assert_eq!(routes.backlog("shared", &[]), 0);

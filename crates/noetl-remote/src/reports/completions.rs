@@ -90,8 +90,8 @@ impl Reports {
                 if next.is_none() {
                     return Ok(CompletionAck::LATE);
                 }
-                let again = self.handed.resend(&*self.store, command, worker).await;
-                Ok(CompletionAck { counts: false, next: again.map_err(ReportError::Store)? })
+                let next = self.handed.resend(&*self.store, command, worker).await;
+                Ok(CompletionAck { counts: false, next: next.map_err(ReportError::Store)? })
             }
             Err(error) => Err(ReportError::Submit(error)),
         }

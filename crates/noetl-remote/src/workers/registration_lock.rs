@@ -50,7 +50,7 @@ impl RegistrationLocks {
         let here = self.here.clone().lock_owned().await;
         let mut lease = None;
         if self.is_shared {
-            let place = place(tenant, name);
+            let place = lock_key(tenant, name);
             let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());
             while lease.is_none() {
                 lease = self.store.acquire(&place, &holder, TTL).await?;
@@ -74,7 +74,7 @@ impl RegistrationLock {
 }
 
 /// Returns the lease name of a worker. Equal in all processes of one version.
-fn place(tenant: &Tenant, name: &str) -> String {
+fn lock_key(tenant: &Tenant, name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     (tenant.as_str(), name).hash(&mut hasher);
     format!("{LEASES}{}", hasher.finish() % NUMBERS)

@@ -19,7 +19,7 @@ impl ApiError {
         let refused = Self::with_status(StatusCode::TOO_MANY_REQUESTS, code, message);
         // Rounds up to whole seconds.
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-        Self { again: Some(seconds.max(1)), ..refused }
+        Self { retry_after: Some(seconds.max(1)), ..refused }
     }
 }
 

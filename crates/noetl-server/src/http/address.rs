@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_says_for_whom_it_asks() {
+    fn only_a_trusted_proxy_may_forward_a_client_address() {
         let proxies = ["10.0.0.0/8".parse().expect("a network")];
         let from = |peer: &str, said: &[&'static str]| {
             let said = said

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_query_escapes_is_utf8() {
+    fn escaped_query_values_are_utf8() {
         for query in ["", "a=b&c=%C3%A9", "a=%", "a=%4", "a=%zz", "a=é", "%25%27=+"] {
             assert!(is_utf8(query), "{query}");
         }

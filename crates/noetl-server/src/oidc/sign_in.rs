@@ -70,7 +70,7 @@ struct ProviderError {
 impl Oidc {
     /// Returns the parameters for the authorization request, or `None` if the web UI has no client
     /// ID.
-    pub(crate) async fn place(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
+    pub(crate) async fn endpoint(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
         let settings = &self.0.settings;
         let Some(client_id) = settings.client_id.clone() else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_or_empty_has_a_default() {
+    fn missing_and_empty_parameters_have_defaults() {
         let said = ReplayQuery {
             tenant_id: Some(String::new()),
             organization_id: Some(" ".to_owned()),

@@ -37,7 +37,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     Json(match &app.options.auth {
         Auth::Open => mode("open"),
         Auth::Token => mode("token"),
-        Auth::Oidc(provider) => match provider.place().await {
+        Auth::Oidc(provider) => match provider.endpoint().await {
             Ok(place) => {
                 let sign_in = place.map(|place| SignInEndpoint {
                     authorization_endpoint: place.authorization_endpoint,

@@ -50,7 +50,7 @@ async fn a_number_outside_is_refused_and_nothing_goes() {
 }
 
 #[tokio::test]
-async fn what_runs_stays_and_is_named() {
+async fn running_executions_are_not_cleaned_up_and_are_named() {
     let app = TestApp::builder().slots(0).internal_token(TOKEN).start().await;
     let id = started(&app).await;
     let body = r#"{"event_retention_days":1,"dry_run":true}"#;

@@ -4,7 +4,7 @@ use noetl_test_app::TestApp;
 use crate::api::get;
 
 #[tokio::test]
-async fn health_says_what_works() {
+async fn health_reports_each_dependency() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/health").shown().await, @r#"
     200

@@ -152,7 +152,7 @@ async fn a_connection_that_says_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn how_it_is_can_be_asked_under_any_load() {
+async fn health_responds_under_any_load() {
     let options = Options { requests_max: 0, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/api/executions").answer().await.0, 503);

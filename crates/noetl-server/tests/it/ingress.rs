@@ -119,7 +119,7 @@ async fn a_listener_is_told_with_its_secret_and_registers_its_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_by_path_is_served_and_what_cannot_be_read_is_passed_over() {
+async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         let bearer = "{type: bearer, secret: hook}";

@@ -30,7 +30,7 @@ const ROUTES: [(&str, &str); 10] = [
 ];
 
 #[tokio::test]
-async fn without_a_token_internal_routes_answer_nobody() {
+async fn internal_routes_reject_requests_without_a_token() {
     let app = TestApp::start(0).await;
     for (verb, path) in ROUTES {
         let verb = Method::from_bytes(verb.as_bytes()).expect("a verb");

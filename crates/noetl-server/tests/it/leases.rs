@@ -71,7 +71,7 @@ async fn lease(app: &TestApp, body: Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_held_is_handed_out_again_and_its_late_word_changes_nothing() {
+async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_nothing() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -147,7 +147,7 @@ async fn a_step_whose_workers_are_all_lost_fails() {
 }
 
 #[tokio::test]
-async fn what_a_lost_worker_says_is_kept_under_its_own_id_and_decides_nothing() {
+async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_nothing() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -191,7 +191,7 @@ async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
 }
 
 #[tokio::test]
-async fn a_worker_that_begins_anew_has_lost_what_its_name_held() {
+async fn a_restarted_worker_loses_the_leases_of_its_name() {
     let (app, _) = app().await;
     let register = async |key: &str| {
         let runtime = json!({"kind": "rust", "worker_public_key": key});
@@ -331,7 +331,7 @@ async fn a_call_waits_until_a_command_is_there() {
 }
 
 #[tokio::test]
-async fn workers_that_wait_share_what_comes_and_nobody_gets_it_twice() {
+async fn waiting_workers_share_commands_without_duplicates() {
     let (app, _) = app().await;
     started(&app).await;
     let waiting = (0..12).map(|number| {
@@ -396,7 +396,7 @@ async fn executions_take_turns() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() {
+async fn a_heartbeat_renews_the_named_leases_and_reports_lost_and_cancelled_ones() {
     let (app, clock) = app().await;
     let (first, second) = (started(&app).await, started(&app).await);
     let ids = lease(&app, json!({"worker_id": "w", "max": 2})).await;
@@ -428,7 +428,7 @@ async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() 
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_lease_requests_are_rejected() {
     let (app, _) = app().await;
     let wrong = [
         ("/api/worker/lease", json!({"worker_id": ""})),
@@ -461,7 +461,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
+async fn a_system_pool_gets_the_secrets_of_its_commands_tenant() {
     let app = TestApp::builder()
         .slots(0)
         .internal_token(TOKEN)
@@ -511,7 +511,7 @@ async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_row_was_removed_has_its_key_again() {
+async fn a_worker_whose_row_was_removed_registers_its_key_again() {
     let (app, _) = app().await;
     let asks = json!({"worker_id": "w", "public_key": "k1"});
     lease(&app, asks.clone()).await;
@@ -550,7 +550,7 @@ async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
 }
 
 #[tokio::test]
-async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
+async fn only_the_internal_token_works_for_every_tenant() {
     let (app, _) = app().await;
     let acme = Tenant::new("acme");
     let document = crate::api::GREET.to_owned();
@@ -577,7 +577,7 @@ async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn why_tells_when_the_lease_of_a_worker_elsewhere_ends() {
+async fn why_reports_the_lease_of_a_remote_worker() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;

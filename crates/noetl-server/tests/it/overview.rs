@@ -35,7 +35,7 @@ async fn activity_is_counted_by_when_executions_started() {
 }
 
 #[tokio::test]
-async fn a_dashboard_counts_what_there_is() {
+async fn a_dashboard_counts_executions() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     started(&app).await;

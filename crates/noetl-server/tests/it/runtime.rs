@@ -38,7 +38,7 @@ async fn a_shard_is_told_by_the_published_hash() {
 }
 
 #[tokio::test]
-async fn what_is_no_id_and_no_count_is_refused() {
+async fn invalid_ids_and_counts_are_rejected() {
     let app = TestApp::start(0).await;
     for query in [
         "",

@@ -214,7 +214,7 @@ async fn why_a_subscription_takes_messages_or_none_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runtimes_report_is_kept_and_moves_nothing() {
+async fn reports_of_runtimes_are_recorded_and_change_no_state() {
     on_every_store(async |app| {
         let id = known(app, "sub/a").await;
         act(app, &id, "activate").await;
@@ -284,7 +284,7 @@ async fn an_execution_can_have_a_subscription_as_its_parent() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_registered_is_said() {
+async fn invalid_subscriptions_are_reported() {
     let app = app().await;
     register(&app, GREET).await;
     let subscribe = |body: &'static str| post(&app, "/api/subscriptions", body);

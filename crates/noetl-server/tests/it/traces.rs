@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use noetl_journal::Traces;
 use noetl_model::trace::{Sampler, SpanSink as _};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_otlp::{ExporterTask, OtlpSink, Settings};
+use noetl_otlp::{ExporterSettings, ExporterTask, OtlpSink};
 use noetl_test_app::{Echo, Noop, TestApp};
 use noetl_test_services::{Collector, CollectorResponse, attribute};
 use noetl_tools::{Http, ToolRegistry};
@@ -38,7 +38,7 @@ async fn far_side() -> (String, mpsc::Receiver<HeaderMap>) {
 /// An app whose spans go to a collector.
 async fn recording(endpoint: &str) -> (TestApp, Arc<OtlpSink>, ExporterTask) {
     let (timeout, delay) = (Duration::from_millis(200), Duration::ZERO);
-    let settings = Settings { timeout, delay, ..Settings::new(endpoint) };
+    let settings = ExporterSettings { timeout, delay, ..ExporterSettings::new(endpoint) };
     let (sink, exporter) = noetl_otlp::open(settings).expect("an address");
     let tools = ToolRegistry::default().with(Echo).with(Noop).with(Http::new(Arc::default()));
     let traces = Traces::recorded(sink.clone(), Sampler::default());
@@ -279,7 +279,7 @@ async fn the_body_wins_over_the_header_and_the_header_over_the_parent() {
 }
 
 #[tokio::test]
-async fn what_is_run_again_belongs_to_whoever_asks_for_it() {
+async fn a_rerun_belongs_to_the_trace_of_its_caller() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, _) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
@@ -329,7 +329,7 @@ impl io::Write for Written {
 }
 
 #[tokio::test]
-async fn what_is_logged_of_a_request_names_its_trace() {
+async fn log_lines_of_a_request_name_its_trace() {
     let written = Written::default();
     let writer = written.clone();
     let logging = tracing_subscriber::fmt()

@@ -50,7 +50,7 @@ async fn places_within_the_page_are_answered_with_the_page() {
 }
 
 #[tokio::test]
-async fn what_is_the_servers_own_is_never_the_page() {
+async fn routes_of_the_server_never_return_the_page() {
     let app = served(FILES).await;
     for path in ["/api", "/api/nothing", "/assets/gone.js", "/health/x", "/metrics/x", "/ingress"] {
         let shown = get(&app, path).header("accept", "text/html");

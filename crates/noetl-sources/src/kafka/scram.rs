@@ -101,7 +101,7 @@ mod tests {
 
     /// The exchange of RFC 7677.
     #[test]
-    fn it_says_what_the_standard_says() {
+    fn scram_reproduces_the_exchange_of_the_standard() {
         let scram = Scram::new(Hash::Sha256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO".to_owned());
         assert_eq!(scram.first(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let first = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use noetl_fence::{DefaultAccess, EgressPolicy};
+use noetl_egress::{DefaultAccess, EgressPolicy};
 use noetl_model::{Map, Value};
 use reqwest::Client;
 use ring::rand::SystemRandom;
@@ -49,7 +49,7 @@ impl TokenProvider {
     /// unless there is a credential.
     pub(super) fn read(
         settings: &Map,
-        fence: &EgressPolicy,
+        egress: &EgressPolicy,
         has_endpoint: bool,
     ) -> Result<Self, SourceError> {
         let email = text(settings, "client_email")?;
@@ -70,14 +70,14 @@ impl TokenProvider {
         };
         let client = match &who {
             Who::Account(account) => {
-                token::check("token_uri", &account.token_uri, fence)?;
-                token::client(fence)?
+                token::check("token_uri", &account.token_uri, egress)?;
+                token::client(egress)?
             }
             // The metadata server has a fixed address that no document can change.
             Who::Machine => token::client(
                 &EgressPolicy::new(DefaultAccess::Everything, "").unwrap_or_default(),
             )?,
-            Who::Anonymous | Who::Given(_) => token::client(fence)?,
+            Who::Anonymous | Who::Given(_) => token::client(egress)?,
         };
         Ok(Self { client, who, kept: CachedToken::default() })
     }

@@ -58,7 +58,7 @@ async fn statements_of_every_kind_run_with_their_parameters() {
 }
 
 #[tokio::test]
-async fn a_schema_is_a_name_and_what_is_wrong_is_said() {
+async fn invalid_schema_names_are_rejected() {
     let database = TestDatabase::new();
     let store = open(&database).await;
     let of = |schema: &str, text: &str| Sql {

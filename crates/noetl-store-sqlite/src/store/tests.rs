@@ -51,7 +51,7 @@ fn large(id: i64) -> NewEntry {
 }
 
 #[tokio::test]
-async fn a_store_without_room_fails_writes_and_goes_on_when_there_is_room() {
+async fn a_full_store_rejects_writes_and_recovers_with_free_space() {
     let (store, _directory) = temporary();
     let tenant = noetl_model::Tenant::default();
     let mut story = Story::new(10);

@@ -204,7 +204,7 @@ async fn a_sound_file_that_was_left_open_opens() {
 }
 
 #[test]
-fn a_second_owner_is_told_who_has_it() {
+fn a_second_owner_is_told_the_name_of_the_first() {
     let (path, _directory) = place();
     let first = open(&path).expect("a new store");
     let error = refusal(&path);

@@ -24,7 +24,7 @@ pub async fn a_row_is_read_back_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(read.error.as_deref(), Some("timeout: took longer than 5 s"));
 }
 
-pub async fn what_an_execution_started_with_never_changes(store: Arc<dyn Store>) {
+pub async fn start_data_of_an_execution_never_changes(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let before = story.row.clone();

@@ -246,7 +246,7 @@ pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, cl
     assert_eq!(purged().await, 1);
 }
 
-pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
+pub async fn a_remote_worker_starts_in_time_and_renews_its_lease(
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {
@@ -268,10 +268,7 @@ pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
     assert_eq!(ended(&*store).await, [id]);
 }
 
-pub async fn a_worker_elsewhere_that_never_begins_is_lost(
-    store: Arc<dyn Store>,
-    clock: &HandClock,
-) {
+pub async fn a_remote_worker_that_never_starts_is_lost(store: Arc<dyn Store>, clock: &HandClock) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(3);

@@ -137,7 +137,7 @@ pub async fn a_failed_row_comes_back_after_its_delay(store: Arc<dyn Store>) {
     assert_eq!(again[0].error, Some("ü".repeat(2000)), "cut, and between characters");
 }
 
-pub async fn only_what_is_published_is_purged(store: Arc<dyn Store>) {
+pub async fn only_published_rows_are_purged(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let rows = ids(&claim(&*store, 2).await);

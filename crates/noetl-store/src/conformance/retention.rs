@@ -237,7 +237,7 @@ pub async fn a_part_of_the_log_that_is_not_over_is_not_dropped(store: Arc<dyn St
     }
 }
 
-pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc<dyn Store>) {
+pub async fn a_late_append_to_a_purged_log_conflicts_at_the_start(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;
@@ -253,7 +253,7 @@ pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc
     assert_eq!(log(&*store, again.id()).await.len(), 1);
 }
 
-pub async fn events_of_what_is_gone_still_go_out(store: Arc<dyn Store>) {
+pub async fn events_of_purged_executions_are_still_published(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;

@@ -50,7 +50,7 @@ pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>)
     assert_eq!(store.executions(&tenant, &filter).await.expect("a list"), []);
 }
 
-pub async fn what_is_told_of_a_subscription_goes_out(store: Arc<dyn Store>) {
+pub async fn events_of_a_subscription_are_published(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
     let first = new(1, "sub/a");
     register(&*store, &tenant, first.clone()).await;

@@ -17,12 +17,12 @@ macro_rules! blobs_suite {
             content_that_is_not_there_is_missing,
             content_of_another_length_is_damaged,
             a_touch_makes_the_time_later_and_changes_nothing_else,
-            content_goes_only_as_it_was_seen,
+            content_is_removed_only_if_unchanged_since_listed,
             content_is_listed_in_pages_in_the_order_of_digests,
             concurrent_puts_of_one_content_leave_it_whole,
-            a_collection_takes_what_is_old_and_free,
+            garbage_collection_removes_old_unreferenced_blobs,
             content_put_while_it_is_collected_is_not_lost,
-            what_cannot_be_removed_does_not_keep_the_rest,
+            a_failed_removal_does_not_stop_the_others,
         }
     };
     (@apart $make:expr; $($case:ident),* $(,)?) => {$(
@@ -84,8 +84,8 @@ macro_rules! lapse_suite {
                 a_schedule_is_ready_at_its_time,
                 every_table_is_purged_by_its_own_window,
                 an_execution_goes_when_its_window_is_over,
-                a_worker_elsewhere_begins_in_time_and_then_is_heard_of,
-                a_worker_elsewhere_that_never_begins_is_lost,
+                a_remote_worker_starts_in_time_and_renews_its_lease,
+                a_remote_worker_that_never_starts_is_lost,
                 a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without,
                 a_lower_limit_ends_leases_of_workers_that_do_not_name_commands,
             }

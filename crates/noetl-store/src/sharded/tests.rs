@@ -48,7 +48,7 @@ mod on_two {
         },
         holdings::{
             a_lease_that_is_ended_is_taken_once,
-            a_worker_renews_what_it_names_and_holds,
+            a_worker_renews_leases_that_it_names_and_owns,
             leases_are_told_by_command,
             concurrent_takers_never_share_an_ended_lease,
             pending_commands_are_told_by_pool_tool_execution_and_tenant,
@@ -60,7 +60,7 @@ mod on_two {
             unfinished_executions_come_in_pages_in_id_order,
         },
         due::{
-            senders_are_told_by_what_still_waits,
+            a_delivery_reports_remaining_timers_to_their_senders,
             a_delivered_row_goes_with_the_append_that_answers_it,
         },
         outbox::{

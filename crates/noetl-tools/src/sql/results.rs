@@ -40,7 +40,7 @@ impl StatementResults {
     }
 
     /// Returns the index of the next statement, from 0.
-    pub(crate) fn place(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.results.len()
     }
 

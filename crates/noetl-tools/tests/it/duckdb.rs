@@ -55,7 +55,7 @@ async fn duckdb_takes_parameters_as_values() {
 }
 
 #[tokio::test]
-async fn duckdb_keeps_a_file_and_rolls_back_what_failed() {
+async fn duckdb_persists_a_file_and_rolls_back_failed_statements() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.duckdb").display().to_string();
     let ask = |query: &str| duckdb(json!({"db_path": path, "query": query}));

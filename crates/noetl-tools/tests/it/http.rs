@@ -267,7 +267,7 @@ async fn a_status_decides_the_kind_of_failure() {
 }
 
 #[tokio::test]
-async fn a_packed_answer_is_measured_by_what_it_unpacks_to() {
+async fn a_compressed_response_is_limited_by_its_decompressed_size() {
     let failure = run("http", json!({"url": format!("{}/packed", serve().await)})).await;
     assert_eq!(failure.unwrap_err().kind, FailureKind::OutputLimit);
 }

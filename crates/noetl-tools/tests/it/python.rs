@@ -202,7 +202,7 @@ async fn exceptions_have_a_kind_and_the_authors_line() {
 }
 
 #[tokio::test]
-async fn a_failure_shows_the_traceback_and_what_was_printed() {
+async fn a_failure_shows_the_traceback_and_the_output() {
     let failure =
         python("print('before')\ndef f():\n    raise KeyError('k')\nf()").await.unwrap_err();
     let traceback = detail(&failure, "traceback");

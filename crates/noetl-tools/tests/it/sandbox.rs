@@ -496,7 +496,7 @@ async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
 }
 
 #[tokio::test]
-async fn the_best_level_of_the_machine_is_chosen_and_a_level_that_cannot_be_had_is_refused() {
+async fn the_best_available_level_is_chosen_and_an_unavailable_one_is_rejected() {
     let mut options = Options { host: Some(host()), ..Options::default() };
     options.choose_isolation(Level::None).await.unwrap();
     assert_eq!(options.isolation.level.number(), isolation_level());

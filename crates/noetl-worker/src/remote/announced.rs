@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_told_to_stop_before_the_server_answers_leaves_the_announcement_to_others() {
+    async fn a_worker_stopped_before_the_response_leaves_the_announcement_to_others() {
         let bus = Arc::new(MemoryStream::new());
         bus.ensure(&stream("noetl.commands.shared.>")).await.unwrap();
         let (announced, draining) = announced(&bus);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_double_up_to_the_longest_and_begin_anew() {
+    async fn delays_double_up_to_the_maximum_and_can_be_reset() {
         let mut backoff = Backoff::up_to(Duration::from_millis(350));
         let began = Instant::now();
         for expected in [100, 300, 650, 1000] {

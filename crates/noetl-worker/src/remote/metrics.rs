@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_shown_under_its_name() {
+    fn counters_are_shown_under_their_names() {
         let counters = WorkerMetrics::default();
         counters.count(WorkerEvent::Lost);
         counters.count(WorkerEvent::Lost);

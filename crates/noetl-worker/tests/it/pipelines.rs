@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stage::*;
 
 #[tokio::test]
-async fn tasks_run_in_order_and_report_once_what_they_set() {
+async fn tasks_run_in_order_and_report_their_writes_once() {
     let tool = Told::echo();
     let set = json!([{"scope": "ctx", "path": ["last", "n"], "value": "{{ output.n }}"}]);
     let tasks = json!([

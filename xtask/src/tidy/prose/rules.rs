@@ -1,7 +1,7 @@
 //! The rules, each as a function of text.
 
 /// Type names that several files may have.
-pub(super) const SHARED_NAMES: [&str; 3] = ["Options", "Settings", "OpenError"];
+pub(super) const SHARED_NAMES: [&str; 2] = ["Options", "OpenError"];
 
 const INTERROGATIVES: [&str; 9] =
     ["What", "Who", "Whose", "Whom", "Where", "When", "Why", "How", "Which"];
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn log_messages_and_errors_say_what_happened() {
+    fn log_messages_and_errors_state_the_event() {
         assert_eq!(rules("warn!(%error, \"a command is not announced\");\n"), [(1, "log-story")]);
         assert_eq!(rules("info!(\n    commands,\n    \"what waits\"\n);\n"), [(3, "log-story")]);
         assert_eq!(rules("warn!(%error, \"orphan scan failed, retrying\");\n"), []);

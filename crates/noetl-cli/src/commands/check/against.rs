@@ -39,7 +39,7 @@ pub(super) fn run(
         let database = Database::configured(&arguments.database.settings())?;
         let opened = database.look_at().await?;
         let store = opened.store();
-        let blobs: Arc<dyn Blobs> = match results::place()? {
+        let blobs: Arc<dyn Blobs> = match results::blobs()? {
             Some(place) => place,
             None => store.clone(),
         };

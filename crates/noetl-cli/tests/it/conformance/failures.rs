@@ -53,7 +53,7 @@ async fn c28_a_rule_accepts_an_exception() {
 const WRONG: &str = "'{{ workload.n > 3 }}'";
 
 #[tokio::test]
-async fn c42_what_cannot_be_rendered_fails_its_step_and_says_where() {
+async fn c42_a_failed_rendering_fails_its_step_with_the_location() {
     let cases = [
         (
             "tool: {kind: noop}, next: {arcs: [{step: b, when: false}, {step: b, when: W}]}",

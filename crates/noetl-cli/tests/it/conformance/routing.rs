@@ -108,7 +108,7 @@ async fn c15_an_arc_to_the_step_itself_runs_it_again() {
 }
 
 #[tokio::test]
-async fn c16_a_choice_in_a_cycle_is_made_anew_in_each_round() {
+async fn c16_a_choice_in_a_cycle_is_evaluated_in_each_round() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.n: '{{ ctx.n | default(0) + 1 }}'},
      next: {arcs: [{step: end, when: 'ctx.n > 4'}, {step: x, when: 'ctx.n is odd'}, {step: y}]}}

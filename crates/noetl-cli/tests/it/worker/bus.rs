@@ -120,7 +120,7 @@ async fn a_worker_does_without_a_stream_that_was_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_announced_is_run_all_the_same() {
+async fn unannounced_commands_run_too() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -166,7 +166,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_of_its_own_is_heard_of_once_the_server_knows_it() {
+async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let arguments = ["--nats-url", nats.url(), "--pool", "gpu"];

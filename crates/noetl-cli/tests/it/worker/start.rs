@@ -37,7 +37,7 @@ fn variables_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn isolation_that_cannot_be_had_stops_the_start() {
+fn unavailable_isolation_stops_the_start() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
     // Root has to name whom steps run as; nobody else may.
     let user = if rustix::process::geteuid().is_root() { "65534:65534" } else { "" };

@@ -66,7 +66,7 @@ fn selected_fields_stand_beside_the_results_own() {
 }
 
 #[test]
-fn a_selection_leaves_what_has_no_room_for_it() {
+fn a_selection_skips_values_beyond_its_limit() {
     let pick = [Selection { name: "n".into(), path: vec!["0".into()] }];
     for data in [json!([1, 2]), json!("text"), json!(null), json!({"x": 1})] {
         let mut picked = data.clone();

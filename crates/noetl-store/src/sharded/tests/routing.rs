@@ -95,7 +95,7 @@ async fn every_row_of_an_execution_is_in_its_shard_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn what_is_shared_is_in_the_cluster_store_and_nowhere_else() {
+async fn shared_data_is_in_the_cluster_store_only() {
     let (cluster, shards, routed) = house();
     let routed: Arc<dyn Store> = Arc::new(routed);
     let tenant = Tenant::default();

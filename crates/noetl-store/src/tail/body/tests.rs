@@ -152,7 +152,7 @@ fn only_an_id_that_is_decided_here_stands_alone() {
 }
 
 #[test]
-fn what_is_too_large_is_named_instead() {
+fn oversized_values_are_replaced_by_references() {
     let large = format!("{{\"status\":\"ok\",\"context\":{{\"text\":\"{}\"}}}}", "x".repeat(5000));
     let digest = hex(&Sha256::digest(large.as_bytes()));
     let with = TailRow { row: EventRow { result: Some(large.clone()), ..row().row }, ..row() };

@@ -9,17 +9,17 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn fence(reach: DefaultAccess, listed: &str) -> EgressPolicy {
-    EgressPolicy::new(reach, listed).expect("a fence")
+fn policy(reach: DefaultAccess, listed: &str) -> EgressPolicy {
+    EgressPolicy::new(reach, listed).expect("a policy")
 }
 
-fn may(fence: &EgressPolicy, url: &str) -> bool {
-    fence.check(&Url::parse(url).expect("a URL")).is_ok()
+fn may(policy: &EgressPolicy, url: &str) -> bool {
+    policy.check(&Url::parse(url).expect("a URL")).is_ok()
 }
 
 #[test]
 fn an_address_is_known_however_it_is_written() {
-    let public = fence(DefaultAccess::Public, "");
+    let public = policy(DefaultAccess::Public, "");
     for host in [
         "127.0.0.1",
         "2130706433",
@@ -54,7 +54,7 @@ fn an_address_is_known_however_it_is_written() {
 }
 
 #[test]
-fn metadata_alone_is_behind_the_fence_that_is_there_by_itself() {
+fn the_default_policy_denies_only_metadata_endpoints() {
     let usual = EgressPolicy::default();
     for host in ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "[fd00:ec2::254]"] {
         assert!(!may(&usual, &format!("http://{host}/latest/meta-data/")), "{host}");
@@ -62,15 +62,15 @@ fn metadata_alone_is_behind_the_fence_that_is_there_by_itself() {
     for host in ["127.0.0.1", "10.0.0.1", "[::1]", "example.org"] {
         assert!(may(&usual, &format!("http://{host}/")), "{host}");
     }
-    assert!(may(&fence(DefaultAccess::Everything, ""), "http://169.254.169.254/"));
+    assert!(may(&policy(DefaultAccess::Everything, ""), "http://169.254.169.254/"));
 }
 
 #[test]
-fn what_is_listed_may_be_reached() {
-    let some = fence(DefaultAccess::Public, "10.1.0.0/16, 169.254.169.254");
+fn listed_addresses_are_allowed() {
+    let some = policy(DefaultAccess::Public, "10.1.0.0/16, 169.254.169.254");
     assert!(may(&some, "http://10.1.2.3/") && may(&some, "http://169.254.169.254/"));
     assert!(!may(&some, "http://10.2.0.1/") && !may(&some, "http://169.254.169.253/"));
-    let only = fence(DefaultAccess::Nothing, "api.example.org, *.partner.example");
+    let only = policy(DefaultAccess::Nothing, "api.example.org, *.partner.example");
     for good in ["http://api.example.org/", "https://API.example.org./", "http://a.partner.example"]
     {
         assert!(may(&only, good), "{good}");
@@ -105,12 +105,12 @@ fn a_list_that_means_something_else_than_it_says_is_refused() {
     }
 }
 
-/// A client behind `fence` that keeps no connection, with names resolved by `look_up`.
-fn client(fence: &EgressPolicy, look_up: LookUp) -> Client {
+/// A client under `policy` that keeps no connection, with names resolved by `look_up`.
+fn client(policy: &EgressPolicy, look_up: LookUp) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let resolver = Arc::new(Guarded { fence: fence.clone(), look_up });
+    let resolver = Arc::new(Guarded { policy: policy.clone(), look_up });
     let client = Client::builder().no_proxy().pool_max_idle_per_host(0).dns_resolver(resolver);
-    client.redirect(fence.redirects(3)).build().expect("a client")
+    client.redirect(policy.redirects(3)).build().expect("a client")
 }
 
 /// A server on this address that answers `/` and redirects from `/to?<address>`.
@@ -142,23 +142,23 @@ async fn a_name_that_changes_its_address_is_looked_at_when_it_is_connected_to() 
             _ => answer(&["127.0.0.1"]),
         }
     }
-    // On every address of this machine, so that nothing but the fence stops the second request.
+    // On every address of this machine, so that nothing but the policy stops the second request.
     let port = server("0.0.0.0").await;
-    let fence = fence(DefaultAccess::Public, "127.0.0.2");
-    let client = client(&fence, changing);
+    let policy = policy(DefaultAccess::Public, "127.0.0.2");
+    let client = client(&policy, changing);
     let url = Url::parse(&format!("http://rebinding.test:{port}/")).expect("a URL");
     for _ in 0..2 {
-        assert!(fence.check(&url).is_ok(), "its name says nothing");
+        assert!(policy.check(&url).is_ok(), "its name says nothing");
     }
     let first = client.get(url.clone()).send().await.expect("an answer");
     assert_eq!(first.text().await.expect("a text"), "here");
-    let second = client.get(url).send().await.expect_err("it is behind the fence");
+    let second = client.get(url).send().await.expect_err("the policy denies it");
     assert_eq!(refusal(&second).expect("a refusal").host, "rebinding.test");
     assert!(!format!("{second:?}").contains("127.0.0.1"), "the address is nobody's business");
 }
 
 #[tokio::test]
-async fn of_several_addresses_only_those_before_the_fence_are_tried() {
+async fn only_permitted_addresses_of_a_name_are_tried() {
     fn mixed(_: String) -> Resolving {
         answer(&["169.254.169.254", "::ffff:169.254.169.254", "127.0.0.1"])
     }
@@ -168,7 +168,7 @@ async fn of_several_addresses_only_those_before_the_fence_are_tried() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_behind_the_fence() {
+async fn a_redirect_to_a_denied_address_fails() {
     fn inside(name: String) -> Resolving {
         match name.as_str() {
             "inside.test" => answer(&["10.0.0.1"]),
@@ -176,8 +176,8 @@ async fn a_redirect_does_not_lead_behind_the_fence() {
         }
     }
     let port = server("127.0.0.1").await;
-    let fence = fence(DefaultAccess::Public, "outside.test");
-    let client = client(&fence, inside);
+    let policy = policy(DefaultAccess::Public, "outside.test");
+    let client = client(&policy, inside);
     let from = format!("http://outside.test:{port}");
     for to in [
         format!("http://127.0.0.1:{port}/"),
@@ -203,10 +203,10 @@ async fn the_names_of_this_machine_are_resolved_and_refused() {
     let port = server("127.0.0.1").await;
     for name in ["localhost", "LOCALHOST"] {
         let url = format!("http://{name}:{port}/");
-        let error = client(&fence(DefaultAccess::Public, ""), look_up).get(&url).send().await;
+        let error = client(&policy(DefaultAccess::Public, ""), look_up).get(&url).send().await;
         assert!(refusal(&error.expect_err(name)).is_some(), "{name}");
         let listed =
-            client(&fence(DefaultAccess::Public, "localhost"), look_up).get(&url).send().await;
+            client(&policy(DefaultAccess::Public, "localhost"), look_up).get(&url).send().await;
         assert!(listed.is_ok(), "{name}: {listed:?}");
     }
 }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_internet_is_known_in_every_way_to_write_it() {
+    fn private_addresses_are_recognized_in_every_notation() {
         for text in [
             "127.0.0.1",
             "127.255.255.254",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_cloud_tells_secrets_is_known_in_every_way_to_write_it() {
+    fn metadata_endpoints_are_recognized_in_every_notation() {
         for text in [
             "169.254.169.254",
             "169.254.170.2",

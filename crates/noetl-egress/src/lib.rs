@@ -78,7 +78,7 @@ pub struct AllowListError(String);
 ///
 /// Does not contain the address of a name, which the caller may not be allowed to know.
 #[derive(Debug, thiserror::Error)]
-#[error("{host} is behind the fence of this process")]
+#[error("the egress policy of this process denies {host}")]
 pub struct EgressDenied {
     host: String,
 }
@@ -148,20 +148,20 @@ impl EgressPolicy {
         let client = client.referer(false);
         match self.is_off() {
             true => client,
-            false => client.dns_resolver(Arc::new(Guarded { fence: self.clone(), look_up })),
+            false => client.dns_resolver(Arc::new(Guarded { policy: self.clone(), look_up })),
         }
     }
 
     /// Returns a redirect policy that follows up to `most` redirects and checks each of them.
     pub fn redirects(&self, most: usize) -> redirect::Policy {
-        let fence = self.clone();
+        let policy = self.clone();
         redirect::Policy::custom(move |attempt| {
             if attempt.previous().len() > most {
                 return attempt.error(TooMany(most));
             }
-            match fence.check(attempt.url()) {
+            match policy.check(attempt.url()) {
                 Ok(()) => attempt.follow(),
-                Err(fenced) => attempt.error(fenced),
+                Err(denied) => attempt.error(denied),
             }
         })
     }
@@ -207,20 +207,20 @@ fn look_up(name: String) -> Resolving {
 
 /// Resolves names and returns only allowed addresses.
 struct Guarded {
-    fence: EgressPolicy,
+    policy: EgressPolicy,
     look_up: LookUp,
 }
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let fence = self.fence.clone();
+        let policy = self.policy.clone();
         let found = (self.look_up)(name.as_str().to_owned());
         Box::pin(async move {
             let name = name.as_str();
-            let is_listed = fence.lists(name);
+            let is_listed = policy.lists(name);
             let mut found: Vec<SocketAddr> = found.await?.collect();
             let is_there = !found.is_empty();
-            found.retain(|address| is_listed || fence.takes(address.ip()));
+            found.retain(|address| is_listed || policy.takes(address.ip()));
             match found.is_empty() && is_there {
                 true => Err(Box::new(EgressDenied { host: name.to_owned() }) as _),
                 false => Ok(Box::new(found.into_iter()) as Addrs),
