@@ -48,7 +48,7 @@ fn a_fork_reissues_commands_in_flight() {
 }
 
 #[test]
-fn the_two_go_their_own_ways() {
+fn a_fork_and_its_origin_are_independent() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     let mut fork = forked(LINE, &run, whole(&run), json!({"n": 9}));
@@ -61,7 +61,7 @@ fn the_two_go_their_own_ways() {
 }
 
 #[test]
-fn a_cut_within_a_decision_goes_back_to_where_all_is_known() {
+fn a_cut_within_a_decision_moves_back_to_a_quiescent_event() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));
