@@ -404,7 +404,7 @@ fn a_running_loop_keeps_its_kind_in_a_fork() {
     let run = Run::started(ITEMS);
     let plain = "- {step: a, tool: {kind: noop}}\n";
     let wrong = onto(plain, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("which is no loop in it"), "{wrong}");
+    assert!(wrong.contains("the step is not a loop in the version"), "{wrong}");
     // What has one command may become a loop, until its tool has answered.
     let mut run = Run::started(plain);
     let fork = onto(ITEMS, &run, whole(&run)).unwrap();
@@ -413,7 +413,7 @@ fn a_running_loop_keeps_its_kind_in_a_fork() {
     let answered = Complete { is_final: false, ..complete(command) };
     run.input(Input::Complete(answered)).unwrap();
     let wrong = onto(ITEMS, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("has answered, and the step is a loop in it"), "{wrong}");
+    assert!(wrong.contains("has returned, and the step is a loop in the version"), "{wrong}");
 }
 
 #[test]
