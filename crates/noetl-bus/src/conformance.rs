@@ -100,14 +100,14 @@ macro_rules! event_stream_suite {
                 a_batch_is_kept_in_its_order,
                 an_empty_batch_is_nothing,
                 an_id_is_kept_once,
-                a_stream_that_is_there_stays_as_it_is,
+                an_existing_stream_is_unchanged,
                 without_a_stream_nothing_is_kept,
                 a_deleted_stream_is_made_again,
                 a_message_that_is_too_large_keeps_no_other,
                 a_connected_bus_reports_its_connection,
                 pending_messages_of_a_consumer_are_counted,
                 a_consumer_reads_its_own_subjects_only,
-                consumers_are_added_to_a_stream_that_is_there,
+                consumers_are_added_to_an_existing_stream,
                 a_consumer_pulls_available_messages_up_to_its_limit,
                 a_waiting_consumer_receives_new_messages,
                 nacked_messages_are_redelivered_at_once,
@@ -150,7 +150,7 @@ pub async fn an_id_is_kept_once(subject: &Subject) {
     assert_eq!(ids(subject).await, ["a", "b", "c"]);
 }
 
-pub async fn a_stream_that_is_there_stays_as_it_is(subject: &Subject) {
+pub async fn an_existing_stream_is_unchanged(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let other = StreamSettings {
@@ -232,7 +232,7 @@ pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
     assert_eq!(subject.inspect.give("narrow", Answer::Done).await, None);
 }
 
-pub async fn consumers_are_added_to_a_stream_that_is_there(subject: &Subject) {
+pub async fn consumers_are_added_to_an_existing_stream(subject: &Subject) {
     subject.stream.ensure(&StreamSettings { consumers: Vec::new(), ..settings() }).await.expect("");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     assert_eq!(states(subject).await, []);

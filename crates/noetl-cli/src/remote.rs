@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_not_there_or_names_no_server_is_said() {
+    fn a_missing_context_or_one_without_a_server_is_reported() {
         let named = |name: &str| RemoteArguments {
             context: Some(name.to_owned()),
             ..RemoteArguments::default()

@@ -88,7 +88,7 @@ fn listed_addresses_are_allowed() {
 }
 
 #[test]
-fn a_list_that_means_something_else_than_it_says_is_refused() {
+fn malformed_list_entries_are_rejected() {
     for entry in [
         "http://a.example",
         "a.example/x",

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_slot_goes_to_the_shard_that_has_waited_longest() {
+    fn a_freed_slot_is_given_to_the_shard_waiting_longest() {
         let dispatch = Dispatcher::new(1, 2);
         let held = dispatch.reserve();
         let on = |shard: usize, command: i64| {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_is_away_keeps_no_slot_from_others() {
+    fn an_unavailable_shard_keeps_no_slot_from_others() {
         let dispatch = Dispatcher::new(1, 2);
         let ids = (1..).map(ExecutionId::new);
         let execution = ids.into_iter().find(|id| shard_of(*id, 2) == 1).unwrap();

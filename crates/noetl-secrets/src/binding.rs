@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(replica.open_at(&at, &two.sealed), Err(SealError::Moved));
         let found = verify_sealed(&all, Some(&key)).await.unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("credential 1: it was sealed for another"), "{found:?}");
+        assert!(found[0].starts_with("credential 1: value was sealed for another"), "{found:?}");
         // Without a key an old envelope is seen, too.
         assert!(store.reseal(&one.location, &two.sealed, &old[0].sealed).await.unwrap());
         let found = verify_sealed(&all, None).await.unwrap();

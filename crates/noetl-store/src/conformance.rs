@@ -104,7 +104,7 @@ macro_rules! conformance_suite {
                 imports::{
                     imported_rows_are_read_back_unchanged,
                     imported_executions_are_listed_and_have_no_work,
-                    a_row_that_is_there_is_a_duplicate,
+                    an_existing_row_is_a_duplicate,
                     a_native_execution_rejects_imported_rows,
                     an_imported_execution_cannot_be_driven,
                     a_subscription_rejects_imported_rows,
@@ -116,7 +116,7 @@ macro_rules! conformance_suite {
                 commands::{
                     an_issued_command_waits,
                     a_command_issued_and_claimed_in_one_append_is_claimed,
-                    a_command_goes_from_claim_to_start_to_end,
+                    a_command_is_claimed_started_and_completed,
                     a_command_can_fail_expire_or_be_cancelled,
                     a_terminal_command_never_moves_again,
                     a_terminal_command_never_moves_again_in_one_append,
@@ -129,8 +129,8 @@ macro_rules! conformance_suite {
                     a_lease_that_is_ended_is_taken_once,
                     an_expired_lease_is_claimed_again_until_its_command_ends,
                     a_worker_renews_leases_that_it_names_and_owns,
-                    leases_are_told_by_command,
-                    leases_are_told_by_execution,
+                    leases_are_found_by_command,
+                    leases_are_found_by_execution,
                     leases_renewed_by_command_are_not_renewed_by_worker_name,
                     only_remote_workers_have_leases,
                     a_command_that_waits_for_an_answer_has_no_lease,
@@ -139,13 +139,13 @@ macro_rules! conformance_suite {
                     leases_are_apart_by_tenant_when_one_is_meant,
                     a_lower_limit_is_for_workers_known_by_name,
                     concurrent_takers_never_share_an_ended_lease,
-                    pending_commands_are_told_by_pool_tool_execution_and_tenant,
+                    pending_commands_are_found_by_pool_tool_execution_and_tenant,
                 },
                 executions::{
                     a_row_is_read_back_as_it_was_written,
                     start_data_of_an_execution_never_changes,
                     another_tenant_sees_nothing,
-                    an_execution_knows_its_tenant,
+                    an_execution_records_its_tenant,
                     a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
                     a_list_is_filtered_by_status_path_and_catalog,
                     a_list_is_filtered_by_parent_and_start,
@@ -207,7 +207,7 @@ macro_rules! conformance_suite {
                 },
                 snapshots::{
                     a_snapshot_is_read_back_to_the_byte,
-                    a_snapshot_never_goes_back,
+                    a_snapshot_never_moves_back,
                     a_damaged_snapshot_counts_as_none,
                     a_forgotten_snapshot_is_gone_and_may_come_back_older,
                     snapshots_are_apart_by_tenant_type_and_id,
@@ -218,7 +218,7 @@ macro_rules! conformance_suite {
                     rows_of_a_refused_append_do_not_exist,
                     a_delivery_reports_remaining_timers_to_their_senders,
                     of_two_rows_with_one_id_the_first_stays,
-                    a_delivered_row_goes_with_the_append_that_answers_it,
+                    a_delivered_timer_is_deleted_with_the_append_that_answers_it,
                     rows_are_taken_when_ready_longest_ready_first,
                     a_timer_with_an_expired_claim_is_claimed_again,
                     a_done_row_is_gone_lent_or_not,
@@ -226,10 +226,10 @@ macro_rules! conformance_suite {
                     concurrent_takers_never_share_a_row,
                 },
                 outbox::{
-                    every_event_of_a_commit_goes_out_in_order,
+                    every_event_of_a_commit_is_published_in_order,
                     a_payload_is_the_event_s_row,
                     events_of_a_refused_append_do_not_go_out,
-                    an_event_id_that_two_logs_have_goes_out_for_both,
+                    an_event_id_in_two_logs_is_published_for_both,
                     a_claimed_row_is_not_claimed_while_the_claim_lasts,
                     a_claim_of_large_rows_is_short_and_never_empty,
                     a_published_row_is_published_once_and_for_ever,
@@ -247,7 +247,7 @@ macro_rules! conformance_suite {
                     concurrent_registrations_of_a_runtime_make_one,
                 },
                 subscription_logs::{
-                    every_move_is_told_in_the_subscription_s_log,
+                    every_change_is_recorded_in_the_subscriptions_log,
                     events_of_a_subscription_are_published,
                     a_note_is_kept_once_and_moves_nothing,
                     concurrent_words_of_a_subscription_have_places_of_their_own,
@@ -290,12 +290,12 @@ macro_rules! conformance_suite {
                     an_unfinished_execution_stays_whatever_its_age,
                     an_execution_with_a_recent_event_stays,
                     an_execution_that_waits_for_a_delivery_stays_until_then,
-                    an_imported_execution_goes_by_age_ended_or_not,
+                    an_imported_execution_is_purged_by_age_ended_or_not,
                     a_policy_that_keeps_removes_nothing,
-                    a_dry_run_changes_nothing_and_says_the_same,
+                    a_dry_run_changes_nothing_and_reports_the_same,
                     commands_of_finished_executions_go_by_their_own_age,
                     a_subscription_survives_every_purge,
-                    the_log_of_a_subscription_goes_when_it_is_over,
+                    the_log_of_a_subscription_is_purged_when_it_has_ended,
                     a_part_of_the_log_that_is_not_over_is_not_dropped,
                     a_late_append_to_a_purged_log_conflicts_at_the_start,
                     events_of_purged_executions_are_still_published,
@@ -333,7 +333,7 @@ macro_rules! conformance_cases {
 mod tests {
     /// Cases of one database alone, run by the tests of each: over several, secrets that belong to
     /// an execution are in another than its log, and go when they expire.
-    const ALONE: [&str; 1] = ["a_finished_execution_goes_with_everything_it_has"];
+    const ALONE: [&str; 1] = ["a_finished_execution_is_purged_completely"];
 
     /// A case that is in no list runs nowhere, and nothing else would say so.
     #[test]

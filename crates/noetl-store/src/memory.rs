@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_goes_out_unless_asked_for() {
+    async fn nothing_is_published_unless_requested() {
         let store = MemoryStore::new();
         write(&store, Story::new(10).start()).await;
         assert_eq!(store.pending().await.expect("a count"), 0);
@@ -358,9 +358,8 @@ mod tests {
     crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
 
     #[tokio::test]
-    async fn a_finished_execution_goes_with_everything_it_has() {
+    async fn a_finished_execution_is_purged_completely() {
         let store = std::sync::Arc::new(MemoryStore::new());
-        crate::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
-            .await;
+        crate::conformance::retention::a_finished_execution_is_purged_completely(store).await;
     }
 }

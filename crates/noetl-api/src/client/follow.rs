@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_read_on_where_it_was_cut_and_nothing_is_heard_twice() {
+    async fn an_interrupted_stream_resumes_without_repeating_events() {
         let first = "retry: 1\nid: 1\ndata: {}\n\nid: 2\ndata: {}\n\nid: 3\ndata: {\"cut";
         let again = format!("id: 2\ndata: {{}}\n\nid: 3\ndata: {{}}\n\n{END}");
         let answers = vec![

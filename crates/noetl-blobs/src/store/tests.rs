@@ -60,7 +60,7 @@ async fn a_touch_detects_concurrent_changes() {
 
 /// Two writers of one content: the one that ends first removes what it knew of, and not the other.
 #[tokio::test]
-async fn content_removed_in_the_middle_of_a_put_is_there_after_it() {
+async fn content_removed_during_a_put_exists_after_it() {
     for what in [What::Put, What::Touch, What::Remove] {
         let (objects, blob) = content().await;
         let blobs = interrupted(&objects, When::Put, what);

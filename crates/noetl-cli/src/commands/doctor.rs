@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_apart_are_told() {
+    fn clock_skew_is_reported() {
         let health = Health {
             status: "ok".into(),
             database: "connected".into(),

@@ -40,7 +40,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_said_to_be_lost() {
+fn an_unwritable_result_is_reported_as_lost() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml", "--output", "json"],

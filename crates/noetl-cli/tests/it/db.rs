@@ -30,7 +30,7 @@ fn migrate_makes_a_database_and_then_finds_it_up_to_date() {
 }
 
 #[test]
-fn a_sound_database_is_told_so() {
+fn an_intact_database_is_reported_as_such() {
     let home = with_a_database();
     let said = home.noetl(["db", "validate"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);

@@ -76,7 +76,7 @@ async fn a_playbook_registered_twice_has_two_versions_and_the_newest_runs() {
 }
 
 #[tokio::test]
-async fn told_to_stop_it_ends_well_and_gives_the_database_back() {
+async fn a_stop_signal_ends_the_process_cleanly_and_releases_the_database() {
     for signal in [Signal::TERM, Signal::INT] {
         let home = Home::new();
         let data = home.path().join("data");

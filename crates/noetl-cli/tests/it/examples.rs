@@ -27,7 +27,7 @@ fn hello_greets_the_given_name() {
 }
 
 #[test]
-fn branch_takes_one_way() {
+fn branch_takes_one_arc() {
     check("branch", ["degrees=30"], json!({"message": "30 degrees is hot"}));
     check("branch", ["degrees=-4"], json!({"message": "-4 degrees is cold"}));
 }

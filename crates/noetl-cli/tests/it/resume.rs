@@ -49,7 +49,7 @@ async fn a_step_that_ran_when_the_process_was_killed_is_issued_again_once() {
 }
 
 #[tokio::test]
-async fn a_step_that_ran_when_the_process_was_told_to_stop_is_issued_again_once() {
+async fn a_step_running_at_shutdown_is_reissued_once() {
     resumed_once(|process| {
         let (code, said) = process.stop(Signal::TERM);
         assert_eq!(code, Some(0), "{said}");

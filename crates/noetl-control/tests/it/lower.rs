@@ -255,7 +255,7 @@ fn unsupported_features_are_named() {
 }
 
 #[test]
-fn a_template_of_a_task_comes_to_the_type_it_has_here() {
+fn a_template_of_a_task_has_the_same_type_as_here() {
     for (template, expected) in [
         ("{{ workload.n }}", json!(5)),
         ("{{ workload.n }}{{ workload.n }}", json!("55")),
@@ -650,7 +650,7 @@ fn a_segment_sees_earlier_tasks_and_answers_for_all_of_them() {
 }
 
 #[test]
-fn a_segment_that_a_published_worker_cannot_run_says_why() {
+fn an_unsupported_segment_names_the_reason() {
     let task = |more: Value| {
         let mut task = map(json!({"name": "store", "kind": "noop"}));
         task.extend(map(more));

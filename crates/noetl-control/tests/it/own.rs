@@ -122,7 +122,7 @@ async fn cancelling_propagates_to_called_playbooks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playbook_that_is_not_there_fails_the_call() {
+async fn a_missing_playbook_fails_the_call() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;

@@ -202,7 +202,7 @@ async fn step_values_persist_after_the_step_failed() {
 }
 
 #[tokio::test]
-async fn a_template_that_cannot_be_rendered_fails_its_step_and_says_where() {
+async fn a_failed_rendering_fails_its_step_with_the_location() {
     let (status, _, log) = run("
   - step: start
     tool:

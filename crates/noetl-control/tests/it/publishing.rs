@@ -154,7 +154,7 @@ async fn events_committed_during_a_bus_outage_are_published_afterwards() {
 }
 
 #[tokio::test]
-async fn a_restart_while_the_bus_is_away_skips_nothing() {
+async fn a_restart_during_a_bus_outage_skips_nothing() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     bus.set_connected(false);
     let first = start(&options(), &store, &bus);
@@ -278,7 +278,7 @@ async fn a_deleted_stream_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_waited_for() {
+async fn an_unavailable_store_is_waited_for() {
     let (store, bus) = (Arc::new(FaultyStore::default()), Arc::new(MemoryStream::new()));
     store.set_down(true);
     let publishing = start(&options(), &store, &bus);

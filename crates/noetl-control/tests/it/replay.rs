@@ -227,7 +227,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
 }
 
 #[tokio::test]
-async fn a_kept_state_is_not_used_where_it_says_too_much() {
+async fn a_snapshot_beyond_the_request_is_not_used() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
@@ -323,7 +323,7 @@ async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
 }
 
 #[tokio::test]
-async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
+async fn another_tenants_log_and_a_missing_one_are_empty() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     write(&*store, Story::new(10).of("acme").start()).await;
@@ -472,7 +472,7 @@ async fn references_are_resolved_once_and_missing_values_are_reported() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_an_error() {
+async fn an_unavailable_store_is_an_error() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10).await;

@@ -59,7 +59,7 @@ async fn commands_that_waited_for_a_slot_wait_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
+async fn a_start_without_resume_leaves_other_executions_alone() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -185,7 +185,7 @@ async fn commands_being_claimed_during_shutdown_are_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
+async fn an_unavailable_store_does_not_prevent_shutdown() {
     let (store, gate) = (shared(), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     plant.start(HELD).await;

@@ -151,7 +151,7 @@ async fn the_29th_of_february_comes_in_leap_years() {
 }
 
 #[tokio::test]
-async fn a_stop_of_an_hour_is_made_up_for_as_the_schedule_says() {
+async fn runs_missed_during_an_hour_are_started_as_configured() {
     for (missed, expected) in [("skip", 0), ("one", 1), ("all", 3600)] {
         let place = Place::at("2026-01-01T00:00:00Z").await;
         let id = place.make(json!({"every": 1, "missed": missed})).await.schedule.id;
@@ -212,7 +212,7 @@ async fn statuses(place: &Place, id: ScheduleId) -> Vec<ExecutionStatus> {
 }
 
 #[tokio::test]
-async fn runs_that_overlap_go_as_the_schedule_says() {
+async fn overlapping_runs_follow_the_policy() {
     use ExecutionStatus::{Cancelled, Running};
     for (overlap, expected) in [
         ("allow", vec![Running, Running, Running]),

@@ -323,7 +323,7 @@ async fn a_secret_is_not_set_into_a_variable() {
 }
 
 #[tokio::test]
-async fn an_unknown_alias_fails_its_step_and_says_how_to_keep_one() {
+async fn an_unknown_alias_fails_its_step_and_explains_how_to_store_one() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     let id =

@@ -156,7 +156,7 @@ fn unstarted_commands_are_reissued_without_a_limit() {
 }
 
 #[test]
-fn an_answer_said_before_the_lease_ended_decides_the_step() {
+fn a_result_reported_before_the_lease_expired_decides_the_step() {
     after_start(
         TWO,
         "claim a w; answer a 7; expire a",

@@ -43,7 +43,7 @@ complete b {\"again\":false}
 }
 
 #[test]
-fn a_self_arc_visits_its_step_until_its_guard_says_otherwise() {
+fn a_self_arc_repeats_its_step_until_its_condition_is_false() {
     let mut run = Run::started(
         "\
 - {step: s, tool: {kind: noop}, set: {ctx.visits: '{{ ctx.visits | default(0) + 1 }}'},

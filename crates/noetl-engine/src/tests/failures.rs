@@ -185,7 +185,7 @@ fn on_error_continue_takes_the_ordinary_arcs() {
 }
 
 #[test]
-fn a_template_that_divides_by_zero_fails_its_step_and_says_where() {
+fn a_division_by_zero_fails_its_step_with_the_location() {
     let run = Run::started("- {step: start, tool: {kind: noop, input: {x: '{{ 1 / 0 }}'}}}");
     assert_eq!(run.state.status(), Status::Failed);
     let error = run.state.summary().error.unwrap();

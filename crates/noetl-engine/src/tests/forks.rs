@@ -48,7 +48,7 @@ fn a_fork_reissues_commands_in_flight() {
 }
 
 #[test]
-fn the_two_go_their_own_ways() {
+fn a_fork_and_its_origin_are_independent() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     let mut fork = forked(LINE, &run, whole(&run), json!({"n": 9}));
@@ -61,7 +61,7 @@ fn the_two_go_their_own_ways() {
 }
 
 #[test]
-fn a_cut_within_a_decision_goes_back_to_where_all_is_known() {
+fn a_cut_within_a_decision_moves_back_to_a_quiescent_event() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));
@@ -404,7 +404,7 @@ fn a_running_loop_keeps_its_kind_in_a_fork() {
     let run = Run::started(ITEMS);
     let plain = "- {step: a, tool: {kind: noop}}\n";
     let wrong = onto(plain, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("which is no loop in it"), "{wrong}");
+    assert!(wrong.contains("the step is not a loop in the version"), "{wrong}");
     // What has one command may become a loop, until its tool has answered.
     let mut run = Run::started(plain);
     let fork = onto(ITEMS, &run, whole(&run)).unwrap();
@@ -413,7 +413,7 @@ fn a_running_loop_keeps_its_kind_in_a_fork() {
     let answered = Complete { is_final: false, ..complete(command) };
     run.input(Input::Complete(answered)).unwrap();
     let wrong = onto(ITEMS, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("has answered, and the step is a loop in it"), "{wrong}");
+    assert!(wrong.contains("has returned, and the step is a loop in the version"), "{wrong}");
 }
 
 #[test]

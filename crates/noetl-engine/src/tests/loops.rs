@@ -223,7 +223,7 @@ fn an_error_arc_handles_a_failed_loop() {
 }
 
 #[test]
-fn a_loop_that_is_entered_again_goes_through_its_items_again() {
+fn a_loop_entered_again_repeats_its_items() {
     let mut run = Run::started(
         "- {step: a, loop: {in: '{{ [1, 2, 3] }}', iterator: x, spec: {mode: sequential}}, \
          tool: {kind: noop}, set: {ctx.k: '{{ ctx.k | default(0) | int + 1 }}'}, \
@@ -240,7 +240,7 @@ fn a_loop_that_is_entered_again_goes_through_its_items_again() {
 }
 
 #[test]
-fn arcs_of_a_loop_hear_that_it_is_done() {
+fn arcs_of_a_loop_see_that_it_is_done() {
     let mut run = Run::started(
         "- {step: a, loop: {in: '{{ [1] }}', iterator: x}, tool: {kind: noop}, \
          next: {arcs: [{step: b, when: \"{{ event.name == 'loop.done' }}\"}]}}\n\

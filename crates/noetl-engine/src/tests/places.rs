@@ -226,7 +226,7 @@ fn the_last_leafs_data_is_loaded_for_the_result() {
 }
 
 #[test]
-fn an_answer_said_before_is_loaded_when_the_command_ends() {
+fn an_early_result_is_loaded_when_the_command_ends() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}, set: {ctx.n: '{{ output.n }}'}}");
     run.preload = true;
     let command = run.command("a");

@@ -38,8 +38,8 @@ impl EventRow {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
             Fact::StepEntered { step, run, tokens, round, deadline } => {
-                let (run, tokens) = (*run, *tokens);
-                let visit = RunMeta { run, tokens, round: *round, deadline: *deadline };
+                let visit =
+                    RunMeta { run: *run, tokens: *tokens, round: *round, deadline: *deadline };
                 Self { meta: Some(json(&visit)), ..row(event, types::STEP_ENTER, step, "ENTERED") }
             }
             Fact::TokensDropped { step, tokens } => Self {
@@ -97,10 +97,8 @@ impl EventRow {
             }
             Fact::ContextUpdated { step, run, values, locals } => {
                 let context = Update { step, run: *run, values, locals };
-                Self {
-                    result: Some(json(&StatusContext { status: "CONTEXT", context })),
-                    ..row(event, types::CTX_UPDATED, step, "CONTEXT")
-                }
+                let result = Some(json(&StatusContext { status: "CONTEXT", context }));
+                Self { result, ..row(event, types::CTX_UPDATED, step, "CONTEXT") }
             }
             Fact::StepExited { step, run, outcome, next } => {
                 step_exited(event, step, *run, outcome, next)
@@ -349,11 +347,8 @@ fn playbook_started(event: &Event, started: &ExecutionStart) -> EventRow {
 }
 
 fn command_issued(event: &Event, issued: &CommandSpec) -> EventRow {
-    let context = IssueContext {
-        tool_config: &issued.config,
-        args: &issued.input,
-        render_context: issued.scope.as_deref(),
-    };
+    let (tool_config, args) = (&issued.config, &issued.input);
+    let context = IssueContext { tool_config, args, render_context: issued.scope.as_deref() };
     let span = SpanId::of_command(event.id.into());
     let meta = IssueMeta {
         run: issued.run,

@@ -137,7 +137,7 @@ async fn spans_rejected_by_a_collector_are_not_resent() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_spans_alone() {
+async fn an_unreachable_collector_loses_spans_only() {
     let gone = Collector::start(CollectorResponse::Success).await;
     let endpoint = gone.endpoint.clone();
     gone.close().await;

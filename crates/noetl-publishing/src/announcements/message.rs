@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_hears_nothing_is_found() {
+    fn a_consumer_with_a_wrong_filter_is_found() {
         let bare = reader("worker-pool", "noetl.commands", 0, 0);
         let readers = [bare, reader("own", "noetl.commands", 0, 0)];
         let corrected = routes(1).misfiltered_consumers("shared", &readers);

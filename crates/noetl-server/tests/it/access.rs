@@ -39,7 +39,7 @@ async fn a_host_that_is_not_this_machine_is_refused() {
 }
 
 #[tokio::test]
-async fn any_host_is_answered_when_the_operator_says_so() {
+async fn any_host_is_accepted_if_the_operator_permits_it() {
     let options = Options { allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/health").header("host", "noetl.example").answer().await.0, 200);

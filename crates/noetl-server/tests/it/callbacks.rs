@@ -70,7 +70,7 @@ async fn a_step_that_waits_for_its_container_continues() {
 }
 
 #[tokio::test]
-async fn a_container_that_ends_before_its_worker_says_so_is_not_lost() {
+async fn a_container_that_ends_before_its_worker_reports_it_is_not_lost() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     let (code, answer) =

@@ -105,7 +105,7 @@ async fn a_document_is_read_by_id_or_by_path_and_version() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_not_there_is_said() {
+async fn a_missing_document_is_reported() {
     let app = TestApp::start(0).await;
     let resource = |body: &'static str| post(&app, "/api/catalog/resource", body).shown();
     assert_snapshot!(resource(r#"{"path":"nope"}"#).await, @r#"

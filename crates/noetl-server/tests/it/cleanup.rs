@@ -29,7 +29,7 @@ async fn without_a_body_the_defaults_hold() {
 }
 
 #[tokio::test]
-async fn a_number_outside_is_refused_and_nothing_goes() {
+async fn a_number_out_of_range_is_rejected_without_effect() {
     let app = app().await;
     let id = finished(&app).await;
     for (field, value) in [

@@ -142,7 +142,7 @@ async fn a_dedup_record_of_a_purged_execution_prevents_another_start() {
 }
 
 #[tokio::test]
-async fn a_repeat_is_told_in_the_subscription_s_log() {
+async fn a_duplicate_is_recorded_in_the_subscriptions_log() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let document = "\

@@ -45,7 +45,7 @@ async fn told(app: &TestApp, id: i64) -> String {
 }
 
 #[tokio::test]
-async fn an_end_is_said_once_with_everything_and_again_without_harm() {
+async fn a_completion_is_reported_once_and_may_be_repeated() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let leased = lease(&app).await;
@@ -147,7 +147,7 @@ async fn completions_after_the_lease_are_recorded_once_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_asks_for_the_end_again() {
+async fn a_store_outage_asks_for_the_completion_again() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();

@@ -424,7 +424,7 @@ async fn a_finished_execution_cannot_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_unknown_execution_is_said_by_every_route() {
+async fn every_route_reports_an_unknown_execution() {
     let app = TestApp::start(0).await;
     for path in ["/api/executions/7", "/api/executions/7/status", "/api/executions/7/events"] {
         let (status, body) = get(&app, path).answer().await;

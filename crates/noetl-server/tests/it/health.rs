@@ -29,7 +29,7 @@ async fn health_reports_each_dependency() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_said_and_told_apart_from_a_dead_process() {
+async fn an_unavailable_store_is_distinguished_from_a_dead_process() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     assert_snapshot!(get(&app, "/health").shown().await, @r#"

@@ -139,7 +139,7 @@ async fn events_that_only_the_engine_may_say_drive_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_let_go() {
+async fn an_idle_connection_is_closed() {
     let options = Options { silence: Duration::from_millis(50), ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let address = app.base.strip_prefix("http://").expect("an address");

@@ -42,7 +42,7 @@ async fn forced(app: &TestApp, document: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_is_told_with_its_secret_and_registers_its_subscription() {
+async fn a_listener_is_returned_with_its_secret_and_registers_its_subscription() {
     on_every_store(async |app| {
         keep(app, "hook", json!({"token": "s3cret"})).await;
         let headers = "  headers:\n    directives:\n      - {header: x-noetl-route, controls: dispatch.playbook, allowed: [tests/greet]}\n";
@@ -201,7 +201,7 @@ async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
 }
 
 #[tokio::test]
-async fn without_the_token_nothing_is_told() {
+async fn nothing_is_returned_without_the_token() {
     let app = crate::stores::app().await;
     keep(&app, "hook", json!("bare")).await;
     catalogued(&app, &document("sub/a", "/in/orders", HMAC, "")).await;

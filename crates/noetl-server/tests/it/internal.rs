@@ -140,7 +140,7 @@ async fn bodies_that_are_no_json_are_refused_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_said_so_on_every_route() {
+async fn every_route_reports_an_unavailable_store() {
     let app = system_app().await;
     app.store.set_down(true);
     let bodies = [

@@ -91,7 +91,7 @@ async fn entries_of_one_name_are_apart_by_scope_and_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_has_expired_is_said_and_not_given() {
+async fn an_expired_entry_is_reported_and_not_returned() {
     on_every_store(async |app| {
         let past = json!({"data": "x", "expires_at": "2020-01-01T00:00:00Z", "expires_in": 3600});
         assert_eq!(put(app, "7/old", past).await.0, 200, "the instant wins");

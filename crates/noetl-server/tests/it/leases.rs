@@ -113,7 +113,7 @@ async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_noth
 }
 
 #[tokio::test]
-async fn a_claim_without_a_beginning_is_lost_after_a_minute_whatever_else_is_heard() {
+async fn a_claim_without_a_start_is_lost_after_a_minute_despite_heartbeats() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     claim(&app, open_command(&app, id).await, "w").await;
@@ -318,7 +318,7 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
 }
 
 #[tokio::test]
-async fn a_call_waits_until_a_command_is_there() {
+async fn a_long_poll_waits_for_a_command() {
     let (app, _) = app().await;
     let body = json!({"worker_id": "w", "max": 5, "wait_seconds": 30});
     let (taken, id) = tokio::join!(lease(&app, body), async {
@@ -352,7 +352,7 @@ async fn waiting_workers_share_commands_without_duplicates() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_while_it_waits_claims_nothing() {
+async fn a_disconnected_long_poll_claims_nothing() {
     let (app, _) = app().await;
     let body = json!({"worker_id": "gone", "wait_seconds": 30}).to_string();
     let url = format!("{}/api/worker/lease", app.base);

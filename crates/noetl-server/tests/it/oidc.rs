@@ -168,7 +168,7 @@ async fn a_token_that_was_made_for_another_or_changed_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_may_be_away_and_change_its_keys() {
+async fn a_provider_may_be_unavailable_and_change_its_keys() {
     let early = TestApp::start(0).await;
     let Some(mut provider) = Provider::start().await else { return early.close().await };
     let before = provider.token("admin", "urn:noetl").await;

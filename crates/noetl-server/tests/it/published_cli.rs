@@ -132,7 +132,7 @@ async fn status(app: &TestApp, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_status_tells_a_completed_a_failed_and_a_running_execution() {
+async fn a_status_distinguishes_completed_failed_and_running_executions() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     register(&app, &failing()).await;

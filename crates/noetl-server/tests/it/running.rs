@@ -70,7 +70,7 @@ async fn counters_of_a_subscription_runtime_are_on_the_metrics_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_is_kept_whole_and_told_of() {
+async fn a_dead_letter_is_stored_completely_and_recorded() {
     on_every_store(async |app| {
         let id = known(app).await;
         let letter = json!({

@@ -97,7 +97,7 @@ async fn many_registrations_at_once_are_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_goes_through_its_life() {
+async fn a_subscription_has_all_lifecycle_states() {
     on_every_store(async |app| {
         let id = known(app, "sub/a").await;
         for (action, state, told) in [
@@ -165,7 +165,7 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_subscription_takes_messages_or_none_is_said() {
+async fn why_a_subscription_accepts_messages_or_not_is_explained() {
     on_every_store(async |app| {
         let id = known(app, "sub/why").await;
         let why = async || {
@@ -329,7 +329,7 @@ async fn invalid_subscriptions_are_reported() {
 }
 
 #[tokio::test]
-async fn ids_that_name_no_subscription_are_said() {
+async fn invalid_subscription_ids_are_reported() {
     let app = app().await;
     assert_snapshot!(get(&app, "/api/subscriptions/7").shown().await, @r#"
     404

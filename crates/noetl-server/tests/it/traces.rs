@@ -83,7 +83,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn one_trace_goes_from_the_caller_through_everything() {
+async fn one_trace_covers_caller_execution_and_calls() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     let (url, mut asked) = far_side().await;
@@ -147,7 +147,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
+async fn a_failing_collector_changes_nothing() {
     for answer in
         [CollectorResponse::Status(500), CollectorResponse::Garbage, CollectorResponse::Never]
     {
@@ -167,7 +167,7 @@ async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_trace_is_passed_on_where_nothing_is_told() {
+async fn a_trace_is_passed_on_without_an_exporter() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, reply) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
@@ -296,7 +296,7 @@ async fn a_rerun_belongs_to_the_trace_of_its_caller() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_a_trace_that_its_caller_does_not_record() {
+async fn a_trace_that_its_caller_does_not_sample_is_not_exported() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     register(&app, GREET).await;

@@ -90,7 +90,7 @@ async fn files_are_kept_by_browsers_and_sent_small() {
 }
 
 #[tokio::test]
-async fn a_program_without_the_ui_says_how_to_get_it() {
+async fn a_program_without_the_ui_explains_how_to_get_it() {
     let app = served(NOTHING).await;
     let (status, kind, body) = answered(get(&app, "/"), "content-type").await;
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));

@@ -363,7 +363,7 @@ async fn bodies_have_the_same_depth_and_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dedup_keys_of_any_length_are_told_apart() {
+async fn dedup_keys_of_any_length_are_distinct() {
     let ways = BothWays::new().await;
     let pair = ways
         .subscribe(
@@ -480,7 +480,7 @@ async fn credentials_of_headers_are_in_no_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_claims_to_be_json_is_rejected_only_where_its_sender_hears_of_it() {
+async fn an_invalid_json_body_is_rejected_only_if_its_sender_gets_the_response() {
     let ways = BothWays::new().await;
     let pair = ways.subscribe("").await;
     let headers = [("content-type", "application/json")];

@@ -82,7 +82,7 @@ async fn each_partition_is_passed_up_to_its_first_open_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_words_are_said_at_once() {
+async fn concurrent_acks_are_committed_together() {
     let broker = Broker::begin(1, None);
     let bodies: Vec<Vec<u8>> = (0..300).map(|number| number.to_string().into_bytes()).collect();
     broker.send(0, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());

@@ -49,7 +49,7 @@ async fn acked_messages_are_removed_and_others_are_redelivered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_that_is_there_is_used_as_it_is_if_it_can_be() {
+async fn an_existing_consumer_is_used_unchanged_if_suitable() {
     let stage = Stage::with_stream().await;
     let stream = stage.nats.context().await.get_stream("ORDERS").await.unwrap();
     let config = pull::Config {

@@ -17,7 +17,7 @@ async fn run(store: &PostgresStore, text: &str, parameters: Vec<Value>) -> Resul
 }
 
 #[tokio::test]
-async fn every_type_is_told() {
+async fn every_column_type_is_returned_as_json() {
     let database = TestDatabase::new();
     let store = open(&database).await;
     let text = "select 1::int2 a, 1.5::float4 b, 12.25::numeric c, \

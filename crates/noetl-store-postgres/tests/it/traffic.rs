@@ -37,7 +37,7 @@ fn due(id: i64, target: ExecutionId) -> NewTimer {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_unless_asked_for() {
+async fn nothing_is_published_unless_requested() {
     let database = crate::migrated_database();
     let options = Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
@@ -74,7 +74,7 @@ async fn a_start_and_its_following_events_in_one_batch_are_published() {
 }
 
 #[tokio::test]
-async fn a_character_that_jsonb_refuses_goes_out() {
+async fn a_character_that_jsonb_rejects_is_published() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10);

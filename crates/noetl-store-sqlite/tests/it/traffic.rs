@@ -73,7 +73,7 @@ async fn a_file_of_the_first_schema_gains_missing_columns() {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_reopening() {
+async fn all_data_exists_after_reopening() {
     let (path, _directory) = place();
     let tenant = Tenant::default();
     let store = open(&path);

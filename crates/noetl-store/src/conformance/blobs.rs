@@ -89,7 +89,7 @@ pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn 
     assert_eq!(blobs.blob(&first).await.expect("content"), b"same");
 }
 
-pub async fn content_that_is_not_there_is_missing(blobs: Arc<dyn Blobs>) {
+pub async fn missing_content_is_reported_as_missing(blobs: Arc<dyn Blobs>) {
     put(&*blobs, b"there").await;
     let other = BlobRef::from_bytes(b"not there", "text/plain");
     let error = blobs.blob(&other).await.expect_err("nothing to read");

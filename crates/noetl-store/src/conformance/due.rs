@@ -88,7 +88,7 @@ pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
     assert_eq!(sent(&*store, &other).await, []);
 }
 
-pub async fn a_delivered_row_goes_with_the_append_that_answers_it(store: Arc<dyn Store>) {
+pub async fn a_delivered_timer_is_deleted_with_the_append_that_answers_it(store: Arc<dyn Store>) {
     let mut parent = Story::new(10);
     write(&*store, with(parent.start(), vec![due(1, 100), due(2, 100)], &[])).await;
     // Another execution may handle the timer, and an unknown timer is not an error.

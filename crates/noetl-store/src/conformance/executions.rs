@@ -58,7 +58,7 @@ pub async fn another_tenant_sees_nothing(store: Arc<dyn Store>) {
     assert!(list(&*store, &nobody, &all()).await.is_empty());
 }
 
-pub async fn an_execution_knows_its_tenant(store: Arc<dyn Store>) {
+pub async fn an_execution_records_its_tenant(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     let tenant = store.tenant_of(story.id()).await.expect("a read");

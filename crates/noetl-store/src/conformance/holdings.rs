@@ -75,7 +75,7 @@ pub async fn a_worker_renews_leases_that_it_names_and_owns(store: Arc<dyn Store>
     assert_eq!(store.renew_leases(None, "w", &[], LATER).await.expect("an answer"), []);
 }
 
-pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
+pub async fn leases_are_found_by_command(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     write(&*store, stories[2].then(vec![completed(ids[2])])).await;
@@ -92,7 +92,7 @@ pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
     assert_eq!(store.held(&[]).await.expect("an answer"), []);
 }
 
-pub async fn leases_are_told_by_execution(store: Arc<dyn Store>) {
+pub async fn leases_are_found_by_execution(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     let rows = store.held_of(stories[0].id()).await.expect("an answer");
@@ -237,7 +237,7 @@ pub async fn concurrent_takers_never_share_an_ended_lease(store: Arc<dyn Store>)
     assert_eq!((all, taken.len()), (6, 6));
 }
 
-pub async fn pending_commands_are_told_by_pool_tool_execution_and_tenant(store: Arc<dyn Store>) {
+pub async fn pending_commands_are_found_by_pool_tool_execution_and_tenant(store: Arc<dyn Store>) {
     let mut one = Story::new(10);
     write(&*store, one.start()).await;
     let mut two = Story::new(11).of("acme");

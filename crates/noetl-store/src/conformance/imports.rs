@@ -91,7 +91,7 @@ pub async fn imported_executions_are_listed_and_have_no_work(store: Arc<dyn Stor
     assert_eq!(imported, HashSet::from([ExecutionId::new(10)]));
 }
 
-pub async fn a_row_that_is_there_is_a_duplicate(store: Arc<dyn Store>) {
+pub async fn an_existing_row_is_a_duplicate(store: Arc<dyn Store>) {
     use ImportOutcome::{Duplicate, Kept};
     let twice = vec![row(10, 1, "a"), row(10, 1, "other"), row(11, 1, "a")];
     assert_eq!(import(&*store, twice).await, [Kept, Duplicate, Kept]);

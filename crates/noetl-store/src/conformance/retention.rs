@@ -25,7 +25,7 @@ use crate::{
 const FAR_AHEAD: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 const LONG_AGO: Timestamp = Timestamp::from_micros(1);
 
-pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Store>) {
+pub async fn a_finished_execution_is_purged_completely(store: Arc<dyn Store>) {
     let (mut gone, mut stays) = (Story::new(10).of("acme"), Story::new(11).of("acme"));
     furnish(&*store, &mut gone).await;
     furnish(&*store, &mut stays).await;
@@ -101,7 +101,7 @@ pub async fn an_execution_that_waits_for_a_delivery_stays_until_then(store: Arc<
     assert_eq!(reasons(&report), [] as [&str; 0]);
 }
 
-pub async fn an_imported_execution_goes_by_age_ended_or_not(store: Arc<dyn Store>) {
+pub async fn an_imported_execution_is_purged_by_age_ended_or_not(store: Arc<dyn Store>) {
     let (mut old, mut young) = (Story::new(10), Story::new(11));
     young.row.updated_at = FAR_AHEAD;
     write(&*store, old.then(vec![imported(), imported()])).await;
@@ -126,7 +126,7 @@ pub async fn a_policy_that_keeps_removes_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.purge_variables(9).await.expect("a count"), 1, "it was not touched");
 }
 
-pub async fn a_dry_run_changes_nothing_and_says_the_same(store: Arc<dyn Store>) {
+pub async fn a_dry_run_changes_nothing_and_reports_the_same(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for id in [10, 11, 12] {
         let mut story = Story::new(id);
@@ -193,7 +193,7 @@ pub async fn a_subscription_survives_every_purge(store: Arc<dyn Store>) {
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, hour).await, known);
 }
 
-pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store>) {
+pub async fn the_log_of_a_subscription_is_purged_when_it_has_ended(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let (id, of) = (SubscriptionId::new(1), ExecutionId::new(1));
     store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");

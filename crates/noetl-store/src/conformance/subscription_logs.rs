@@ -13,7 +13,7 @@ use crate::SubscriptionAction::{Activate, Deactivate, Pause, Resume};
 use crate::SubscriptionState::{Active, Deactivated, Registered};
 use crate::{EventStamp, ExecutionFilter, NewRuntimeEvent, RuntimeEventOutcome, Store};
 
-pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>) {
+pub async fn every_change_is_recorded_in_the_subscriptions_log(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
     let first = new(1, "sub/a");
     register(&*store, &tenant, first.clone()).await;

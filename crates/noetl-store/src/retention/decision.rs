@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_are_told_in_the_order_of_time_with_every_reason() {
+    fn quarters_are_listed_by_time_with_every_reason() {
         let mut tally = PartitionTally::default();
         tally.note(ExecutionId::new(1), PurgeDecision::Goes);
         for fate in [

@@ -145,7 +145,7 @@ proptest! {
     /// Whichever writes are away, their sum is the value that writing them in memory gives, with
     /// its keys in the same order.
     #[test]
-    fn writes_that_are_away_come_to_the_same_value(writes in writes()) {
+    fn deferred_and_inline_writes_lead_to_the_same_value(writes in writes()) {
         let (mut held, mut mixed) = (ValueSlot::default(), ValueSlot::default());
         let mut loaded = LoadedValues::default();
         for (index, (path, value, away)) in writes.iter().enumerate() {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_one_name_are_told_apart() {
+    fn columns_of_one_name_are_distinguished() {
         let names = column_names(["id", "id_2", "id", "id"].into_iter());
         assert_eq!(names, ["id", "id_2", "id_3", "id_4"]);
     }

@@ -346,7 +346,7 @@ async fn no_process_outlives_a_step_that_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_takes_its_sandboxes_with_it() {
+async fn sandboxes_end_with_their_worker() {
     for options in at_each(&CONFINED).await {
         let mark = format!("{}", 100_000 + rand_number());
         let command = format!("setsid sleep {mark} & echo ready; sleep {mark}");
@@ -564,7 +564,7 @@ fn rand_number() -> u32 {
 }
 
 #[tokio::test]
-async fn a_failing_step_tells_its_exit_code_from_within_a_sandbox() {
+async fn a_failing_step_in_a_sandbox_returns_its_exit_code() {
     for options in at_each(&CONFINED).await {
         let failure =
             run(&options, "shell", json!({"command": "echo out; echo err >&2; exit 7"})).await;

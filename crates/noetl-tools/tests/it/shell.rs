@@ -24,7 +24,7 @@ async fn commands_run_in_order_until_one_fails() {
 }
 
 #[tokio::test]
-async fn a_failed_command_says_its_code_and_last_words() {
+async fn a_failed_command_returns_its_code_and_last_output() {
     let command = "echo hm; echo one >&2; echo two >&2; exit 3";
     let failure = run("shell", json!({"command": command})).await.unwrap_err();
     assert_eq!(failure.message, "the command ended with exit code 3: two");

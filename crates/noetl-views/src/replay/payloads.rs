@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_names_its_place_in_one_of_several_ways() {
+    fn a_reference_may_name_its_location_in_several_forms() {
         for (reference, place) in [
             (json!("noetl://x"), Some("noetl://x")),
             (json!({"kind": "payload_store", "uri": "u", "sha256": "s", "ref": "no"}), Some("u")),

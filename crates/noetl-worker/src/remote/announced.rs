@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_hears_something_else_is_not_listened_to() {
+    async fn a_consumer_with_another_filter_is_not_read() {
         let bus = Arc::new(MemoryStream::new());
         let (announced, _draining) = announced(&bus);
         assert!(announced.readers().await.is_empty(), "there is no stream");

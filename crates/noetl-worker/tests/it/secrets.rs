@@ -301,7 +301,7 @@ async fn a_client_obtains_its_token_with_its_credential() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_is_an_auth_failure_and_one_that_is_away_may_be_tried_again() {
+async fn a_rejecting_endpoint_is_an_auth_failure_and_an_unavailable_one_is_retryable() {
     let bench = Bench::new(Safe::default());
     let entry = json!({"kind": "oauth2", "endpoint": "http://t", "data": {}});
     let cases = [
@@ -423,7 +423,7 @@ async fn a_placeholder_in_a_tools_answer_never_resolves() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_placeholder() {
+async fn an_unavailable_store_fails_the_call_instead_of_sending_a_placeholder() {
     let safe = Safe(Arc::new(Inside { is_away: true, ..Inside::default() }));
     let bench = Bench::new(safe);
     let tasks = json!([task("x", json!({"input": {"v": placeholder("c", "t")}}))]);

@@ -9,7 +9,7 @@ use super::stage::{Stage, run};
 const RAISES: &str = "kind: python, code: \"raise KeyError('no such order')\"";
 
 #[tokio::test]
-async fn c26_an_exception_fails_the_execution_and_says_why() {
+async fn c26_an_exception_fails_the_execution_with_its_message() {
     let ended = run(&format!(
         "  - {{step: a, tool: {{{RAISES}}}, next: {{arcs: [{{step: b}}]}}}}
   - {{step: b, tool: {{kind: noop}}}}\n"

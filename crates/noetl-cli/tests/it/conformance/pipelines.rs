@@ -39,7 +39,7 @@ async fn c30_attempts_that_run_out_fail_with_their_number() {
 }
 
 #[tokio::test]
-async fn c31_a_jump_goes_through_ten_pages() {
+async fn c31_a_jump_fetches_ten_pages() {
     let ended = run("
   - step: a
     tool:

@@ -83,7 +83,7 @@ async fn c13_a_step_passed_over_by_one_branch_runs_for_another() {
 }
 
 #[tokio::test]
-async fn c14_a_cycle_runs_until_its_guard_says_enough() {
+async fn c14_a_cycle_runs_until_its_condition_is_false() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {n: '{{ ctx.n | default(0) + 1 }}'}},
      set: {ctx.n: '{{ output.n }}'}, next: {arcs: [{step: b}]}}

@@ -10,7 +10,7 @@ fn nobody() -> String {
 }
 
 #[test]
-fn without_a_server_it_is_said_how_to_start_one() {
+fn without_a_server_the_error_explains_how_to_start_one() {
     let home = Home::new();
     let url = nobody();
     for verb in [

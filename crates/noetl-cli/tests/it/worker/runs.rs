@@ -224,7 +224,7 @@ async fn a_pool_has_its_own_workers_and_labels_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_waits_for_a_server_that_is_not_there_yet() {
+async fn a_worker_waits_for_a_server_that_starts_later() {
     let site = Site::new(&[]);
     let base = site.client().base().clone();
     let Site { home, server } = site;

@@ -119,7 +119,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn a_push_subscription_says_how_senders_are_known() {
+fn a_push_subscription_names_its_verification() {
     let found = subscription(&push("{type: hmac_sha256, header: X-Sig, secret: alias}"));
     let ingress = found.ingress.expect("an ingress");
     assert_eq!((ingress.gateway_path.as_str(), ingress.listener()), ("/in/orders", "orders"));

@@ -86,7 +86,7 @@ fn a_failure_is_seen_by_others_as_the_engine_shows_a_failed_step() {
 }
 
 #[test]
-fn the_end_is_said_once_and_late_answers_change_nothing() {
+fn the_end_is_returned_once_and_late_results_change_nothing() {
     let mut run = PipelineRun::new(pipeline(plain(&["a"])), Scope::default());
     run.answered(Ok(json!("early")), 0);
     assert!(matches!(run.turn(), PipelineRequest::Call(_)));

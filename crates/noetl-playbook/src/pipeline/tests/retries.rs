@@ -45,7 +45,7 @@ fn attempts_count_all_runs() {
 }
 
 #[test]
-fn pauses_grow_as_the_rule_says_up_to_the_most() {
+fn delays_grow_by_their_rule_up_to_the_maximum() {
     let all = json!({"attempts": 5, "delay": 2});
     let with = |more: Value| {
         let mut all = all.clone();

@@ -55,7 +55,7 @@ fn truncated_batches_are_left_for_the_next_fetch() {
 }
 
 #[test]
-fn records_that_were_compacted_away_are_passed() {
+fn compacted_records_are_skipped() {
     let mut bytes = BytesMut::from(&batch(&[record(5, "a")])[..]);
     // Its last offset was 9 before; the checksum is of what follows it.
     bytes[23..27].copy_from_slice(&4_i32.to_be_bytes());

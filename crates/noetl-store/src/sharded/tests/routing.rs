@@ -311,7 +311,7 @@ async fn the_bytes_of_a_claim_are_shared_out() {
 
 /// A shard that always has something must not keep a small limit to itself.
 #[tokio::test]
-async fn a_small_limit_goes_round() {
+async fn a_small_limit_rotates_over_the_shards() {
     let (_, _, routed) = house();
     for id in 1..=30 {
         write(&routed, Story::new(id).start()).await;
