@@ -15,7 +15,7 @@ use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status};
 use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_results::ResultStorage;
-use noetl_store::{Committed, StartAppend, Store, StoreError};
+use noetl_store::{Committed, JournalStore, StartAppend, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -52,10 +52,10 @@ const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero
 /// Dependencies of a [`Writer`].
 pub(crate) struct WriterDeps {
     /// Database of this shard.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) shard: usize,
     /// Database that stores the catalog.
-    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) catalog: Arc<dyn JournalStore>,
     pub(crate) results: ResultStorage,
     pub(crate) snapshots: SnapshotQueue,
     pub(crate) identity: ProcessIdentity,
