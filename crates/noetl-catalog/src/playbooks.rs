@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::{CatalogId, Tenant};
 use noetl_playbook::{CheckReport, Diagnostic, Playbook, check};
-use noetl_store::{CatalogEntry, Store, StoreError};
+use noetl_store::{CatalogEntry, CatalogStore, StoreError};
 
 /// Compiled playbooks cached in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
@@ -43,7 +43,7 @@ impl Playbooks {
 
     pub async fn get(
         &self,
-        store: &dyn Store,
+        store: &dyn CatalogStore,
         tenant: &Tenant,
         id: CatalogId,
     ) -> Result<Arc<Playbook>, PlaybookError> {

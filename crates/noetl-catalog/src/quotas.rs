@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Tenant, Timestamp};
-use noetl_store::{ExecutionFilter, ExecutionStatus, Store, StoreError};
+use noetl_store::{CatalogStore, ExecutionFilter, ExecutionStatus, ExecutionStore, StoreError};
 
 use crate::rate_limit::RateLimiter;
 
@@ -125,7 +125,7 @@ impl Quotas {
     /// Checks that a tenant may start another execution, and counts the start.
     pub async fn check_start(
         &self,
-        store: &dyn Store,
+        store: &dyn ExecutionStore,
         tenant: &Tenant,
         now: Timestamp,
     ) -> Result<(), QuotaError> {
@@ -152,7 +152,7 @@ impl Quotas {
     /// Checks that a tenant may store another document of this size.
     pub async fn check_document(
         &self,
-        store: &dyn Store,
+        store: &dyn CatalogStore,
         tenant: &Tenant,
         bytes: u64,
     ) -> Result<(), QuotaError> {
@@ -180,7 +180,11 @@ impl Quotas {
 
 /// Returns `true` if a tenant has at least `most` running executions. Reads that many index
 /// entries.
-async fn is_reached(store: &dyn Store, tenant: &Tenant, most: u64) -> Result<bool, StoreError> {
+async fn is_reached(
+    store: &dyn ExecutionStore,
+    tenant: &Tenant,
+    most: u64,
+) -> Result<bool, StoreError> {
     let Some(others) = most.checked_sub(1) else { return Ok(true) };
     let filter = ExecutionFilter {
         status: Some(ExecutionStatus::Running),

@@ -118,7 +118,7 @@ impl BusSetup {
         let server_url = self.server_url.as_deref().unwrap_or(reached_at);
         let system_shards = self.system_shards;
         let options = AnnouncerOptions { system_shards, ..AnnouncerOptions::new(server_url) };
-        let databases = stores.shards.clone();
+        let databases = stores.shards.iter().map(|shard| shard.clone() as _).collect();
         let bus: Arc<dyn CommandBus> = bus?.clone();
         Some(AnnouncerHandle::start(&options, databases, bus, &control.journal))
     }

@@ -7,10 +7,11 @@ use noetl_api::{Access, ApiCall, Client, ClientError, EventFollower, Response};
 use noetl_config::{Origin, Settings, tree};
 use serde::de::DeserializeOwned;
 
-use crate::arguments::{OutputFormat, RemoteArguments};
+use crate::arguments::RemoteArguments;
 use crate::contexts::{self, Contexts};
 use crate::dev_token;
 use crate::error::{CliError, ErrorKind};
+use crate::output::OutputFormat;
 use crate::settings;
 
 /// Default server URL, which is the default address of `noetl dev`.

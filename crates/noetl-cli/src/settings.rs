@@ -128,7 +128,7 @@ mod tests {
     /// Settings have their own defaults, which the reference shows.
     #[test]
     fn defaults_are_those_of_the_components() {
-        let options = Options::decode(&Settings::default()).unwrap();
+        let options = Settings::default().options().unwrap();
         let (limits, server) = (options.limits, noetl_server::Options::default());
         let rate = |rate: u64| (rate > 0).then_some(rate as f64);
         assert_eq!(limits.requests_max, server.requests_max);

@@ -11,8 +11,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::file::FileLayer;
-use crate::mask::{self, MASK};
+use crate::mask;
 use crate::problem::{Position, Problem};
+use crate::secret::MASK;
 use crate::tree::Options;
 
 /// Name of the file in the working directory and in the user's configuration directory.

@@ -11,7 +11,7 @@ use noetl_engine::{Answer, AnswerSource, Complete, Fail, Input, Rejection, Timer
 use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Fact, Failure, Map, Seq, Value};
 use noetl_results::ResultStorage;
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, StoreError};
 use noetl_work::Redaction;
 
 use crate::journal::{Accepted, Journal, SubmitError};
@@ -41,7 +41,7 @@ pub enum CallbackError {
 /// Callback service. Cheap to clone.
 #[derive(Clone)]
 pub struct Callbacks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     journal: Journal,
     results: ResultStorage,
     redaction: Redaction,
@@ -49,7 +49,7 @@ pub struct Callbacks {
 
 impl Callbacks {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn JournalStore>,
         journal: Journal,
         results: ResultStorage,
         redaction: Redaction,

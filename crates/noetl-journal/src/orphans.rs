@@ -11,7 +11,7 @@ use std::time::Duration;
 use noetl_engine::Input;
 use noetl_identity as identity;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -27,7 +27,7 @@ const LOOK_DEAF: Duration = Duration::from_millis(250);
 const PAGE: usize = 1000;
 
 pub(crate) struct OrphanScanner {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatcher,
     pub(crate) due: Arc<Notify>,

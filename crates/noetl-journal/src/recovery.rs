@@ -11,7 +11,7 @@ use noetl_engine::Input;
 use noetl_identity as identity;
 use noetl_model::command::is_remote_worker;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{CommandRow, Lease, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, Lease, StoreError};
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatcher, PendingCommand};
@@ -38,7 +38,7 @@ pub(crate) struct Resumed {
 /// Considers only commands up to `newest`: commands issued during recovery have larger IDs and
 /// belong to this process.
 pub(crate) async fn resume(
-    store: &dyn Store,
+    store: &dyn JournalStore,
     journal: &Journal,
     dispatch: &Dispatcher,
     newest: CommandId,

@@ -13,7 +13,7 @@ use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::Clock;
 use noetl_results::ResultStorage;
 use noetl_secrets::{LocalSecrets, Secrets};
-use noetl_store::Store;
+use noetl_store::JournalStore;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -65,9 +65,9 @@ pub struct Options {
 /// Stores, identity, and services that the journal uses.
 pub struct JournalDeps {
     /// Routes calls to the store that has the data.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn JournalStore>,
     /// Databases that contain executions, at least one.
-    pub shards: Vec<Arc<dyn Store>>,
+    pub shards: Vec<Arc<dyn JournalStore>>,
     pub clock: Arc<dyn Clock>,
     pub identity: ProcessIdentity,
     pub ids: IdGenerator,
@@ -98,7 +98,7 @@ pub struct JournalService {
     pub lifetime: Lifetime,
     /// Number of open commands of an earlier process found at startup.
     pub resumed: usize,
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     dispatch: Dispatcher,
     /// Fires once nothing submits inputs any more.
     sealing: CancellationToken,

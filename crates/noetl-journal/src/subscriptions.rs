@@ -14,7 +14,7 @@ use noetl_identity::IdGenerator;
 use noetl_model::event::{ReportedEvent, SubscriptionEvent};
 use noetl_model::{Clock, Event, EventId, Seq, SubscriptionId, Tenant};
 use noetl_store::{
-    EventStamp, NewRuntimeEvent, NewSubscription, Store, StoreError, SubscriptionAction,
+    EventStamp, JournalStore, NewRuntimeEvent, NewSubscription, StoreError, SubscriptionAction,
     SubscriptionRow, SubscriptionState,
 };
 use tokio::sync::watch;
@@ -57,7 +57,7 @@ fn allowed(action: SubscriptionAction) -> Vec<&'static str> {
 /// Manages subscriptions. Cheap to clone.
 #[derive(Clone)]
 pub struct Subscriptions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     clock: Arc<dyn Clock>,
     ids: IdGenerator,
     /// Changes when this process registers or moves a subscription.
@@ -65,7 +65,7 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
+    pub fn new(store: Arc<dyn JournalStore>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
         Self { store, clock, ids, moves: watch::Sender::new(()) }
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use noetl_bus::{CommandBus, StreamSettings};
 use noetl_journal::{AnnouncementQueue, JournalService, PendingAnnouncement};
-use noetl_store::Store;
+use noetl_store::PublishingStore;
 use noetl_work::COMMAND_STREAM;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl AnnouncerHandle {
     /// without an announcement.
     pub fn start(
         options: &AnnouncerOptions,
-        databases: Vec<Arc<dyn Store>>,
+        databases: Vec<Arc<dyn PublishingStore>>,
         bus: Arc<dyn CommandBus>,
         journal: &JournalService,
     ) -> Self {

@@ -16,7 +16,7 @@ use noetl_model::event::{ImportedEvent, ReportColumns};
 use noetl_model::placeholder::{remove_tags, remove_tags_in, without_tags};
 use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
 use noetl_remote::{EventReport, Repeated, ReportError, Reports, derived_status};
-use noetl_store::{Import, ImportOutcome, Store, StoreError};
+use noetl_store::{Import, ImportOutcome, PublishingStore, StoreError};
 
 pub use row::{InvalidRow, check_depth, check_type, parse_row};
 
@@ -47,13 +47,13 @@ pub struct ImportSummary {
 /// Imports event rows. Cheap to clone.
 #[derive(Clone)]
 pub struct ImportService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PublishingStore>,
     reports: Reports,
     ids: IdGenerator,
 }
 
 impl ImportService {
-    pub(crate) fn new(store: Arc<dyn Store>, reports: Reports, ids: IdGenerator) -> Self {
+    pub(crate) fn new(store: Arc<dyn PublishingStore>, reports: Reports, ids: IdGenerator) -> Self {
         Self { store, reports, ids }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_store::{OutboxRow, Store, StoreError};
+use noetl_store::{OutboxRow, PublishingStore, StoreError};
 
 /// Maximum number of rows per claim.
 const CLAIM_MAX: i64 = 1000;
@@ -14,11 +14,11 @@ const DOUBLINGS_MAX: i32 = 8;
 /// Claims and settles outbox rows. Cheap to clone.
 #[derive(Clone)]
 pub struct OutboxService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PublishingStore>,
 }
 
 impl OutboxService {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn PublishingStore>) -> Self {
         Self { store }
     }
 

@@ -20,7 +20,7 @@ use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_journal::{Journal, LeaseHolder, LongPolls, Metrics, SubmitError, TenantScope};
 use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
-use noetl_store::{CommandFilter, CommandRow, Store, StoreError};
+use noetl_store::{CommandFilter, CommandRow, RemoteStore, StoreError};
 use noetl_work::LEASE_BATCH_MAX;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,7 @@ pub enum LeaseError {
 /// Leases commands to remote workers and renews the leases. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaseService {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn RemoteStore>,
     pub(crate) journal: Journal,
     pub(crate) workers: Workers,
     pub(crate) calls: LongPolls,

@@ -14,7 +14,7 @@ use noetl_model::event::CommandSpec;
 use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_results::{ResultError, ResultStorage};
 use noetl_secrets::{CredentialError, Credentials, KeychainService, RevealedSecret, SecretRequest};
-use noetl_store::{CommandRow, ExecutionRow, Store, StoreError};
+use noetl_store::{CommandRow, ExecutionRow, RemoteStore, StoreError};
 use noetl_work::ResolvedPlaceholder;
 use noetl_work::reveal::{collect, collect_map, replace, replace_in};
 
@@ -52,7 +52,7 @@ pub enum ClaimError {
 /// Claims commands for published workers. Cheap to clone.
 #[derive(Clone)]
 pub struct PublishedClaims {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     journal: Journal,
     reports: Reports,
     results: ResultStorage,

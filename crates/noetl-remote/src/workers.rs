@@ -17,7 +17,7 @@ use noetl_journal::{LostReports, RemotePools, TenantScope};
 use noetl_model::command::is_remote_worker;
 use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
 use noetl_store::{
-    CommandFilter, NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError,
+    CommandFilter, NewRuntime, RemoteStore, RuntimeFilter, RuntimeKind, RuntimeRow, StoreError,
 };
 use tokio::time::Instant;
 use tracing::info;
@@ -102,7 +102,7 @@ struct CachedKey {
 /// Registers workers and records their activity. Cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     ids: IdGenerator,
     remembered: Arc<Mutex<Remembered>>,
     turns: RegistrationLocks,
@@ -113,7 +113,7 @@ pub struct Workers {
 
 impl Workers {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn RemoteStore>,
         ids: IdGenerator,
         held: LeaseActivity,
         served: RemotePools,

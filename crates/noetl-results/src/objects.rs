@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use noetl_model::{Clock, Tenant, Timestamp, Value};
-use noetl_store::{Digest, Object, ObjectSummary, Plugin, PluginSummary, Store, StoreError};
+use noetl_store::{
+    Digest, ExecutionDataStore, Object, ObjectSummary, Plugin, PluginSummary, StoreError,
+};
 use serde::{Deserialize, Serialize};
 
 /// Reserved key prefix. Callers can neither read nor write keys below it directly.
@@ -60,12 +62,12 @@ pub struct Suite {
 /// Stores objects, modules, and suites. Cheap to clone.
 #[derive(Clone)]
 pub struct Objects {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ExecutionDataStore>,
     clock: Arc<dyn Clock>,
 }
 
 impl Objects {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Arc<dyn ExecutionDataStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 

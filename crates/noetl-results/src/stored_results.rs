@@ -6,7 +6,7 @@ use noetl_engine::replay::canonical;
 use noetl_identity::IdGenerator;
 use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
-use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
+use noetl_store::{Digest, ExecutionDataStore, NewResult, ResultSummary, StoreError};
 use noetl_template::blob_of_ref;
 use noetl_work::Redaction;
 
@@ -49,7 +49,7 @@ pub struct Resolved(pub Vec<u8>);
 /// Stores results and resolves references. Cheap to clone.
 #[derive(Clone)]
 pub struct StoredResults {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ExecutionDataStore>,
     ids: IdGenerator,
     results: ResultStorage,
     redaction: Redaction,
@@ -57,7 +57,7 @@ pub struct StoredResults {
 
 impl StoredResults {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ExecutionDataStore>,
         ids: IdGenerator,
         results: ResultStorage,
         redaction: Redaction,

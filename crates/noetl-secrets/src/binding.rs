@@ -5,10 +5,8 @@
 //! stored values are rewritten, and finally a marker disables version 1. Both steps are stored as
 //! settings, so every replica follows.
 
-use std::sync::Arc;
-
 use noetl_model::Value;
-use noetl_store::{SealedRow, Store, StoreError};
+use noetl_store::{SealedRow, SecretsStore, StoreError};
 use tracing::warn;
 
 use crate::credential_error::CredentialError;
@@ -41,7 +39,10 @@ pub struct Resealed {
 }
 
 /// Loads the markers that other processes stored, and switches the key to their envelope version.
-pub(crate) async fn follow(store: &dyn Store, key: &EncryptionKey) -> Result<(), StoreError> {
+pub(crate) async fn follow(
+    store: &dyn SecretsStore,
+    key: &EncryptionKey,
+) -> Result<(), StoreError> {
     for (name, binding) in [(BOUND, Binding::Bound), (WRITING, Binding::Writing)] {
         if key.binding() >= binding {
             return Ok(());
@@ -134,13 +135,13 @@ fn describe(row: &SealedRow, error: &SealError, problems: &mut Vec<String>, more
 /// Returns the problems of a store's encrypted values: those that do not decrypt at their location,
 /// and those in version 1 although version 1 is disabled. Without a key, checks only the latter.
 pub async fn verify_sealed(
-    store: &Arc<dyn Store>,
+    store: &dyn SecretsStore,
     key: Option<&EncryptionKey>,
 ) -> Result<Vec<String>, StoreError> {
     let (mut problems, mut more) = (Vec::new(), 0);
     let is_marked = store.sealed_setting(BOUND).await?.is_some();
     if let Some(key) = key {
-        follow(&**store, key).await?;
+        follow(store, key).await?;
     }
     let mut after = None;
     loop {
@@ -168,6 +169,8 @@ pub async fn verify_sealed(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use noetl_model::{CredentialId, Tenant};
     use noetl_store::{
         CredentialStore as _, MemoryStore, NewCredential, SealedLocation, SealedRecordStore as _,
@@ -210,8 +213,7 @@ mod tests {
         let old = store.sealed_rows(None, 10).await.unwrap();
         let done = keys(&store, &key).reseal().await.unwrap();
         assert_eq!((done.resealed, done.is_complete), (2, true), "{done:?}");
-        let all: Arc<dyn Store> = store.clone();
-        assert_eq!(verify_sealed(&all, Some(&key)).await.unwrap(), [""; 0]);
+        assert_eq!(verify_sealed(&*store, Some(&key)).await.unwrap(), [""; 0]);
         // Another process follows the marker, and refuses the old envelope from a backup.
         let replica = of_another_process(&key);
         follow(&*store, &replica).await.unwrap();
@@ -222,12 +224,12 @@ mod tests {
         let (one, two) = (&rows[0], &rows[1]);
         assert!(store.reseal(&one.location, &one.sealed, &two.sealed).await.unwrap());
         assert_eq!(replica.open_at(&at, &two.sealed), Err(SealError::Moved));
-        let found = verify_sealed(&all, Some(&key)).await.unwrap();
+        let found = verify_sealed(&*store, Some(&key)).await.unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("credential 1: value was sealed for another"), "{found:?}");
         // Without a key an old envelope is seen, too.
         assert!(store.reseal(&one.location, &two.sealed, &old[0].sealed).await.unwrap());
-        let found = verify_sealed(&all, None).await.unwrap();
+        let found = verify_sealed(&*store, None).await.unwrap();
         assert!(found[0].contains("envelope version 1"), "{found:?}");
     }
 

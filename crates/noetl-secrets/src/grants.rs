@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{Digest, Grant, GrantKind, NewGrant, Store, StoreError};
+use noetl_store::{Digest, Grant, GrantKind, NewGrant, SecretsStore, StoreError};
 
 use crate::tokens::{Role, random_text};
 
@@ -67,7 +67,7 @@ type Cached = HashMap<Tenant, (Arc<Vec<Grant>>, Instant)>;
 /// Grant service. Cheap to clone.
 #[derive(Clone)]
 pub struct Grants {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     cached: Arc<Mutex<Cached>>,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Grants {
 }
 
 impl Grants {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn SecretsStore>) -> Self {
         Self { store, cached: Arc::default() }
     }
 

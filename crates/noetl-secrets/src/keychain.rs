@@ -8,7 +8,7 @@ use std::sync::Arc;
 use noetl_catalog::Playbooks;
 use noetl_model::{CatalogId, Clock, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::{
-    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Store,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, SecretsStore,
     StoredCredential,
 };
 use noetl_work::NAME_MAX;
@@ -84,7 +84,7 @@ pub enum RevealedSecret {
 /// Keychain service. Cheap to clone.
 #[derive(Clone)]
 pub struct KeychainService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     clock: Arc<dyn Clock>,
     credentials: Credentials,
     playbooks: Playbooks,
@@ -92,7 +92,7 @@ pub struct KeychainService {
 
 impl KeychainService {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn SecretsStore>,
         clock: Arc<dyn Clock>,
         credentials: Credentials,
         playbooks: Playbooks,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_store::{SealedLocation, SealedRow, Store};
+use noetl_store::{SealedLocation, SealedRow, SecretsStore};
 
 use crate::credential_error::CredentialError;
 use crate::sealing::{EncryptionKey, WrappedBy, key_version};
@@ -72,13 +72,13 @@ pub struct Rotated {
 /// Manages the encryption key. Cheap to clone.
 #[derive(Clone)]
 pub struct KeyRotation {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn SecretsStore>,
     key: Option<EncryptionKey>,
 }
 
 impl KeyRotation {
     /// Creates the service on a store.
-    pub fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
+    pub fn new(store: Arc<dyn SecretsStore>, key: Option<EncryptionKey>) -> Self {
         Self { store, key }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_catalog::Playbooks;
 use noetl_identity::IdGenerator;
 use noetl_model::Clock;
-use noetl_store::{Store, StoreError};
+use noetl_store::{SecretsStore, StoreError};
 use noetl_work::Redaction;
 
 use crate::audit::SecretAuditLog;
@@ -51,7 +51,7 @@ impl Secrets {
     /// Opens the services, and adds the stored secrets to `redaction`.
     pub async fn open(
         options: Options,
-        store: &Arc<dyn Store>,
+        store: Arc<dyn SecretsStore>,
         clock: &Arc<dyn Clock>,
         ids: &IdGenerator,
         playbooks: &Playbooks,
@@ -77,8 +77,8 @@ impl Secrets {
             credentials.clone(),
             playbooks.clone(),
         );
-        let worker_access = WorkerAccess::new(store, &grants);
-        let tokens = Tokens::new(store.clone(), clock.clone());
+        let worker_access = WorkerAccess::new(store.clone(), &grants);
+        let tokens = Tokens::new(store, clock.clone());
         Ok(Self {
             credentials,
             keychain,

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use lru::LruCache;
 use noetl_model::{Clock, Tenant, Timestamp};
-use noetl_store::{AccessToken, Digest, NewToken, Store, StoreError};
+use noetl_store::{AccessToken, Digest, NewToken, SecretsStore, StoreError};
 use subtle::ConstantTimeEq as _;
 
 /// Prefix of every token, so leaked tokens can be recognized.
@@ -131,14 +131,14 @@ pub struct TokenHolder {
 /// Creates and verifies tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     clock: Arc<dyn Clock>,
     known: Arc<Mutex<LruCache<String, (AccessToken, Instant)>>>,
 }
 
 impl Tokens {
     /// Creates the service on a store.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn SecretsStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: Arc::new(Mutex::new(LruCache::new(REMEMBERED))) }
     }
 

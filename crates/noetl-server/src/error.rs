@@ -3,6 +3,7 @@
 //! The message is safe to show to callers. The cause is logged here, once, and only for failures of
 //! the control plane; client errors are not logged.
 
+mod access;
 mod forks;
 mod quotas;
 mod resources;
@@ -24,7 +25,7 @@ use noetl_remote::ReportError;
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
 
-use crate::shape;
+use crate::shape::{self, bounded};
 
 /// Default `Retry-After` of retryable responses, in seconds.
 const RETRY_AFTER_SECS: HeaderValue = HeaderValue::from_static("1");
@@ -347,21 +348,6 @@ fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// Maximum bytes of a message's beginning and end.
-const SAID: (usize, usize) = (1500, 300);
-
-/// Truncates the middle of a long message. A caller that sends a megabyte as a name doesn't get it
-/// back in full. The end is included because it states the expected form.
-pub(crate) fn bounded(message: String) -> String {
-    let (first, last) = SAID;
-    if message.len() <= first + last {
-        return message;
-    }
-    let (first, last) =
-        (message.floor_char_boundary(first), message.ceil_char_boundary(message.len() - last));
-    format!("{} … {}", &message[..first], &message[last..])
-}
-
 /// Formats a diagnostic as `line:column: message`.
 pub(crate) fn sentence(found: &Diagnostic) -> String {
     format!("{}:{}: {}", found.line, found.column, found.message)
@@ -381,15 +367,6 @@ fn chain(failure: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sentence_has_an_end_and_keeps_its_beginning() {
-        let long = format!("begins {} ends", "é".repeat(1 << 20));
-        let cut = bounded(long);
-        assert!(cut.starts_with("begins é") && cut.ends_with("é ends"), "{cut}");
-        assert!(cut.len() < 2000, "{}", cut.len());
-        assert_eq!(bounded("short".to_owned()), "short");
-    }
 
     #[test]
     fn a_database_of_several_that_fails_is_named_and_its_causes_are_not() {

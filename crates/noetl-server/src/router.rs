@@ -16,11 +16,12 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use self::route_docs::{Routes, routes};
-use crate::app::{App, Options};
+use crate::app::App;
 use crate::http::openapi::{self, ApiDoc};
 use crate::http::{
     access, authorize, counted, headers, limits, panics, placeholders, trace_context,
 };
+use crate::options::Options;
 use crate::routes::executions::steer;
 use crate::routes::{
     approvals, callback, catalog, cleanup, commands, completions, credentials, dashboard, database,

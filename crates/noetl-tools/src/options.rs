@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use noetl_egress::EgressPolicy;
 use tokio::process::Command;
 
-use crate::{AllowedDirectory, Isolation, OwnFiles, TenantRules};
+use crate::isolation::{Isolation, TenantRules};
+use crate::own::{AllowedDirectory, OwnFiles};
 
 const MIB: usize = 1024 * 1024;
 

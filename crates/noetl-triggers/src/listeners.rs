@@ -19,7 +19,7 @@ use noetl_journal::{SubscriptionError, Subscriptions};
 use noetl_model::{CatalogId, SubscriptionId, Tenant, Value};
 use noetl_playbook::subscription::Mode;
 use noetl_secrets::{CredentialError, Credentials, SecretRequest};
-use noetl_store::{Store, StoreError};
+use noetl_store::{StoreError, TriggerStore};
 
 use self::cache::{CachedListener, ListenerCache, READ_BYTES_MAX, read};
 use self::settings::{SubscriptionSpec, text};
@@ -71,7 +71,7 @@ type SecretCache = LruCache<(Tenant, String), (zeroize::Zeroizing<String>, Insta
 /// Looks up listeners by name. Cheap to clone.
 #[derive(Clone)]
 pub struct Listeners {
-    store: Arc<dyn Store>,
+    store: Arc<dyn TriggerStore>,
     subscriptions: Subscriptions,
     credentials: Credentials,
     read: Arc<Mutex<ListenerCache>>,
@@ -80,7 +80,7 @@ pub struct Listeners {
 
 impl Listeners {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn TriggerStore>,
         subscriptions: Subscriptions,
         credentials: Credentials,
     ) -> Self {

@@ -9,7 +9,7 @@ use noetl_model::{Map, Tenant, Timestamp};
 use noetl_store::command_leases::SILENCE_MAX;
 use noetl_store::{
     Connections, ExecutionFilter, ExecutionRow, ExecutionStatus, RuntimeFilter, RuntimeKind, Sql,
-    SqlError, StartCounts, Store, StoreError, TimeBuckets,
+    SqlError, StartCounts, StoreError, TimeBuckets, ViewStore,
 };
 
 /// Number of recent executions returned.
@@ -41,7 +41,7 @@ impl Stats {
 /// Reads aggregate numbers. Cheap to clone.
 #[derive(Clone)]
 pub struct Overview {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ViewStore>,
 }
 
 impl Overview {

@@ -17,7 +17,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_results::{ResultStorage, StoredResults};
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{ReadBound, Store, StoreError, row_bytes};
+use noetl_store::{ReadBound, StoreError, ViewStore, row_bytes};
 
 use self::pass::FoldPass;
 use self::permits::FoldLimiter;
@@ -72,7 +72,7 @@ pub struct AdvancedState {
 /// Replays event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Replay {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ViewStore>,
     results: ResultStorage,
     stored: StoredResults,
     turns: Arc<FoldLimiter>,
@@ -80,7 +80,7 @@ pub struct Replay {
 
 impl Replay {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ViewStore>,
         results: ResultStorage,
         stored: StoredResults,
     ) -> Self {

@@ -74,7 +74,7 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, CliError> {
         let key = reseal::key(db)?;
         let store = open.store();
         let check = verify_audit(&*store, arguments.head, purged_before).await;
-        let sealed = verify_sealed(&store, key.as_ref()).await;
+        let sealed = verify_sealed(&*store, key.as_ref()).await;
         drop(store);
         open.close().await;
         let mut check = check.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;

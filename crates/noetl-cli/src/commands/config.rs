@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use noetl_config::tree::{Auth, Executions, Server, Steps};
-use noetl_config::{Effective, Files, Lookup, Options, Origin, Position, Problem, Settings};
+use noetl_config::{Effective, Files, Lookup, Origin, Position, Problem, Settings};
 use serde_json::{Value, json};
 
 use super::worker;
@@ -91,7 +91,7 @@ fn check(arguments: &CheckConfigArguments, file: Option<&Path>) -> Result<ExitCo
     if arguments.file.is_none() {
         warnings.extend(settings::unknown_variables(&settings));
     }
-    problems.extend(Options::decode(&settings).err().unwrap_or_default());
+    problems.extend(settings.options().err().unwrap_or_default());
     settings::set(settings);
     for failure in failures() {
         // A section that can't be decoded has been reported.

@@ -8,7 +8,7 @@ use noetl_control::{ControlPlane, Options};
 use noetl_journal::StartRequest;
 use noetl_model::{CommandId, ExecutionId, Value};
 use noetl_publishing::{AnnouncerHandle, AnnouncerOptions};
-use noetl_store::{CommandStore, Store, SystemClock};
+use noetl_store::{CommandStore, PublishingStore, SystemClock};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
@@ -22,7 +22,7 @@ fn announce(
     control: &ControlPlane,
 ) -> AnnouncerHandle {
     let options = AnnouncerOptions::new("http://here:8082/");
-    let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
+    let databases: Vec<Arc<dyn PublishingStore>> = vec![store.clone()];
     AnnouncerHandle::start(&options, databases, bus.clone(), &control.journal)
 }
 

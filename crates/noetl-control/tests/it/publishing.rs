@@ -9,7 +9,7 @@ use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, Fact, Value};
 use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::{CursorStore, LeaseStore, MemoryStore, Store, SystemClock};
+use noetl_store::{CursorStore, LeaseStore, MemoryStore, PublishingStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;
 use tokio::sync::watch;
 
@@ -70,7 +70,8 @@ fn start(
 ) -> Tailing {
     let bus: Arc<dyn EventStream> = bus.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let databases: Vec<(String, Arc<dyn Store>)> = vec![("database".to_owned(), store.clone())];
+    let databases: Vec<(String, Arc<dyn PublishingStore>)> =
+        vec![("database".to_owned(), store.clone())];
     let (_, commits) = watch::channel(());
     let metrics = Arc::new(Metrics::new());
     let publishing = PublisherHandle::tail(options, databases, &bus, &commits, &clock, &metrics);

@@ -15,7 +15,7 @@ use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status};
 use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_results::ResultStorage;
-use noetl_store::{Committed, StartAppend, Store, StoreError};
+use noetl_store::{Committed, JournalStore, StartAppend, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -50,10 +50,10 @@ pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
 pub(crate) struct WriterDeps {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) shard: usize,
     /// Database that stores the catalog.
-    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) catalog: Arc<dyn JournalStore>,
     pub(crate) results: ResultStorage,
     pub(crate) snapshots: SnapshotQueue,
     pub(crate) identity: ProcessIdentity,

@@ -13,7 +13,7 @@ use noetl_engine::{Expire, Input};
 use noetl_journal::{Journal, LostReports, Metrics, SubmitError};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{ActiveLease, CommandRow, Store, StoreError};
+use noetl_store::{ActiveLease, CommandRow, RemoteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -36,7 +36,7 @@ const PAGE: usize = 200;
 const TOGETHER: usize = 32;
 
 pub(crate) struct LeaseReaper {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn RemoteStore>,
     pub(crate) journal: Journal,
     pub(crate) held: LeaseActivity,
     pub(crate) metrics: Arc<Metrics>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::Tenant;
-use noetl_store::{Lease, Store, StoreError};
+use noetl_store::{Lease, RemoteStore, StoreError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use noetl_identity as ids;
@@ -24,20 +24,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Registration locks. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct RegistrationLocks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     /// Whether other processes use the store.
     is_shared: bool,
     here: Arc<Mutex<()>>,
 }
 
 pub(super) struct RegistrationLock {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     lease: Option<Lease>,
     _here: OwnedMutexGuard<()>,
 }
 
 impl RegistrationLocks {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn RemoteStore>) -> Self {
         Self { is_shared: store.is_shared(), store, here: Arc::default() }
     }
 

@@ -195,7 +195,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     Bytes::from_request(request, state).await.map_err(|error: BytesRejection| {
         if let Some(slow) = too_slow(&error) {
-            return ApiError::too_slow(slow);
+            return slow.into();
         }
         let code = match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",

@@ -57,7 +57,7 @@ pub(crate) async fn put(
         let next = next.map_err(|_| broken("nothing came for half a minute"))?;
         let Some(piece) = next else { break };
         let piece = piece.map_err(|error| match too_slow(&error) {
-            Some(slow) => ApiError::too_slow(slow),
+            Some(slow) => slow.into(),
             None => broken("the body ended before it was whole"),
         })?;
         upload.add(&piece).await?;

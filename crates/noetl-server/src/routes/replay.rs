@@ -1,12 +1,12 @@
 //! Replay: state of an execution at any event or time.
 
+use noetl_access::Auth;
 use noetl_api::replay::{ReplayQuery, ReplayReply};
 use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::ReadBound;
 use noetl_views::{ORGANIZATION, Payloads, ReplayRequest};
 
-use crate::app::Auth;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::extract::{Json, Query};

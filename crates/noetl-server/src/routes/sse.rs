@@ -21,9 +21,9 @@ use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::app::App;
+use crate::capacity::StreamPermit;
 use crate::error::ApiError;
 use crate::http::credential::RequestCredential;
-use crate::http::streams::StreamPermit;
 use crate::routes::executions::query::count;
 
 /// Interval of reads for writes of other processes.
@@ -56,7 +56,7 @@ impl OpenStream {
         app: &App,
         credential: RequestCredential,
     ) -> Result<Self, ApiError> {
-        let permit = app.streams.open(app)?;
+        let permit = app.streams.open(&app.options, &app.tenant)?;
         let (ended, watching) = credential.watch(app);
         Ok(Self { ended, _watching: watching, _permit: permit })
     }

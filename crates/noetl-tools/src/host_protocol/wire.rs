@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::isolation::User;
+use crate::own::AllowedDirectory;
 
 /// Maximum descriptors per message: standard input, output, and error.
 pub(crate) const FILES_MAX: usize = 3;
@@ -48,15 +49,6 @@ pub(crate) struct HostSpec {
     pub(crate) withheld: Vec<PathBuf>,
     /// Directories that steps may use besides those of the system. `None` for all.
     pub(crate) roots: Option<Vec<AllowedDirectory>>,
-}
-
-/// A directory that steps may use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AllowedDirectory {
-    /// Absolute path of the directory.
-    pub path: PathBuf,
-    /// Whether steps may write below the directory.
-    pub writable: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

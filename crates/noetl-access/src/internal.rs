@@ -3,49 +3,78 @@
 //! The token is checked before the body is read. Its value is read on every request, so that it can
 //! be changed while the server runs.
 
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 use subtle::ConstantTimeEq;
 
-use super::authorization;
-use crate::app::App;
-use crate::error::ApiError;
+use crate::authorization;
+use crate::error::AccessError;
 
 /// Environment variable of the internal token, for messages.
 pub const TOKEN_VARIABLE: &str = "NOETL_INTERNAL_API_TOKEN";
 
-/// Checks that a request presents the internal token. The error describes the problem with the
-/// header.
-pub(crate) fn check_headers(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
-    check(app.options.internal_token.read().as_deref(), headers.get(AUTHORIZATION))
+/// Source of the access token for the internal routes, read on every request.
+#[derive(Clone)]
+pub struct InternalToken(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl InternalToken {
+    /// Creates a source that calls `read` on every request. `None` closes the internal routes.
+    pub fn read_by(read: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    fn read(&self) -> Option<String> {
+        (self.0)()
+    }
+
+    /// Checks that a request presents the internal token. The error describes the problem with the
+    /// header.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), AccessError> {
+        check(self.read().as_deref(), headers.get(AUTHORIZATION))
+    }
+
+    /// Returns `true` if a request presents the internal token.
+    pub(crate) fn is_presented(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(AUTHORIZATION) && self.check(headers).is_ok()
+    }
 }
 
-/// Returns `true` if a request presents the internal token.
-pub(crate) fn is_internal(app: &App, headers: &HeaderMap) -> bool {
-    headers.contains_key(AUTHORIZATION) && check_headers(app, headers).is_ok()
+impl Default for InternalToken {
+    /// Returns a source without a token, which closes the internal routes.
+    fn default() -> Self {
+        Self::read_by(|| None)
+    }
 }
 
-fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), ApiError> {
+impl fmt::Debug for InternalToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InternalToken")
+    }
+}
+
+fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), AccessError> {
     let expected = expected.map(str::trim).filter(|token| !token.is_empty());
     let Some(expected) = expected else {
         let message = format!("internal routes are off: set {TOKEN_VARIABLE} to a secret token");
-        return Err(ApiError::unavailable("internal_token_unset", message));
+        return Err(AccessError::unavailable("internal_token_unset", message));
     };
     let Some(presented) = presented else {
         let message = "the Authorization header is missing: send 'Authorization: Bearer <token>'";
-        return Err(forbidden("internal_token_missing", message));
+        return Err(AccessError::forbidden("internal_token_missing", message));
     };
     let token = authorization::token(presented)
-        .map_err(|message| forbidden("internal_token_malformed", message))?;
+        .map_err(|message| AccessError::forbidden("internal_token_malformed", message))?;
     // Constant-time comparison: the duration reveals only the length.
     if !bool::from(expected.as_bytes().ct_eq(token.as_bytes())) {
-        return Err(forbidden("internal_token_wrong", "Invalid service-account token"));
+        return Err(AccessError::forbidden(
+            "internal_token_wrong",
+            "Invalid service-account token",
+        ));
     }
     Ok(())
-}
-
-fn forbidden(code: &'static str, message: &str) -> ApiError {
-    ApiError::with_status(StatusCode::FORBIDDEN, code, message)
 }
 
 #[cfg(test)]
@@ -57,7 +86,9 @@ mod tests {
         let header = header.map(|header| HeaderValue::from_bytes(header).expect("a header"));
         match check(expected, header.as_ref()) {
             Ok(()) => (200, String::new()),
-            Err(refusal) => (refusal.status().as_u16(), refusal.message().to_owned()),
+            Err(AccessError::Forbidden { message, .. }) => (403, message),
+            Err(AccessError::Unavailable { message, .. }) => (503, message),
+            Err(other) => panic!("{other:?}"),
         }
     }
 

@@ -11,50 +11,51 @@
 //! - Without that setting, and from callers outside the default tenant, other text has no effect,
 //!   because nothing could verify it.
 
-use axum::http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
-use super::authorize::{OWN, SESSION, by_token, check_role, refuse_session};
-use super::caller::Caller;
-use super::roles::{RequiredRole, Roles};
-use crate::app::App;
-use crate::error::ApiError;
+use super::{Access, OWN, SESSION, check_role};
+use crate::caller::Caller;
+use crate::error::AccessError;
+use crate::roles::{RequiredRole, Roles};
 use crate::sessions::Sessions;
 
 /// Roles of callers that may act for sessions.
-pub(crate) const GATEWAYS: Roles = Roles::OPERATOR.and(Roles::ADMIN);
+pub const GATEWAYS: Roles = Roles::OPERATOR.and(Roles::ADMIN);
 
-/// Returns the caller, narrowed or named by the session of its request.
-pub(super) async fn apply(
-    app: &App,
-    headers: &HeaderMap,
-    caller: Caller,
-    token: &str,
-    needs: RequiredRole,
-) -> Result<Caller, ApiError> {
-    if !caller.roles.holds_any_of(GATEWAYS) {
-        return Ok(caller);
+impl Access {
+    /// Returns the caller, narrowed or named by the session of its request.
+    pub(super) async fn apply_session(
+        &self,
+        headers: &HeaderMap,
+        caller: Caller,
+        token: &str,
+        needs: RequiredRole,
+    ) -> Result<Caller, AccessError> {
+        if !caller.roles.holds_any_of(GATEWAYS) {
+            return Ok(caller);
+        }
+        let Some(session) = presented(headers)? else { return Ok(caller) };
+        // Published clients repeat their own token in this header.
+        if session == token {
+            return Ok(caller);
+        }
+        if session.starts_with(OWN) {
+            let holder = {
+                let _check = self.checks.acquire().await.ok();
+                self.by_token(session).await?.ok_or_else(unknown)?
+            };
+            return narrow(&caller, holder, needs);
+        }
+        let sessions = self.options.sessions.as_ref().filter(|_| Sessions::serves(&caller));
+        let Some(sessions) = sessions else { return Ok(caller) };
+        let found = self.find_session(&caller, session).await?.ok_or_else(unknown)?;
+        let actor = sessions.actor(&found, &caller.actor);
+        Ok(Caller { actor, ..caller })
     }
-    let Some(session) = presented(headers)? else { return Ok(caller) };
-    // Published clients repeat their own token in this header.
-    if session == token {
-        return Ok(caller);
-    }
-    if session.starts_with(OWN) {
-        let holder = {
-            let _check = app.places.check().await;
-            by_token(app, session).await?.ok_or_else(unknown)?
-        };
-        return narrow(&caller, holder, needs);
-    }
-    let sessions = app.options.sessions.as_ref().filter(|_| Sessions::serves(&caller));
-    let Some(sessions) = sessions else { return Ok(caller) };
-    let found = sessions.find(app, &caller, session).await?.ok_or_else(unknown)?;
-    let actor = sessions.actor(&found, &caller.actor);
-    Ok(Caller { actor, ..caller })
 }
 
 /// Returns the session in the headers. Rejects more than one session header.
-fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+fn presented(headers: &HeaderMap) -> Result<Option<&str>, AccessError> {
     let mut all = headers.get_all(SESSION).iter();
     let Some(first) = all.next() else { return Ok(None) };
     if all.next().is_some() {
@@ -65,15 +66,11 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 /// Returns the session's holder, limited to the permissions of the gateway that acts for it.
-fn narrow(gateway: &Caller, holder: Caller, needs: RequiredRole) -> Result<Caller, ApiError> {
+fn narrow(gateway: &Caller, holder: Caller, needs: RequiredRole) -> Result<Caller, AccessError> {
     if holder.tenant != gateway.tenant {
         let message = "the session in x-session-token and the token in Authorization belong to \
                        different tenants";
-        return Err(ApiError::with_status(
-            StatusCode::FORBIDDEN,
-            "session_of_other_tenant",
-            message,
-        ));
+        return Err(AccessError::forbidden("session_of_other_tenant", message));
     }
     check_role(&holder, needs)?;
     let is_admin = holder.roles.holds_any_of(Roles::ADMIN);
@@ -81,6 +78,11 @@ fn narrow(gateway: &Caller, holder: Caller, needs: RequiredRole) -> Result<Calle
     Ok(Caller { roles, ..holder })
 }
 
-fn unknown() -> ApiError {
+fn unknown() -> AccessError {
     refuse_session("the session in x-session-token is unknown, expired, or revoked")
+}
+
+/// Creates the rejection of a session that names no actor.
+fn refuse_session(message: &str) -> AccessError {
+    AccessError::Unauthenticated { code: "session_unknown", message: message.to_owned() }
 }

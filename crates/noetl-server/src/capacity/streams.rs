@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use noetl_model::Tenant;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::options::Options;
 
 /// `Retry-After` of a tenant at its stream limit. A stream can close at any time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -24,26 +24,30 @@ pub(crate) struct StreamPermit {
 }
 
 impl Streams {
-    /// Acquires a permit for a stream of the app's tenant.
-    pub(crate) fn open(&self, app: &App) -> Result<StreamPermit, ApiError> {
-        let (most, most_of_one) = (app.options.streams_max, app.options.tenant_streams_max);
+    /// Acquires a permit for a stream of a tenant.
+    pub(crate) fn open(
+        &self,
+        options: &Options,
+        tenant: &Tenant,
+    ) -> Result<StreamPermit, ApiError> {
+        let (most, most_of_one) = (options.streams_max, options.tenant_streams_max);
         let mut open = self.counts();
         if open.values().sum::<usize>() >= most {
             let message = format!("{most} streams are open; retry after 1 second");
             return Err(ApiError::unavailable("too_many_streams", message));
         }
-        let count = open.entry(app.tenant.clone()).or_default();
+        let count = open.entry(tenant.clone()).or_default();
         if *count >= most_of_one {
             let message = format!(
                 "tenant '{}' has {most_of_one} streams open, which is as many as it may have: close \
                  one, read /api/executions/{{id}}/events instead, or raise \
                  NOETL_TENANT_STREAMS_MAX",
-                app.tenant.as_str()
+                tenant.as_str()
             );
             return Err(ApiError::too_many("tenant_streams_exceeded", message, RETRY_AFTER));
         }
         *count += 1;
-        Ok(StreamPermit { tenant: app.tenant.clone(), streams: self.clone() })
+        Ok(StreamPermit { tenant: tenant.clone(), streams: self.clone() })
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Tenant, usize>> {

@@ -19,21 +19,21 @@ const CODES_MAX: usize = 64;
 
 /// Caller that a code signs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CodeHolder {
-    pub(crate) tenant: Tenant,
-    pub(crate) role: Role,
+pub struct CodeHolder {
+    pub tenant: Tenant,
+    pub role: Role,
     /// Identity of the caller that requested the code.
-    pub(crate) actor: Arc<str>,
+    pub actor: Arc<str>,
 }
 
 /// Pending codes. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
+pub struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
 
 impl SignInCodes {
     /// Creates a code that expires after [`CODE_LASTS`]. At [`CODES_MAX`] codes, the oldest is
     /// removed.
-    pub(crate) fn issue(&self, holder: CodeHolder, now: Instant) -> String {
+    pub fn issue(&self, holder: CodeHolder, now: Instant) -> String {
         let code = random_text();
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, (until, _)| *until > now);
@@ -48,7 +48,7 @@ impl SignInCodes {
     }
 
     /// Removes a code and returns its holder. Returns `None` if it is unknown, used, or expired.
-    pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<CodeHolder> {
+    pub fn redeem(&self, code: &str, now: Instant) -> Option<CodeHolder> {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, holder) = codes.remove(&Digest::of_bytes(code.as_bytes()))?;
         (until > now).then_some(holder)

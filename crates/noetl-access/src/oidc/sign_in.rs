@@ -16,31 +16,31 @@ const SCOPE: &str = "openid profile email";
 
 /// Parameters of the authorization request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProviderEndpoint {
-    pub(crate) authorization_endpoint: String,
+pub struct ProviderEndpoint {
+    pub authorization_endpoint: String,
     /// Client ID of the web UI.
-    pub(crate) client_id: String,
+    pub client_id: String,
     /// Requested scopes, separated by spaces.
-    pub(crate) scope: &'static str,
+    pub scope: &'static str,
     /// Audience that the token must have.
-    pub(crate) audience: String,
+    pub audience: String,
 }
 
 /// Result of the authorization request.
-pub(crate) struct CodeExchange<'a> {
-    pub(crate) code: &'a str,
+pub struct CodeExchange<'a> {
+    pub code: &'a str,
     /// PKCE code verifier, from which the page derived its challenge.
-    pub(crate) verifier: &'a str,
+    pub verifier: &'a str,
     /// Redirect URI of the authorization request.
-    pub(crate) redirect: &'a str,
+    pub redirect: &'a str,
 }
 
 /// A token that this server accepts.
 #[derive(Debug)]
-pub(crate) struct IssuedToken {
-    pub(crate) token: String,
+pub struct IssuedToken {
+    pub token: String,
     /// Lifetime in seconds, if the provider states it.
-    pub(crate) expires_in: Option<u64>,
+    pub expires_in: Option<u64>,
 }
 
 /// OAuth endpoints of the provider.
@@ -70,7 +70,7 @@ struct ProviderError {
 impl Oidc {
     /// Returns the parameters for the authorization request, or `None` if the web UI has no client
     /// ID.
-    pub(crate) async fn endpoint(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
+    pub async fn endpoint(&self) -> Result<Option<ProviderEndpoint>, OidcError> {
         let settings = &self.0.settings;
         let Some(client_id) = settings.client_id.clone() else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
@@ -84,10 +84,7 @@ impl Oidc {
 
     /// Exchanges an authorization code for a token. Prefers the access token. If the server cannot
     /// verify that one, returns the ID token, provided that it has the required audience.
-    pub(crate) async fn traded(
-        &self,
-        proof: &CodeExchange<'_>,
-    ) -> Result<Option<IssuedToken>, OidcError> {
+    pub async fn traded(&self, proof: &CodeExchange<'_>) -> Result<Option<IssuedToken>, OidcError> {
         let Some(client_id) = &self.0.settings.client_id else { return Ok(None) };
         let endpoints = self.endpoints().await.map_err(OidcError::Unavailable)?;
         let form = [

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use noetl_model::{Tenant, Timestamp, Value};
-use noetl_secrets::SecretRequest;
+use noetl_secrets::{Credentials, SecretRequest};
+use tokio::sync::Semaphore;
 
-use crate::app::App;
-use crate::error::ApiError;
-use crate::http::caller::Caller;
+use crate::caller::Caller;
+use crate::error::AccessError;
 
 /// Environment variable with the name of the credential, for messages.
 pub const SESSION_CREDENTIAL: &str = "NOETL_SESSION_CREDENTIAL";
@@ -89,7 +89,7 @@ impl Sessions {
     }
 
     /// Returns the name of the credential.
-    pub(crate) fn credential(&self) -> &str {
+    pub fn credential(&self) -> &str {
         &self.credential
     }
 
@@ -97,23 +97,25 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// 503 if the credential can't be read or the database is unavailable.
+    /// Returns [`AccessError::Unavailable`] if the credential can't be read or the database is
+    /// unavailable.
     pub(crate) async fn find(
         &self,
-        app: &App,
+        credentials: &Credentials,
+        checks: &Semaphore,
         caller: &Caller,
         token: &str,
-    ) -> Result<Option<StoredSession>, ApiError> {
+    ) -> Result<Option<StoredSession>, AccessError> {
         if token.is_empty() || token.len() > TOKEN_MAX || token.contains('\0') {
             return Ok(None);
         }
-        let credential = self.open(app, caller).await?;
+        let credential = self.open(credentials, caller).await?;
         // Shares the limit of token checks, because a gateway forwards untrusted text.
-        let _check = app.places.check().await;
+        let _check = checks.acquire().await;
         self.database.find(&credential, token).await.map_err(|error| {
             tracing::warn!(credential = &*self.credential, %error, "session lookup failed");
             let message = "the database of sessions is unavailable; the server log has the cause";
-            ApiError::unavailable("session_database_unavailable", message)
+            AccessError::unavailable("session_database_unavailable", message)
         })
     }
 
@@ -125,12 +127,16 @@ impl Sessions {
 
     /// Returns `true` if database sessions apply to a caller, which must belong to the default
     /// tenant.
-    pub(crate) fn serves(caller: &Caller) -> bool {
+    pub fn serves(caller: &Caller) -> bool {
         caller.tenant == Tenant::default()
     }
 
     /// Returns the decrypted credential, from the cache if possible.
-    async fn open(&self, app: &App, caller: &Caller) -> Result<Arc<SessionCredential>, ApiError> {
+    async fn open(
+        &self,
+        credentials: &Credentials,
+        caller: &Caller,
+    ) -> Result<Arc<SessionCredential>, AccessError> {
         let tenant = &Tenant::default();
         if let Some((data, read)) = &*self.opened()
             && read.elapsed() < CREDENTIAL_TTL
@@ -144,7 +150,6 @@ impl Sessions {
             execution: None,
             parent: None,
         };
-        let credentials = &app.control.secrets.credentials;
         // A missing credential is not a use of a secret, and untrusted requests must not fill the
         // audit.
         let opened = match credentials.get(tenant, &self.credential).await {
@@ -158,7 +163,7 @@ impl Sessions {
                 self.credential,
                 tenant.as_str()
             );
-            ApiError::unavailable("session_credential_unavailable", message)
+            AccessError::unavailable("session_credential_unavailable", message)
         })?;
         let (name, kind) = (found.kept.name, found.kept.kind);
         let data = Arc::new(SessionCredential { name, kind, data });

@@ -20,10 +20,11 @@ use noetl_playbook::subscription::PUSH_ISSUER;
 use noetl_secrets::Role;
 use serde::Deserialize;
 
-pub(crate) use self::sign_in::CodeExchange;
 use self::sign_in::Endpoints;
-use crate::http::caller::Caller;
-use crate::http::roles::Roles;
+pub use self::sign_in::{CodeExchange, IssuedToken, ProviderEndpoint};
+use crate::caller::Caller;
+use crate::error::AccessError;
+use crate::roles::Roles;
 
 /// Age from which cached keys are refreshed in the background.
 const KEPT: Duration = Duration::from_secs(600);
@@ -74,13 +75,26 @@ pub struct OidcSettings {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OidcError {
+pub enum OidcError {
     /// The token is invalid, or issued by another provider or for another audience.
     #[error("{0}")]
     Refused(String),
     /// The provider's keys are unavailable.
     #[error("{0}")]
     Unavailable(String),
+}
+
+impl From<OidcError> for AccessError {
+    fn from(failure: OidcError) -> Self {
+        match failure {
+            OidcError::Refused(why) => Self::unknown_caller(why),
+            OidcError::Unavailable(why) => {
+                tracing::warn!(why, "identity provider unavailable");
+                let message = "the identity provider does not answer";
+                Self::unavailable("identity_provider_unavailable", message)
+            }
+        }
+    }
 }
 
 /// Client of an identity provider. Cheap to clone.
@@ -143,14 +157,15 @@ impl Oidc {
         })))
     }
 
-    pub(crate) async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
+    /// Returns the caller that a valid token names.
+    pub async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
         let settings = &self.0.settings;
         let claims = self.verified(token, Some(&settings.audience)).await?;
         caller_of(settings, &claims)
     }
 
     /// Returns the claims of a valid token, without a check of its audience.
-    pub(crate) async fn claims(&self, token: &str) -> Result<Value, OidcError> {
+    pub async fn claims(&self, token: &str) -> Result<Value, OidcError> {
         self.verified(token, None).await
     }
 
@@ -269,7 +284,7 @@ impl Oidc {
 
 /// Clients of the providers that listeners name, by issuer URL. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Issuers {
+pub struct Issuers {
     known: Arc<Mutex<HashMap<String, Oidc>>>,
     egress: EgressPolicy,
 }
@@ -277,12 +292,12 @@ pub(crate) struct Issuers {
 impl Issuers {
     /// Creates a cache whose requests obey an egress policy, because authors of listeners choose
     /// the provider.
-    pub(crate) fn with_policy(egress: EgressPolicy) -> Self {
+    pub fn with_policy(egress: EgressPolicy) -> Self {
         Self { known: Arc::default(), egress }
     }
 
     /// Returns the client of a provider, with its cached keys.
-    pub(crate) fn client_of(&self, issuer: &str) -> io::Result<Oidc> {
+    pub fn client_of(&self, issuer: &str) -> io::Result<Oidc> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(provider) = known.get(issuer) {
             return Ok(provider.clone());

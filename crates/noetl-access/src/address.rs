@@ -7,11 +7,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use axum::http::HeaderMap;
-use axum::http::request::Parts;
-
-use crate::app::App;
-use crate::connections::ClientConnection;
+use http::HeaderMap;
 
 const FORWARDED: &str = "x-forwarded-for";
 
@@ -62,15 +58,13 @@ impl Network {
     }
 }
 
-/// Returns the address that a request is counted under. An IPv6 address counts by its /64 network,
-/// because one host usually owns a whole /64.
-pub(super) fn counted(app: &App, request: &Parts) -> Option<IpAddr> {
-    let peer = request.extensions.get::<ClientConnection>()?.peer();
-    let address = forwarded(&app.options.trusted_proxies, peer, &request.headers);
-    Some(match address {
-        IpAddr::V4(_) => address,
+/// Returns the client address under which a request is counted. An IPv6 address counts by its /64
+/// network, because one host usually owns a whole /64.
+pub fn client_address(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    match forwarded(proxies, peer, headers) {
         IpAddr::V6(whole) => Ipv6Addr::from_bits(whole.to_bits() & (u128::MAX << 64)).into(),
-    })
+        address @ IpAddr::V4(_) => address,
+    }
 }
 
 fn forwarded(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
@@ -93,7 +87,7 @@ fn forwarded(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use http::HeaderValue;
 
     use super::*;
 

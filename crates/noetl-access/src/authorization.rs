@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use http::HeaderValue;
 
 /// Longest Basic credentials, in bytes of base64. Tokens of identity providers have a few KiB.
 const BASIC_MAX: usize = 16 << 10;
@@ -37,7 +37,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// # Errors
 ///
 /// Returns the form that the header should have, without any part of the one it has.
-pub(super) fn token(header: &HeaderValue) -> Result<Cow<'_, str>, &'static str> {
+pub(crate) fn token(header: &HeaderValue) -> Result<Cow<'_, str>, &'static str> {
     let text = header.to_str().map_err(|_| FORM)?;
     let (scheme, rest) = text.trim().split_once(' ').ok_or(FORM)?;
     let rest = rest.trim();
