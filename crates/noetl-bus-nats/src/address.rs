@@ -1,8 +1,10 @@
 //! Server addresses of a NATS cluster, with the credentials from their URLs.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use async_nats::ServerAddr;
+use percent_encoding::percent_decode_str;
 
 /// A text that is not the URL of a NATS server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,22 +99,7 @@ fn server(url: &str) -> Option<(String, NatsCredentials)> {
 
 /// Decodes percent escapes such as `%40`. Returns `None` if the result is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        match digits.and_then(|digits| std::str::from_utf8(digits).ok()) {
-            Some(digits) if byte == b'%' => {
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Auth, AuthError, Client, ConnectError, ConnectOptions, Event};
+use noetl_model::ExponentialBackoff;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -22,9 +23,10 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 /// Maximum number of published messages without an ack. Further publishers wait.
 const IN_FLIGHT_MAX: usize = 8192;
 
-/// Bounds of the delay before the next connection attempt, in milliseconds: the lower one after a
-/// lost connection, doubled with each consecutive failure up to the upper one.
-const PAUSES: std::ops::RangeInclusive<u64> = 50..=2000;
+/// Delays before the next connection attempt: the first after a lost connection, later ones after
+/// failed attempts.
+const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(Duration::from_millis(50), Duration::from_secs(2));
 
 /// An established connection with its JetStream context.
 #[derive(Clone)]
@@ -126,7 +128,7 @@ impl Keeper {
                     failed = failed.saturating_add(1);
                 }
             }
-            tokio::time::sleep(pause(failed)).await;
+            tokio::time::sleep(delay(failed)).await;
         }
     }
 }
@@ -157,9 +159,10 @@ fn is_too_old(version: &str) -> bool {
     }
 }
 
-fn pause(failed: u32) -> Duration {
-    let doubled = PAUSES.start().saturating_mul(1 << failed.min(16));
-    Duration::from_millis(doubled.min(*PAUSES.end()))
+/// Returns the delay after this number of failed attempts to connect.
+fn delay(failed: u32) -> Duration {
+    // The lost connection counts as well.
+    RETRY.delay(failed.saturating_add(1))
 }
 
 async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, ConnectError> {
@@ -247,9 +250,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_limit() {
-        assert_eq!(pause(0), Duration::from_millis(50));
-        assert_eq!(pause(1), Duration::from_millis(100));
-        assert_eq!(pause(20), Duration::from_millis(2000));
-        assert_eq!(pause(u32::MAX), Duration::from_millis(2000));
+        assert_eq!(delay(0), Duration::from_millis(50));
+        assert_eq!(delay(1), Duration::from_millis(100));
+        assert_eq!(delay(20), Duration::from_millis(2000));
+        assert_eq!(delay(u32::MAX), Duration::from_millis(2000));
     }
 }

@@ -7,6 +7,7 @@ use noetl_config::{Secret, Settings, tree};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::error::{CliError, ErrorKind};
 use crate::outbox;
@@ -286,17 +287,12 @@ pub(crate) fn postgres_url(
     format!("postgres://{}{password}@{host}:{port}/{}", escaped(user), escaped(database))
 }
 
+/// Characters encoded in a part of a URL: all but those that URLs never reserve.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Encodes text for use in a URL, with percent-encoding.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]
@@ -328,6 +324,6 @@ mod tests {
 
     #[test]
     fn parts_of_a_url_are_escaped() {
-        assert_eq!(escaped("p@ss/w:rd é"), "p%40ss%2Fw%3Ard%20%C3%A9");
+        assert_eq!(escaped("p@ss/w:rd é").to_string(), "p%40ss%2Fw%3Ard%20%C3%A9");
     }
 }

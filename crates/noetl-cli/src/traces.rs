@@ -1,9 +1,12 @@
 //! Configures the export of traces from settings with the standard OpenTelemetry variables.
 
+use std::borrow::Cow;
+
 use noetl_config::tree;
 use noetl_journal::Traces;
 use noetl_model::trace::{Ratio, RootSampling, Sampler};
 use noetl_otlp::{ExporterSettings, ExporterTask};
+use percent_encoding::percent_decode_str;
 
 use crate::error::{CliError, ErrorKind};
 use crate::settings;
@@ -181,18 +184,12 @@ fn text(value: &Option<String>) -> Option<&str> {
 
 /// Decodes percent-encoded text, or returns `None` if it is invalid.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = [rest.next()?, rest.next()?];
-        let digits = std::str::from_utf8(&digits).ok().filter(|digits| !digits.starts_with('+'))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    // `percent_decode_str` passes on a `%` without two digits.
+    let is_code = |rest: &[u8]| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit);
+    if !text.split('%').skip(1).all(|rest| is_code(rest.as_bytes())) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

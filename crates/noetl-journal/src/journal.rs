@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use noetl_catalog::PlaybookError;
 use noetl_engine::{Input, Rejection};
-use noetl_model::{CommandId, Event, EventId, ExecutionId, Tenant};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, ExponentialBackoff, Tenant};
 use noetl_playbook::Playbook;
 use noetl_results::ResultError;
 use noetl_store::{BlobError, StoreError};
@@ -43,9 +43,9 @@ const QUEUE_MAX: usize = 4096;
 /// Time an input waits for room in the queue before it fails with [`SubmitError::Busy`].
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// First and longest backoff before an input is retried after a transient failure.
-pub(crate) const RETRY_MIN: Duration = Duration::from_millis(50);
-pub(crate) const RETRY_MAX: Duration = Duration::from_secs(5);
+/// Backoff before an input is retried after a transient failure.
+pub(crate) const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(Duration::from_millis(50), Duration::from_secs(5));
 
 /// Handle for submitting inputs to the writers. Cheap to clone.
 #[derive(Clone)]
@@ -204,9 +204,9 @@ impl Journal {
 
     /// Submits an input and retries transient failures until it is committed.
     ///
-    /// Retries store errors, a full queue, and a lapsed machine-ID lease with exponential backoff
-    /// from [`RETRY_MIN`] to [`RETRY_MAX`], so a worker's result survives a full disk or a database
-    /// outage. Passes `slot` on with the first attempt only.
+    /// Retries store errors, a full queue, and a lapsed machine-ID lease with the delays of
+    /// [`RETRY`], so a worker's result survives a full disk or a database outage. Passes `slot` on
+    /// with the first attempt only.
     ///
     /// Returns any other [`SubmitError`] unchanged, and [`SubmitError::Stopped`] on shutdown.
     pub(crate) async fn submit_with_retry(
@@ -216,7 +216,7 @@ impl Journal {
         mut slot: Option<WorkerSlot>,
         closing: &CancellationToken,
     ) -> Result<(), SubmitError> {
-        let mut pause = RETRY_MIN;
+        let mut delays = RETRY.delays();
         loop {
             let (job, answer) = QueuedInput::new(execution, input.clone());
             match self.send(QueuedInput { slot: slot.take(), ..job }, answer).await {
@@ -225,10 +225,9 @@ impl Journal {
                 Err(error) => return Err(error),
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = closing.cancelled() => return Err(SubmitError::Stopped),
             }
-            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 

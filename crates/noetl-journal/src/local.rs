@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use crate::assignment::CommandAssignment;
 use crate::dispatch::Dispatcher;
-use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
+use crate::journal::{Journal, RETRY, SubmitError};
 use crate::step_logs::StepLogs;
 
 /// Worker name under which this process claims commands. At startup, any command still claimed
@@ -226,7 +226,7 @@ impl LocalCommands {
         if self.parts.secrets.redaction.is_empty() {
             return true;
         }
-        let mut pause = RETRY_MIN;
+        let mut delays = RETRY.delays();
         loop {
             match self.parts.secrets.tenant(execution).await {
                 Ok(tenant) => {
@@ -238,27 +238,25 @@ impl LocalCommands {
                 Err(error) => warn!(%error, "failed to read execution's tenant, retrying"),
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = self.parts.closing.cancelled() => return false,
             }
-            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 
     /// Stores a large result as a blob. Retries until it is stored; returns `None` if the control
     /// plane closes before.
     async fn keep(&self, mut data: Value) -> Option<(Value, Option<Arc<BlobRef>>)> {
-        let mut pause = RETRY_MIN;
+        let mut delays = RETRY.delays();
         loop {
             match self.parts.results.offload(&mut data).await {
                 Ok(reference) => return Some((data, reference)),
                 Err(error) => warn!(%error, "failed to store large result, retrying"),
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = self.parts.closing.cancelled() => return None,
             }
-            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 }

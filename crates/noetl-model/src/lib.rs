@@ -4,6 +4,7 @@
 //! functions that need the current time accept a [`Timestamp`]. An [`Event`] is a fact of an
 //! execution's event log; [`row`] is its stored and wire form.
 
+mod backoff;
 mod blob;
 mod clock;
 pub mod command;
@@ -26,6 +27,7 @@ mod time;
 mod tool_run;
 pub mod trace;
 
+pub use backoff::{ExponentialBackoff, RetryDelays};
 pub use clock::Clock;
 pub use command::{CommandState, DEFAULT_POOL, command_name};
 pub use command_row::{CommandChange, CommandRow};

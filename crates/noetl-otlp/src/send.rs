@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_model::ExponentialBackoff;
 use noetl_model::trace::Span;
 use prost::Message as _;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -20,11 +21,11 @@ use crate::messages::{ExportTraceServiceResponse, Resource};
 /// unavailable longer; new spans wait in the queue, up to its capacity.
 const TRIES: u32 = 4;
 
-/// Backoff before the first retry; doubles with each further one.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Maximum delay before a retry, whatever the collector requests.
+const DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// Maximum backoff, whatever the collector requests.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Backoff before a retry, unless the collector requests a delay.
+const RETRY: ExponentialBackoff = ExponentialBackoff::new(Duration::from_secs(1), DELAY_MAX);
 
 /// Maximum number of bytes read of a response; a valid one has a few bytes.
 const ANSWER_MAX: usize = 64 << 10;
@@ -89,7 +90,6 @@ impl SpanSender {
     /// Sends a batch, with retries.
     async fn send(&mut self, spans: Vec<Span>) {
         let body = encode::request(&self.resource, &spans);
-        let mut pause = PAUSE;
         for tries in 1..=TRIES {
             let tried = tokio::select! {
                 tried = self.attempt(body.clone()) => tried,
@@ -97,15 +97,13 @@ impl SpanSender {
             };
             match tried {
                 Tried::Taken { refused } => return self.taken(spans.len(), refused),
-                Tried::Later { pause: asked, .. }
-                    if tries < TRIES && !self.closing.is_cancelled() =>
-                {
+                Tried::Later { pause, .. } if tries < TRIES && !self.closing.is_cancelled() => {
+                    let delay = pause.unwrap_or(RETRY.delay(tries)).min(DELAY_MAX);
                     tokio::select! {
-                        () = tokio::time::sleep(asked.unwrap_or(pause).min(PAUSE_MAX)) => {}
+                        () = tokio::time::sleep(delay) => {}
                         // Retries at once, for the last time.
                         () = self.closing.cancelled() => {}
                     }
-                    pause *= 2;
                 }
                 Tried::Refused(why) | Tried::Later { why, .. } => {
                     return self.lost(spans.len(), &why);

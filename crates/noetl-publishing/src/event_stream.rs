@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use noetl_bus::{Consumer, EventStream, StreamSettings};
+use noetl_model::ExponentialBackoff;
 
 /// Name of the event stream.
 pub(crate) const STREAM: &str = "noetl_events";
@@ -80,7 +81,6 @@ pub(crate) fn payload_limit(bus: &dyn EventStream) -> usize {
     bus.payload_max().map_or(PAYLOAD_MAX, |most| most.min(PAYLOAD_MAX))
 }
 
-/// Returns the delay after this number of consecutive failures: doubling, from 100 ms to 5 s.
-pub(crate) fn pause(failures: u32) -> Duration {
-    Duration::from_millis((50_u64 << failures.min(7)).min(5000))
-}
+/// Backoff after consecutive failures of the bus or the store.
+pub(crate) const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(Duration::from_millis(100), Duration::from_secs(5));

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_model::ExponentialBackoff;
 use noetl_store::{OutboxRow, PublishingStore, StoreError};
 
 /// Maximum number of rows per claim.
 const CLAIM_MAX: i64 = 1000;
 
-/// The retry delay doubles with each attempt up to this power of two: 256 seconds.
-const DOUBLINGS_MAX: i32 = 8;
+/// Maximum retry delay, in seconds, whatever the caller allows.
+const DELAY_MAX: u64 = 256;
 
 /// Claims and settles outbox rows. Cheap to clone.
 #[derive(Clone)]
@@ -56,9 +57,9 @@ impl OutboxService {
 /// Returns the retry delay after this number of attempts: doubling, at most `most` seconds, and at
 /// least one.
 pub(crate) fn delay(attempts: i32, most: i32) -> Duration {
-    let doublings = attempts.saturating_sub(1).clamp(0, DOUBLINGS_MAX);
-    let most = u64::try_from(most.max(1)).unwrap_or(1);
-    Duration::from_secs((1_u64 << doublings).min(most))
+    let most = u64::try_from(most.max(1)).unwrap_or(1).min(DELAY_MAX);
+    let backoff = ExponentialBackoff::new(Duration::from_secs(1), Duration::from_secs(most));
+    backoff.delay(u32::try_from(attempts).unwrap_or(0))
 }
 
 #[cfg(test)]

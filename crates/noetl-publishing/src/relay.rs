@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::event_stream::{PublisherOptions, pause, payload_limit};
+use crate::event_stream::{PublisherOptions, RETRY, payload_limit};
 use crate::outbox::delay;
 use crate::stream_metrics::StreamMetrics;
 
@@ -67,7 +67,7 @@ impl Relay {
                     Err(error) => {
                         failures += 1;
                         complain(failures, &error);
-                        tokio::time::sleep(pause(failures)).await;
+                        tokio::time::sleep(RETRY.delay(failures)).await;
                         continue;
                     }
                 }
@@ -78,7 +78,7 @@ impl Relay {
                 Ok(Some(error)) => {
                     failures += 1;
                     complain(failures, &error);
-                    tokio::time::sleep(pause(failures)).await;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                 }
                 Ok(None) => failures = 0,
                 Err(Idle::Empty) => {
@@ -91,7 +91,7 @@ impl Relay {
                 Err(Idle::Store(error)) => {
                     failures += 1;
                     complain(failures, &error);
-                    tokio::time::sleep(pause(failures)).await;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                 }
             }
         }

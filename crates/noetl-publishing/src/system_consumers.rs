@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::event_stream::{MATERIALIZER, PROJECTOR, PublisherOptions, STREAM, pause};
+use crate::event_stream::{MATERIALIZER, PROJECTOR, PublisherOptions, RETRY, STREAM};
 use crate::import::ImportService;
 
 /// Messages read at a time, as in external consumers. They are in memory together.
@@ -143,7 +143,7 @@ impl SystemConsumer {
                     if failures.is_power_of_two() {
                         warn!(reader = self.name, failures, %error, "failed to consume event stream");
                     }
-                    tokio::time::sleep(pause(failures)).await;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                 }
             }
         }

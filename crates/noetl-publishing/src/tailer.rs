@@ -25,7 +25,7 @@ use tracing::{info, warn};
 
 use self::follow::FollowExit;
 use self::lease::TailerLease;
-use crate::event_stream::{PublisherOptions, pause};
+use crate::event_stream::{PublisherOptions, RETRY};
 use crate::stream_metrics::StreamMetrics;
 
 /// Name of the lease, and prefix of the cursor names.
@@ -92,7 +92,7 @@ impl Tailer {
                         let database = &*self.database;
                         warn!(database, %error, "event log tailing failed, retrying");
                     }
-                    pause(failures)
+                    RETRY.delay(failures)
                 }
             };
             tokio::time::sleep(rest).await;

@@ -6,7 +6,6 @@
 //! durable. A message that cannot start an execution is dead-lettered with the reason.
 
 mod ack_tracker;
-mod backoff;
 mod control_plane;
 mod counters;
 mod credentials;
@@ -30,6 +29,10 @@ mod source;
 mod spool;
 mod token;
 
+use std::time::Duration;
+
+use noetl_model::ExponentialBackoff;
+
 pub use control_plane::{
     ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, RuntimeReport, StartFailure,
     StartOutcome, SubscriptionGrant, SubscriptionView,
@@ -45,3 +48,7 @@ pub use registry::SourceRegistry;
 pub use remote::HttpControlPlane;
 pub use runtime::{Options, SubscriptionRuntime};
 pub use source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
+
+/// Backoff after consecutive failures of the control plane or a source.
+const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(Duration::from_millis(250), Duration::from_secs(10));

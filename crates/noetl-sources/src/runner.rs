@@ -20,7 +20,7 @@ use tracing::warn;
 use self::fetch::FetchLoop;
 use self::memory::RecentMessages;
 use self::outage::OutageLog;
-use crate::backoff::pause;
+use crate::RETRY;
 use crate::control_plane::{ControlPlaneError, SubscriptionView};
 use crate::credentials;
 use crate::deps::{RuntimeDeps, ShutdownAction};
@@ -117,7 +117,7 @@ impl Runner {
             failures += 1;
             tokio::select! {
                 () = self.stop.cancelled() => return None,
-                () = tokio::time::sleep(pause(failures)) => {}
+                () = tokio::time::sleep(RETRY.delay(failures)) => {}
             }
         };
         OutageLog::source(&self.parts.plane, view).begin(&reason).await;
@@ -156,7 +156,7 @@ impl Runner {
             *failures += 1;
             tokio::select! {
                 () = self.stop.cancelled() => return None,
-                () = tokio::time::sleep(pause(*failures)) => {}
+                () = tokio::time::sleep(RETRY.delay(*failures)) => {}
             }
         }
     }
@@ -295,7 +295,7 @@ impl Runner {
             failures += 1;
             tokio::select! {
                 () = end.cancelled() => {}
-                () = tokio::time::sleep(pause(failures)) => {}
+                () = tokio::time::sleep(RETRY.delay(failures)) => {}
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::backoff::pause;
+use crate::RETRY;
 use crate::control_plane::{ControlPlaneClient, ControlPlaneError, SubscriptionView};
 use crate::counters::MessageCounters;
 use crate::deps::{RuntimeDeps, ShutdownAction};
@@ -132,7 +132,7 @@ impl All {
             let again = async {
                 match failures {
                     0 => self.parts.plane.stirred().await,
-                    failures => tokio::time::sleep(pause(failures)).await,
+                    failures => tokio::time::sleep(RETRY.delay(failures)).await,
                 }
             };
             tokio::select! {
@@ -219,7 +219,7 @@ impl One {
             failures += 1;
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(pause(failures)) => {}
+                () = tokio::time::sleep(RETRY.delay(failures)) => {}
             }
         };
         Runner::new(self.parts, self.stop).run(view).await;

@@ -9,7 +9,6 @@
 //! process.
 
 mod announced;
-mod backoff;
 mod content;
 mod heartbeat;
 mod lease;
@@ -36,10 +35,9 @@ use tracing::warn;
 pub use self::metrics::WorkerMetrics;
 
 use self::announced::AnnouncedSource;
-use self::backoff::Backoff;
 use self::lease::LeasePoller;
 use self::leases::HeldLeases;
-use self::link::{ServerLink, chain};
+use self::link::{RETRY, ServerLink, chain};
 use self::reporter::Reporter;
 use self::services::RemoteValues;
 use self::step_logs::LogShipper;
@@ -169,7 +167,7 @@ async fn register(
     registration: &RegisterRequest,
     draining: &CancellationToken,
 ) -> Result<bool, ClientError> {
-    let mut backoff = Backoff::default();
+    let mut delays = RETRY.delays();
     loop {
         let asked = tokio::select! {
             asked = link.request(work::register(registration)) => asked,
@@ -181,7 +179,7 @@ async fn register(
             Err(_) => {}
         }
         tokio::select! {
-            () = backoff.pause() => {}
+            () = tokio::time::sleep(delays.next_delay()) => {}
             () = draining.cancelled() => return Ok(false),
         }
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use noetl_model::ExponentialBackoff;
 use noetl_model::event::BlobRef;
 use noetl_template::{Data, ValueRef, from_json_owned};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// Bounds of the backoff after a transient load failure. The delay doubles with each failure.
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(5);
+/// Backoff after a transient load failure.
+const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(Duration::from_millis(50), Duration::from_secs(5));
 
 /// Source of values stored as blobs outside the event log.
 #[async_trait]
@@ -76,7 +77,7 @@ impl<'a> CommandValues<'a> {
         reference: &BlobRef,
         cancel: &CancellationToken,
     ) -> Option<Result<Vec<u8>, String>> {
-        let mut pause = RETRY_MIN;
+        let mut delays = RETRY.delays();
         loop {
             let loaded = tokio::select! {
                 loaded = self.values.load(reference) => loaded,
@@ -88,10 +89,9 @@ impl<'a> CommandValues<'a> {
                 Err(error) => warn!(error = %error.message, "failed to load value, retrying"),
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = cancel.cancelled() => return None,
             }
-            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 }

@@ -34,6 +34,8 @@ fn is_wanted() -> bool {
 impl TextStyle {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { coloured: false };
+    #[cfg(test)]
+    pub(crate) const COLORED: Self = Self { coloured: true };
 
     pub(crate) fn is_coloured(self) -> bool {
         self.coloured

@@ -1,5 +1,9 @@
 //! Formats tables with aligned columns and complete IDs.
 
+use std::io::Write as _;
+
+use tabwriter::TabWriter;
+
 use super::style::{TextStyle, one_line};
 
 /// Semantic color of a cell.
@@ -60,6 +64,14 @@ impl TableCell {
     pub(crate) fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }
+
+    /// Returns the text with its color. An empty cell contains no escape sequence.
+    fn painted(&self, style: TextStyle) -> String {
+        match self.text.is_empty() {
+            true => String::new(),
+            false => self.tone.paint(style, &self.text),
+        }
+    }
 }
 
 /// A table with a header and `N` columns.
@@ -95,28 +107,17 @@ pub(crate) fn grid(
     }
     let head: Vec<TableCell> =
         head.iter().map(|name| TableCell::new(name.to_string()).toned(Tone::Faint)).collect();
-    let lines = || std::iter::once(head.as_slice()).chain(rows.iter().map(AsRef::as_ref));
-    let width = |column: usize| {
-        let cells = lines().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    lines().map(|row| line(row, &widths, style)).collect()
-}
-
-fn line(cells: &[TableCell], widths: &[usize], style: TextStyle) -> String {
-    let mut text = String::new();
-    let mut blanks = 0;
-    for (cell, width) in cells.iter().zip(widths) {
-        // Add padding only before the next nonempty cell, so that lines have no trailing spaces.
-        if !cell.text.is_empty() {
-            text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
-            text.push_str(&cell.tone.paint(style, &cell.text));
-        }
-        blanks += width.saturating_sub(cell.text.chars().count()) + 2;
+    let lines = std::iter::once(head.as_slice()).chain(rows.iter().map(AsRef::as_ref));
+    let mut table = TabWriter::new(Vec::new()).minwidth(0).padding(2).ansi(true);
+    for line in lines {
+        let cells: Vec<String> = line.iter().map(|cell| cell.painted(style)).collect();
+        // Writing to memory cannot fail.
+        let _ = writeln!(table, "{}", cells.join("\t"));
     }
-    text.push('\n');
-    text
+    let _ = table.flush();
+    let text = table.into_inner().unwrap_or_default();
+    // Empty cells at the end of a line leave its padding.
+    String::from_utf8_lossy(&text).lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
 /// Formats names and values on one line each, with aligned values.
@@ -177,6 +178,28 @@ mod tests {
         let mut table = Table::new(["NAME"]);
         table.row([TableCell::new("a\x1b[2J\nb")]);
         assert_eq!(table.render(TextStyle::PLAIN, ""), "NAME\na [2J b\n");
+    }
+
+    #[test]
+    fn wide_and_combining_characters_keep_columns_aligned() {
+        let mut table = Table::new(["A", "B"]);
+        for text in ["日本", "e\u{301}", "abcd"] {
+            table.row([TableCell::new(text), TableCell::new(1)]);
+        }
+        let expected = "A     B\n日本  1\ne\u{301}     1\nabcd  1\n";
+        assert_eq!(table.render(TextStyle::PLAIN, ""), expected);
+    }
+
+    #[test]
+    fn colors_take_no_room_and_color_no_padding() {
+        let mut table = Table::new(["A", "STATUS", "C"]);
+        table.row([TableCell::new("a"), TableCell::status("OK"), TableCell::new("")]);
+        table.row([TableCell::new(""), TableCell::status("FAILED"), TableCell::new("c")]);
+        assert_eq!(
+            table.render(TextStyle::COLORED, ""),
+            "\x1b[2mA\x1b[0m  \x1b[2mSTATUS\x1b[0m  \x1b[2mC\x1b[0m\n\
+             a  \x1b[32mOK\x1b[0m\n\x20  \x1b[1;31mFAILED\x1b[0m  c\n"
+        );
     }
 
     #[test]

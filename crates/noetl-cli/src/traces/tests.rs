@@ -104,7 +104,7 @@ fn invalid_settings_are_named_without_secrets() {
         let said = refused(variables);
         assert!(said.contains(named), "{said}");
     }
-    for headers in ["hunter2", "a=b,hunter2", "a=%zzhunter2", "a=%", "=hunter2", "a=%ff"] {
+    for headers in ["hunter2", "a=b,hunter2", "a=%zzhunter2", "a=%", "a=%+5", "=hunter2", "a=%ff"] {
         let said = refused(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", headers)]);
         assert!(said.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");

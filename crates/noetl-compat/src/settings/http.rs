@@ -1,6 +1,7 @@
 //! Translates an HTTP request: its body under the name of its encoding, its query as text.
 
 use noetl_model::{Map, Value};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use super::super::template_text::{is_template, single};
 use super::{plain, strings};
@@ -106,17 +107,10 @@ fn body(config: &mut Map, input: &Map, is_form: bool, is_bodiless: bool) {
     }
 }
 
+/// Characters escaped in a query string: all but those that URLs never reserve.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Escapes a text for a query string by percent-encoding.
-fn escaped(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut made = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            made.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(made, "%{byte:02X}");
-        }
-    }
-    made
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::STREAM;
 use super::message::Routes;
 use super::retries::{AnnouncementRetries, DOUBT};
-use crate::event_stream::pause;
+use crate::event_stream::RETRY;
 
 /// Announcements published at a time.
 const BATCH: usize = 256;
@@ -95,7 +95,7 @@ impl Announcer {
             if let Err(error) = self.bus.ensure(&self.routes.settings()).await {
                 memory.failures += 1;
                 complain(memory.failures, &error);
-                tokio::time::sleep(pause(memory.failures)).await;
+                tokio::time::sleep(RETRY.delay(memory.failures)).await;
                 continue;
             }
             memory.ensured.extend(Routes::pools().map(Arc::from));
@@ -160,7 +160,7 @@ impl Announcer {
                         ScanError::Bus(error) => complain(memory.failures, error),
                         ScanError::Store(error) => complain(memory.failures, error),
                     }
-                    Instant::now() + pause(memory.failures).max(DOUBT)
+                    Instant::now() + RETRY.delay(memory.failures).max(DOUBT)
                 }
             };
         }

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use noetl_model::CommandId;
+use noetl_model::{CommandId, ExponentialBackoff};
 use tokio::time::Instant;
 
 /// Delay before a newly found command is announced. Its announcement may have been in flight
 /// between the two queries.
 pub(super) const DOUBT: Duration = Duration::from_secs(1);
 
-/// Shortest interval between the first and second announcement of a command. Doubles each time.
+/// Interval between the first and second announcement of a command.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Longest interval between two announcements of a command.
-const AGAIN_MAX: Duration = Duration::from_secs(300);
+/// Shortest intervals between the announcements of a command.
+const INTERVALS: ExponentialBackoff = ExponentialBackoff::new(AGAIN, Duration::from_secs(300));
 
 /// Time for which a command is tracked after a scan last found it. Its announcement may be in
 /// flight, or the command is done.
@@ -57,8 +57,7 @@ impl AnnouncementRetries {
         }
         known.count += 1;
         known.number += 1;
-        known.next =
-            now + AGAIN.saturating_mul(2_u32.saturating_pow(known.count - 1)).min(AGAIN_MAX);
+        known.next = now + INTERVALS.delay(known.count);
         Some(known.number)
     }
 

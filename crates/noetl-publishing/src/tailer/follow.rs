@@ -10,7 +10,7 @@ use tracing::warn;
 use super::lease::TailerLease;
 use super::page::{CursorSource, Page, RejectedRows};
 use super::{NAME, Tailer};
-use crate::event_stream::{pause, payload_limit};
+use crate::event_stream::{RETRY, payload_limit};
 
 pub(super) enum FollowExit {
     /// Another process holds the lease.
@@ -65,7 +65,7 @@ impl Tailer {
                 if let Err(error) = self.bus.ensure(&self.options.stream()).await {
                     failures += 1;
                     self.complain(failures, &error);
-                    tokio::time::sleep(pause(failures)).await;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                     continue;
                 }
                 is_ensured = true;
@@ -105,7 +105,7 @@ impl Tailer {
             if let Some(error) = &outcome.error {
                 self.complain(failures, error);
             }
-            tokio::time::sleep(pause(failures)).await;
+            tokio::time::sleep(RETRY.delay(failures)).await;
         }
     }
 

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::IdForm;
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -71,21 +72,7 @@ pub(crate) fn decode_list<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiErro
 /// Returns `true` if the percent-decoded query string is UTF-8. Decoding would otherwise change the
 /// text.
 fn is_utf8(query: &str) -> bool {
-    let mut rest = query.as_bytes().iter();
-    let mut bytes = Vec::with_capacity(query.len());
-    while let Some(&byte) = rest.next() {
-        let escaped = (byte == b'%').then(|| rest.as_slice().get(..2)).flatten();
-        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(escaped) => {
-                bytes.push(escaped);
-                rest.nth(1);
-            }
-            // A `%` without two hexadecimal digits stands for itself.
-            None => bytes.push(byte),
-        }
-    }
-    std::str::from_utf8(&bytes).is_ok()
+    percent_decode_str(query).decode_utf8().is_ok()
 }
 
 /// Returns `true` if JSON text contains an escaped NUL character, which not every store supports.

@@ -19,7 +19,7 @@ use tracing::warn;
 use super::circuit::Circuit;
 use super::memory::RecentMessages;
 use super::outage::OutageLog;
-use crate::backoff::pause;
+use crate::RETRY;
 use crate::control_plane::{
     ControlPlaneClient, ControlPlaneError, FaultOwner, RuntimeEvent, StartFailure, StartOutcome,
     SubscriptionView,
@@ -89,7 +89,7 @@ impl MessageDelivery {
                 }
             }
             tries += 1;
-            let waited = tokio::time::sleep(pause(tries));
+            let waited = tokio::time::sleep(RETRY.delay(tries));
             tokio::select! {
                 () = self.end.cancelled() => return give_back(open).await,
                 () = extending(waited, &open, self.ack_wait) => {}
@@ -207,7 +207,7 @@ impl MessageDelivery {
             return None;
         }
         self.held.count(|counts| counts.failed += 1);
-        let after = pause(u32::try_from(failures).unwrap_or(u32::MAX));
+        let after = RETRY.delay(u32::try_from(failures).unwrap_or(u32::MAX));
         let _ = delivery.handle.nack(after).await;
         None
     }

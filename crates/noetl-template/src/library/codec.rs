@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest, Md5};
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, filters};
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Sha256, Sha512};
@@ -104,24 +105,13 @@ fn urlencode(value: &Data) -> Result<String, Error> {
 }
 
 fn urldecode(text: &str) -> Result<String, Error> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let digits =
-                    [rest.next(), rest.next()].map(|d| d.and_then(|d| char::from(d).to_digit(16)));
-                let [Some(high), Some(low)] = digits else {
-                    return fail("a `%` is not followed by two hexadecimal digits");
-                };
-                bytes.extend(u8::try_from(high * 16 + low));
-            }
-            byte => bytes.push(byte),
-        }
+    // `percent_decode_str` passes on a `%` without two digits.
+    let is_code = |rest: &[u8]| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit);
+    if !text.split('%').skip(1).all(|rest| is_code(rest.as_bytes())) {
+        return fail("a `%` is not followed by two hexadecimal digits");
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text),
+    match percent_decode_str(&text.replace('+', " ")).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
         Err(_) => fail("the decoded bytes are not UTF-8 text"),
     }
 }

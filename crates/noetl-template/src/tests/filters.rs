@@ -93,6 +93,14 @@ fn encodings_and_hashes_are_the_usual_ones() {
     check("'a b&c/ü' | urlencode", json!("a%20b%26c/%C3%BC"));
     check("{'a': 'x y', 'b': 1} | urlencode", json!("a=x%20y&b=1"));
     check("'a%20b%26c+d' | urldecode", json!("a b&c d"));
+    check("'%C3%bc%2B' | urldecode", json!("ü+"));
+    for text in ["%", "a%4", "%zz", "%%41", "%+5", "%é"] {
+        let message = error_of(json!({"text": text}), "{{ text | urldecode }}");
+        let expected = "urldecode: a `%` is not followed by two hexadecimal digits";
+        assert!(message.starts_with(expected), "{text}: {message}");
+    }
+    let message = error_of(json!({}), "{{ '%FF' | urldecode }}");
+    assert!(message.starts_with("urldecode: the decoded bytes are not UTF-8 text"), "{message}");
     check("'a' | md5", json!("0cc175b9c0f1b6a831c399e269772661"));
     check("('a' | sha256) == ('a' | hash)", json!(true));
     check("'a' | hash('sha512') | length", json!(128));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use noetl_model::{Failure, FailureKind};
+use percent_encoding::percent_decode_str;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -88,23 +89,7 @@ fn uri_path(rest: &str) -> PathBuf {
         Some(rest) => rest.find('/').map_or("", |at| &rest[at..]),
         None => rest,
     };
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut left = rest.as_bytes();
-    while let Some((first, after)) = left.split_first() {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                left = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                left = after;
-            }
-        }
-    }
-    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+    PathBuf::from(percent_decode_str(rest).decode_utf8_lossy().into_owned())
 }
 
 /// Rejects open databases whose files the guard rejects, regardless of how they were named.
@@ -156,5 +141,23 @@ impl<'a> BusyTimeout<'a> {
         error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
             && self.started.elapsed() < BUSY_PATIENCE
             && !self.stop.is_raised()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_uri_is_the_one_that_sqlite_opens() {
+        for (rest, expected) in [
+            ("/a%20b.db?mode=ro#x", "/a b.db"),
+            ("//localhost/a%2fb.db", "/a/b.db"),
+            ("//localhost", ""),
+            // Only a percent sign with two hexadecimal digits is an escape.
+            ("a%+5%zz%4", "a%+5%zz%4"),
+        ] {
+            assert_eq!(uri_path(rest), Path::new(expected), "{rest}");
+        }
     }
 }

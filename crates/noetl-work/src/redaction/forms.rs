@@ -1,11 +1,13 @@
 //! Encodings in which a secret may appear.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::{
     BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD,
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Returns every form of a value to search for: the value itself, escaped for JSON (also nested),
 /// for HTML, URL-encoded, and in base64 at any offset of the encoded data.
@@ -16,10 +18,7 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     found.push(escaped);
     found.push(ascii_escaped(value));
     found.extend(html_escaped(value));
-    for form in percent_encoded(value) {
-        found.push(form.to_ascii_lowercase_codes());
-        found.push(form.0);
-    }
+    found.extend(percent_encoded(value));
     found.extend(base64_forms(value));
     found.sort_unstable();
     found.dedup();
@@ -123,22 +122,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
     }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 /// Returns the HTML-escaped variants of a text: quotes as names, as numbers, or unescaped.
@@ -177,41 +161,36 @@ fn ascii_escaped(value: &str) -> String {
     text
 }
 
-/// A percent-encoded text, with upper-case codes.
-struct Encoded(String);
+/// Characters encoded in a path or query: all but those that URLs never reserve.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-impl Encoded {
-    /// Returns the text with its percent codes in lower case.
-    fn to_ascii_lowercase_codes(&self) -> String {
-        let mut bytes = self.0.clone().into_bytes();
-        let places: Vec<usize> =
-            bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').map(|(at, _)| at).collect();
-        for at in places {
-            if let Some(code) = bytes.get_mut(at + 1..at + 3) {
-                code.make_ascii_lowercase();
-            }
-        }
-        String::from_utf8(bytes).unwrap_or_default()
-    }
+/// Like [`RESERVED`], but without the marks that JavaScript's `encodeURIComponent` leaves.
+const UNMARKED: &AsciiSet =
+    &RESERVED.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
+
+/// Characters encoded in form data. A blank becomes `+`.
+const FORM: &AsciiSet = &RESERVED.add(b'~').remove(b'*');
+
+/// Returns the percent-encoded variants of a value, each with codes in upper and lower case: with
+/// marks such as `!` encoded, with them unencoded, and as form data.
+fn percent_encoded(value: &str) -> Vec<String> {
+    let encode = |set| utf8_percent_encode(value, set).to_string();
+    let mut found = vec![encode(RESERVED), encode(UNMARKED), encode(FORM).replace("%20", "+")];
+    let lower: Vec<String> = found.iter().map(|text| lower_case_codes(text)).collect();
+    found.extend(lower);
+    found
 }
 
-/// Returns the percent-encoded variants of a value: with marks such as `!` encoded, with them
-/// unencoded, and as form data.
-fn percent_encoded(value: &str) -> [Encoded; 3] {
-    let encode = |plain: &str, blank: &str| {
-        let mut text = String::with_capacity(value.len());
-        for byte in value.bytes() {
-            match char::from(byte) {
-                ' ' => text.push_str(blank),
-                c if c.is_ascii_alphanumeric() || plain.contains(c) => text.push(c),
-                _ => {
-                    let _ = write!(text, "%{byte:02X}");
-                }
-            }
-        }
-        Encoded(text)
-    };
-    [encode("-._~", "%20"), encode("-._~!'()*", "%20"), encode("-._*", "+")]
+/// Returns a percent-encoded text with its codes in lower case.
+fn lower_case_codes(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut lower = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Two digits follow each `%`.
+        let (code, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        lower.extend(["%", &code.to_ascii_lowercase(), rest]);
+    }
+    lower
 }
 
 /// Columns at which base64 is wrapped: PEM and MIME.
@@ -261,6 +240,33 @@ mod tests {
         let settings = "apiVersion: v1\ncurrent-context: the-production-cluster\n";
         assert_eq!(lines(settings).anywhere, [""; 0]);
         assert_eq!(lines(line), SecretLines::default(), "it is looked for whole already");
+    }
+
+    #[test]
+    fn a_value_is_percent_encoded_as_browsers_and_forms_do() {
+        assert_eq!(
+            percent_encoded("a b/!~*'()+%é"),
+            [
+                "a%20b%2F%21~%2A%27%28%29%2B%25%C3%A9",
+                "a%20b%2F!~*'()%2B%25%C3%A9",
+                "a+b%2F%21%7E*%27%28%29%2B%25%C3%A9",
+                "a%20b%2f%21~%2a%27%28%29%2b%25%c3%a9",
+                "a%20b%2f!~*'()%2b%25%c3%a9",
+                "a+b%2f%21%7e*%27%28%29%2b%25%c3%a9",
+            ]
+        );
+    }
+
+    #[test]
+    fn percent_codes_are_decoded_and_other_percent_signs_stay() {
+        for (text, expected) in [
+            ("p%40ss%2f", Some("p@ss/")),
+            ("50%+5%zz%4", Some("50%+5%zz%4")),
+            ("plain", None),
+            ("%FF", None),
+        ] {
+            assert_eq!(percent_decoded(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -7,8 +7,7 @@ use noetl_model::{Failure, FailureKind};
 use noetl_store::Digest;
 use tracing::warn;
 
-use super::backoff::Backoff;
-use super::link::{ServerLink, chain};
+use super::link::{RETRY, ServerLink, chain};
 use super::metrics::WorkerEvent;
 use crate::values::LoadError;
 
@@ -20,7 +19,7 @@ pub(crate) async fn upload(link: &ServerLink, bytes: Bytes) -> Result<BlobRef, F
     let own = bytes.clone();
     let digest = tokio::task::spawn_blocking(move || Digest::of_bytes(&own).to_string()).await;
     let digest = digest.map_err(|_| unkept("its digest could not be computed"))?;
-    let mut backoff = Backoff::default();
+    let mut delays = RETRY.delays();
     loop {
         let call = work::put_content(&digest, bytes.clone());
         let kept = link.client.carry(call).await;
@@ -39,7 +38,7 @@ pub(crate) async fn upload(link: &ServerLink, bytes: Bytes) -> Result<BlobRef, F
             }
             Err(error) => warn!(error = chain(&error), "failed to upload value, retrying"),
         }
-        backoff.pause().await;
+        tokio::time::sleep(delays.next_delay()).await;
     }
 }
 

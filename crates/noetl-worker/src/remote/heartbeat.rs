@@ -1,16 +1,14 @@
 //! Renews leases and receives cancellations.
 
-use std::time::Duration;
-
 use noetl_api::workers::HeartbeatRequest;
 use noetl_api::{Id, work};
+use noetl_model::ExponentialBackoff;
 use noetl_work::LEASE_BATCH_MAX;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::backoff::Backoff;
 use super::leases::HeldLeases;
-use super::link::{ServerLink, chain};
+use super::link::{RETRY_FIRST, ServerLink, chain};
 use super::metrics::WorkerEvent;
 
 /// Heartbeats per lease duration while the worker leases commands. Several may be lost before a
@@ -29,10 +27,10 @@ pub(crate) async fn run(link: &ServerLink, held: &HeldLeases, stop: Cancellation
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
-        let mut backoff = Backoff::up_to(pause.max(Duration::from_millis(100)));
+        let mut delays = ExponentialBackoff::new(RETRY_FIRST, pause.max(RETRY_FIRST)).delays();
         while !beat(link, held).await {
             tokio::select! {
-                () = backoff.pause() => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = stop.cancelled() => return,
             }
         }

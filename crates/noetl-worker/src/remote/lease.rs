@@ -18,10 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::backoff::Backoff;
 use super::content;
 use super::leases::{HeldLease, HeldLeases};
-use super::link::{ServerLink, chain};
+use super::link::{RETRY, ServerLink, chain};
 use super::metrics::WorkerEvent;
 use super::reporter::{ReportOutcome, ReportReply, Reporter};
 use super::services::RemoteServices;
@@ -111,7 +110,7 @@ impl LeasePoller {
         free: usize,
         wait: Duration,
     ) -> Option<Vec<(CommandTask, OwnedCommand)>> {
-        let (mut backoff, began) = (Backoff::default(), Instant::now());
+        let (mut delays, began) = (RETRY.delays(), Instant::now());
         loop {
             let asked_at = Instant::now();
             let left = wait.saturating_sub(began.elapsed());
@@ -130,7 +129,7 @@ impl LeasePoller {
                         return Some(taken);
                     }
                     if asked_at.elapsed() >= TOO_SOON {
-                        backoff.reset();
+                        delays.reset();
                         continue;
                     }
                 }
@@ -139,7 +138,7 @@ impl LeasePoller {
                 Err(error) => warn!(error = chain(&error), "lease request rejected, retrying"),
             }
             tokio::select! {
-                () = backoff.pause() => {}
+                () = tokio::time::sleep(delays.next_delay()) => {}
                 () = self.draining.cancelled() => return None,
             }
         }

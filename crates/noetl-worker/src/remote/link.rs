@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use noetl_api::{ApiCall, Client, ClientError};
+use noetl_model::ExponentialBackoff;
 use noetl_work::{Redaction, WorkerKey};
 use serde::de::DeserializeOwned;
 use tracing::{info, warn};
@@ -13,6 +14,13 @@ use super::placeholders::GivenPlaceholders;
 
 /// Lease duration until a response states it.
 const LEASE: Duration = Duration::from_secs(45);
+
+/// Delay after the first failed request.
+pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(100);
+
+/// Backoff after failed requests.
+pub(crate) const RETRY: ExponentialBackoff =
+    ExponentialBackoff::new(RETRY_FIRST, Duration::from_secs(5));
 
 /// Identity of a worker and the client of its server.
 pub(crate) struct ServerLink {

@@ -16,8 +16,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::backoff::Backoff;
-use super::link::{ServerLink, chain};
+use super::link::{RETRY, ServerLink, chain};
 
 /// Maximum number of queued completions. Further commands wait before they queue theirs.
 const QUEUE_MAX: usize = 1024;
@@ -138,7 +137,7 @@ impl ReportSender {
 
     /// Sends a batch until every completion in it has a response.
     async fn send(&self, mut batch: Vec<QueuedCompletion>) {
-        let mut backoff = Backoff::default();
+        let mut delays = RETRY.delays();
         let mut one_by_one = false;
         loop {
             // A caller stops waiting when another worker owns its command.
@@ -149,12 +148,12 @@ impl ReportSender {
             let count = if one_by_one { 1 } else { batch.len() };
             match self.ask(&batch[..count]).await {
                 Ok(answers) => {
-                    backoff.reset();
+                    delays.reset();
                     let sent: Vec<QueuedCompletion> = batch.drain(..count).collect();
                     let mut unanswered = answered(sent, answers);
                     if !unanswered.is_empty() {
                         batch.append(&mut unanswered);
-                        backoff.pause().await;
+                        tokio::time::sleep(delays.next_delay()).await;
                     }
                 }
                 Err(error) if is_about_the_body(&error) && count > 1 => one_by_one = true,
@@ -168,7 +167,7 @@ impl ReportSender {
                     if !error.is_passing() {
                         warn!(error = chain(&error), "server rejected completions, retrying");
                     }
-                    backoff.pause().await;
+                    tokio::time::sleep(delays.next_delay()).await;
                 }
             }
         }

@@ -14,9 +14,8 @@ use noetl_template::{blob_of_ref, result_ref};
 use noetl_tools::{Artifacts, CredentialSource, LogSink, ToolCredential};
 use noetl_work::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, SealedReply};
 
-use super::backoff::Backoff;
 use super::content;
-use super::link::{ServerLink, chain};
+use super::link::{RETRY, ServerLink, chain};
 use super::step_logs::{LogOrigin, LogShipper};
 use crate::services::{Services, no_credential};
 use crate::task::CommandTask;
@@ -82,7 +81,7 @@ impl RemoteCredentials {
     async fn sealed(&self, name: &str) -> Result<Option<SealedCredential>, Failure> {
         let shown = without_tags(name);
         let alias = &*shown;
-        let (mut backoff, mut has_registered) = (Backoff::default(), false);
+        let (mut delays, mut has_registered) = (RETRY.delays(), false);
         loop {
             let call = work::sealed_credential(name, &self.link.name, self.execution);
             let error = match self.link.request(call).await {
@@ -102,7 +101,7 @@ impl RemoteCredentials {
                 _ if code(&error) == Some("no_encryption_key") => {
                     return Err(closed(alias, chain(&error)));
                 }
-                _ if error.is_passing() => backoff.pause().await,
+                _ if error.is_passing() => tokio::time::sleep(delays.next_delay()).await,
                 _ => return Err(closed(alias, chain(&error))),
             }
         }
@@ -210,11 +209,11 @@ impl Artifacts for RemoteArtifacts {
 
 impl RemoteArtifacts {
     async fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        let mut backoff = Backoff::default();
+        let mut delays = RETRY.delays();
         loop {
             match content::download(&self.link, blob).await {
                 Ok(bytes) => return Ok(bytes),
-                Err(error) if error.is_passing => backoff.pause().await,
+                Err(error) if error.is_passing => tokio::time::sleep(delays.next_delay()).await,
                 Err(error) => {
                     let message = format!("the result cannot be read: {}", error.message);
                     return Err(Failure::new(FailureKind::NotFound, message));
@@ -225,11 +224,11 @@ impl RemoteArtifacts {
 
     /// Fetches the value of any reference that doesn't name a blob.
     async fn resolve(&self, reference: &str) -> Result<Value, Failure> {
-        let mut backoff = Backoff::default();
+        let mut delays = RETRY.delays();
         loop {
             match self.link.request(work::resolve(reference)).await {
                 Ok(value) => return Ok(value),
-                Err(error) if error.is_passing() => backoff.pause().await,
+                Err(error) if error.is_passing() => tokio::time::sleep(delays.next_delay()).await,
                 Err(error) => {
                     let message = format!("the result cannot be read: {}", chain(&error));
                     return Err(Failure::new(FailureKind::NotFound, message));
