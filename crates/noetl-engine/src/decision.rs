@@ -108,6 +108,9 @@ pub enum Rejection {
     Need(Vec<ValueRef>),
 }
 
+/// Function that selects the worker that claims a command.
+pub type ClaimFor<'a> = dyn FnMut(CommandId, &Arc<CommandSpec>) -> Option<Arc<str>> + 'a;
+
 /// Inputs of a decision that come from outside the state: time, IDs, entropy, and limits.
 pub struct DecisionEnv<'a> {
     /// Current time; recorded as the time of the new events.
@@ -127,7 +130,7 @@ pub struct DecisionEnv<'a> {
     pub traced: bool,
     /// Returns the worker that claims a command that the decision issued, or `None` to leave it
     /// pending. Called at most once per command, only if the decision succeeds.
-    pub claim_for: &'a mut dyn FnMut(CommandId, &Arc<CommandSpec>) -> Option<Arc<str>>,
+    pub claim_for: &'a mut ClaimFor<'a>,
 }
 
 /// Limits of one execution, so that a mistake in a playbook cannot exhaust shared resources.

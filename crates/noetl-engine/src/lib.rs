@@ -33,7 +33,7 @@ mod values;
 mod why;
 
 pub use decide::{decide, merge};
-pub use decision::{Decision, DecisionEnv, ExecutionLimits, Rejection};
+pub use decision::{ClaimFor, Decision, DecisionEnv, ExecutionLimits, Rejection};
 pub use effects::Effect;
 pub use execution::{Execution, ExecutionSummary, OpenCommand, Status};
 pub use history::{Divergence, first_divergence};

@@ -103,7 +103,7 @@ async fn a_rejected_row_waits_without_delaying_others() {
     until("its time", async || store.pending().await.expect("a count") == 1).await;
     let waiting = store.claim(10).await.expect("rows");
     assert_eq!(waiting[0].event, story.event_at(2));
-    assert!(waiting[0].error.as_deref().is_some_and(|error| error.contains("refuses")));
+    assert!(waiting[0].error.as_deref().is_some_and(|error| error.contains("rejected")));
 }
 
 #[tokio::test]
