@@ -31,8 +31,7 @@ pub struct CodeHolder {
 pub struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
 
 impl SignInCodes {
-    /// Creates a code that expires after [`CODE_LASTS`]. At [`CODES_MAX`] codes, the oldest is
-    /// removed.
+    /// Creates a code that expires after [`CODE_LASTS`]. At 64 codes, the oldest is removed.
     pub fn issue(&self, holder: CodeHolder, now: Instant) -> String {
         let code = random_text();
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -105,6 +105,10 @@ impl Options {
         }
     }
 
+    pub(crate) fn remote(&self) -> noetl_remote::Options {
+        noetl_remote::Options { lease: self.worker_lease }
+    }
+
     pub(crate) fn triggers(&self) -> noetl_triggers::Options {
         noetl_triggers::Options { schedules: self.schedules, replay_window: self.replay_window }
     }

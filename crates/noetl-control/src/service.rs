@@ -126,7 +126,7 @@ impl ControlPlane {
             data: &data,
             secrets: &secrets,
         };
-        let remote = RemoteService::open(options.worker_lease, remote);
+        let remote = RemoteService::open(&options.remote(), remote);
         let triggers = TriggerDeps {
             store: store.clone(),
             clock: &clock,

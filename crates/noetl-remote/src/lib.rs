@@ -14,5 +14,5 @@ pub use reports::{
     Completion, CompletionAck, EventReport, Repeated, ReportError, Reports, derived_status,
     is_event_type,
 };
-pub use service::{RemoteDeps, RemoteService};
+pub use service::{Options, RemoteDeps, RemoteService};
 pub use workers::{Registration, WorkerError, Workers};

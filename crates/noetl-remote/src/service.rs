@@ -10,10 +10,23 @@ use noetl_secrets::Secrets;
 use noetl_store::RemoteStore;
 
 use crate::lease_activity::LeaseActivity;
-use crate::leasing::{ExecutionCache, HandoffCache, LeaseReaper, LeaseService};
+use crate::leasing::{ExecutionCache, HandoffCache, LEASE, LeaseReaper, LeaseService};
 use crate::published_claims::PublishedClaims;
 use crate::reports::Reports;
 use crate::workers::Workers;
+
+/// Settings of the services for remote workers.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Duration of a lease that its worker renews. Default: [`LEASE`].
+    pub lease: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { lease: LEASE }
+    }
+}
 
 /// Services for remote and published workers, and for reports of clients. Cheap to clone.
 #[derive(Clone)]
@@ -42,8 +55,8 @@ pub struct RemoteDeps<'a> {
 
 impl RemoteService {
     /// Opens the services, and starts a task for each shard that expires overdue leases.
-    /// `lease` is the duration of a lease that its worker renews.
-    pub fn open(lease: Duration, deps: RemoteDeps<'_>) -> Self {
+    pub fn open(options: &Options, deps: RemoteDeps<'_>) -> Self {
+        let lease = options.lease;
         let RemoteDeps { store, shards, ids, journal, subscriptions, data, secrets } = deps;
         let (held, known) = (LeaseActivity::default(), ExecutionCache::default());
         for database in shards {

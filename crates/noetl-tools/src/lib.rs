@@ -1,6 +1,7 @@
 //! Tools that steps can run, one module each, behind the [`Tool`] trait.
 //!
-//! A tool receives a rendered [`ToolCall`] and returns a value or a [`Failure`] that policies match on.
+//! A tool receives a rendered [`ToolCall`] and returns a value or a [`Failure`](noetl_model::Failure) that
+//! policies match on.
 //! All processes that a tool starts have ended when it returns: they are killed as a group on
 //! timeout, on cancellation, and when the call is dropped. [`OutputLimits`] bounds the output that a tool
 //! reads, so no step can fill the worker's memory or disk. Tools don't depend on playbooks or
