@@ -2,7 +2,7 @@
 # The lanes of tests, for test.sh, test-long.sh, test-one.sh and test-routes.sh. Sourced after lib.sh, not run.
 #
 # Deterministic tests run in parallel and have one attempt. Real-time tests (processes, leases, timers, memory,
-# brokers) run a few at a time and have two; each that needed the second is a flake, and more than two flakes fail
+# brokers) run eight per processor and have two; each that needed the second is a flake, and more than two flakes fail
 # the run. `.config/real-time.filter` says which test is in which lane, `.config/nextest.toml` how a lane runs.
 
 [ -n "${NOETL_LANES:-}" ] && return
@@ -99,7 +99,7 @@ lane_real_time() {
   local log code=0
   log=$(mktemp)
   # Most of the time these wait for timers, leases, and processes.
-  tests real-time "($REAL_TIME) & not $LONG" --test-threads $(($(nproc) * 4)) 2> >(tee "$log" >&2) || code=$?
+  tests real-time "($REAL_TIME) & not $LONG" --test-threads $(($(nproc) * 8)) 2> >(tee "$log" >&2) || code=$?
   # Lines such as "   FLAKY 2/2 [   1.234s] noetl-cli::it dev::stops".
   sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_FLAKES_FILE"
   rm -f "$log"

@@ -11,7 +11,7 @@ use noetl_api::catalog::RegisterRequest;
 use noetl_api::events::EventView;
 use noetl_api::{Client, calls};
 use noetl_control::{ControlPlane, Options};
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_journal::StartRequest;
 use noetl_local::LocalControlPlane;
 use noetl_model::{SubscriptionId, Tenant, Value};

@@ -195,7 +195,7 @@ async fn publish(
 ) -> Result<PublisherHandle, Box<dyn std::error::Error>> {
     let bus: Arc<dyn EventStream> = Arc::new(NatsStream::open(Address::parse(nats)?));
     tokio::time::timeout(Duration::from_secs(10), bus.connected()).await?;
-    let databases = vec![("database".to_owned(), store.clone())];
+    let databases = vec![("database".to_owned(), store.clone() as _)];
     let (clock, commits): (Arc<dyn Clock>, _) =
         (Arc::new(SystemClock), control.journal.watch.commits());
     let options = PublisherOptions::default();

@@ -40,7 +40,7 @@ pub(crate) async fn tailer(medium: &Medium, steps: usize) -> Outcome<String> {
     let options = PublisherOptions { backfill: true, ..PublisherOptions::default() };
     let (commits, committed) = watch::channel(());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let databases = vec![("database".to_owned(), place.store.clone())];
+    let databases = vec![("database".to_owned(), place.store.clone() as _)];
     let started = Instant::now();
     let publishing = PublisherHandle::tail(&options, databases, &bus, &committed, &clock, &metrics);
     let rows = published_all(&*place.store, &metrics).await?;

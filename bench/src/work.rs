@@ -109,7 +109,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
     let name: Arc<str> = Arc::from("transform_orders");
     let issued = Fact::CommandIssued(Arc::new(CommandSpec {
         step: name.clone(),
-        generation: 1,
+        run: 1,
         attempt: 1,
         tool: Arc::from("python"),
         config: map(json!({"code": "result = {'total': sum(o['amount'] for o in orders)}"})),
@@ -132,14 +132,8 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
     story.then(vec![
         Fact::CallDone { command: ended, step: name.clone(), data, reference: None, run: None },
         Fact::CommandCompleted { command: ended, step: name.clone(), item: None },
-        Fact::StepExited { step: name.clone(), generation: 1, outcome: StepOutcome::Done, next },
-        Fact::StepEntered {
-            step: name.clone(),
-            generation: 1,
-            tokens: 1,
-            round: None,
-            deadline: None,
-        },
+        Fact::StepExited { step: name.clone(), run: 1, outcome: StepOutcome::Done, next },
+        Fact::StepEntered { step: name.clone(), run: 1, tokens: 1, round: None, deadline: None },
         issued,
         Fact::CommandClaimed { command: *command, step: name, worker: Arc::from("local-1") },
     ])

@@ -1,6 +1,7 @@
 //! What no other tool checks: the borders between crates, that each uses what it depends on, where
-//! SQL may be, how long files and crates may get, that modules import each other one way, what a
-//! comment may say, that links lead somewhere, and that what belongs together is there.
+//! SQL may be, which stores services take, how long files and crates may get, that modules import
+//! each other one way, what a comment may say, that links lead somewhere, and that what belongs
+//! together is there.
 //!
 //! Each check is one file, takes text and gives [`Finding`]s, and reads nothing itself; this file
 //! reads the tree and asks Cargo. A finding names its place and says what would be right.
@@ -19,6 +20,7 @@ mod prose;
 mod scan;
 mod snapshots;
 mod sql;
+mod stores;
 mod supply;
 mod tree;
 mod unused;
@@ -76,6 +78,7 @@ pub(crate) fn run(root: &Path) -> Result<Report, String> {
     findings.extend(unused::check(&tree));
     findings.extend(snapshots::check(&tree));
     findings.extend(sql::check(&tree, &exceptions));
+    findings.extend(stores::check(&tree));
     findings.extend(ceiling::check(&tree, &exceptions));
     findings.extend(words::check(&tree));
     findings.extend(prose::check(&tree));

@@ -110,11 +110,11 @@ impl Server {
             ..Default::default()
         };
         context.create_stream(config).await?;
-        let mut under_way = Vec::with_capacity(BATCH);
+        let mut in_flight = Vec::with_capacity(BATCH);
         for number in 0..count {
-            under_way.push(context.publish("orders", body(number).into()).await?);
-            if under_way.len() == BATCH || number + 1 == count {
-                for one in under_way.drain(..) {
+            in_flight.push(context.publish("orders", body(number).into()).await?);
+            if in_flight.len() == BATCH || number + 1 == count {
+                for one in in_flight.drain(..) {
                     one.await?;
                 }
             }

@@ -18,7 +18,7 @@ pub struct ApprovalList {
 /// A step that waits for an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalView {
-    /// Execution ID, as text.
+    /// ID of the execution, as text.
     pub execution_id: Id,
     /// Catalog path of the execution's playbook.
     pub path: String,

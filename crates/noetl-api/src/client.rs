@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_open_anything_is_named() {
+    fn unusable_settings_are_named() {
         let with = |access: Access| Client::with("https://127.0.0.1:8082", &access).map(drop);
         let refused = |access| matches!(with(access), Err(ClientError::Access(_)));
         assert!(refused(Access { token: Some("a\nb".into()), ..Access::default() }));

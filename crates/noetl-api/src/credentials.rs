@@ -148,7 +148,7 @@ pub struct SecretAuditReply {
 /// Audit record of a request for a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SecretAuditRow {
-    /// Record ID, as text.
+    /// ID of the record, as text.
     pub audit_id: Id,
     /// Time of the request.
     #[schema(value_type = String, format = DateTime)]

@@ -35,7 +35,7 @@ pub struct EhdbExecutions {
 /// State of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbExecution {
-    /// Execution ID, as text.
+    /// ID of the execution, as text.
     pub execution_id: Id,
     /// Status: `RUNNING`, `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub status: String,
@@ -96,7 +96,7 @@ pub struct EhdbEvents {
 /// An event of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EhdbEvent {
-    /// Event ID, as text.
+    /// ID of the event, as text.
     pub event_id: Id,
     /// Event type, such as `step.enter`. `null` if an imported event has none.
     pub event_type: Option<String>,

@@ -66,7 +66,7 @@ impl ExecuteRequest {
 /// Response of `POST /api/execute`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteReply {
-    /// Execution ID, as text.
+    /// ID of the execution, as text.
     pub execution_id: Id,
     /// `started`, or `duplicate` if the dedup key already started this execution.
     pub status: String,

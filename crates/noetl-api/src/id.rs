@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_64_bit_number_is_refused() {
+    fn numbers_beyond_64_bits_are_rejected() {
         for json in ["1.5", "9223372036854775808", "1e30", "\"12x\"", "\"\"", "true", "null", "[]"]
         {
             assert!(read(json).is_err(), "{json}");

@@ -75,6 +75,6 @@ pub struct IngressReply {
     /// ID of the execution that the message started, as text. For a duplicate, the execution of the
     /// first message.
     pub execution_id: Id,
-    /// Subscription ID, as text.
+    /// ID of the subscription, as text.
     pub subscription_id: Id,
 }

@@ -17,7 +17,7 @@ pub struct SubscribeRequest {
 /// State of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionStatus {
-    /// Subscription ID, as text.
+    /// ID of the subscription, as text.
     pub subscription_id: Id,
     /// Catalog path of the subscription document.
     pub path: String,
@@ -42,7 +42,7 @@ pub struct SubscriptionList {
 /// Response of `GET /api/subscriptions/{id}/events`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionEvents {
-    /// Subscription ID, as text.
+    /// ID of the subscription, as text.
     pub subscription_id: Id,
     /// Page of events, oldest first.
     pub events: Vec<EventView>,

@@ -10,7 +10,6 @@ use reqwest::Url;
 pub enum BlobLocation {
     /// The store's own database: `db:`.
     Database,
-    /// A local directory: `file:///var/lib/noetl/content`.
     Directory(PathBuf),
     /// An S3 bucket: `s3://bucket` or `s3://bucket/prefix`.
     Bucket {
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused_without_repeating_it() {
+    fn invalid_locations_are_rejected_without_being_repeated() {
         for text in [
             "",
             "db",

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_says_everything() {
+    fn object_keys_are_read_back_from_their_paths() {
         let digest = Digest::of_bytes(b"x");
         let first = ObjectKey::after(digest, Timestamp::from_micros(5), None);
         assert_eq!(ObjectKey::from_path(&first.path()), Some(first));

@@ -19,7 +19,6 @@ use crate::{BlobLocation, ObjectBlobs};
 /// a worker's report.
 const RETRY_MAX: Duration = Duration::from_secs(20);
 
-/// Errors returned by [`open`].
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory doesn't exist and cannot be created.
@@ -30,10 +29,10 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// The settings of the location are invalid or contradict each other.
-    #[error("could not use {place} for content")]
+    #[error("could not use {location} for content")]
     Place {
         /// Directory path or bucket name, for the message.
-        place: String,
+        location: String,
         #[source]
         source: object_store::Error,
     },
@@ -47,11 +46,11 @@ pub enum OpenError {
 /// without TLS. This function makes no request: an unreachable bucket is reported by the first
 /// operation.
 pub fn open(
-    place: &BlobLocation,
+    location: &BlobLocation,
     variables: impl IntoIterator<Item = (String, String)>,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<ObjectBlobs>, OpenError> {
-    let store = match place {
+    let store = match location {
         BlobLocation::Database => return Ok(None),
         BlobLocation::Directory(path) => directory(path)?,
         BlobLocation::Bucket { name, prefix } => bucket(name, prefix, variables)?,
@@ -64,8 +63,8 @@ fn directory(path: &Path) -> Result<Arc<dyn ObjectStore>, OpenError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
     let opened = LocalFileSystem::new_with_prefix(path);
-    let opened =
-        opened.map_err(|source| OpenError::Place { place: path.display().to_string(), source })?;
+    let opened = opened
+        .map_err(|source| OpenError::Place { location: path.display().to_string(), source })?;
     // The store syncs the file and every parent directory before it acknowledges a write, and a
     // name appears only once its file is complete.
     Ok(Arc::new(opened.with_fsync(true).with_automatic_cleanup(true)))
@@ -94,7 +93,7 @@ fn bucket(
     }
     let built = builder.build();
     let built =
-        built.map_err(|source| OpenError::Place { place: format!("bucket {name}"), source })?;
+        built.map_err(|source| OpenError::Place { location: format!("bucket {name}"), source })?;
     match prefix {
         "" => Ok(Arc::new(built)),
         prefix => Ok(Arc::new(PrefixStore::new(built, prefix))),

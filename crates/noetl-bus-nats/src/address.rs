@@ -1,4 +1,4 @@
-//! Server addresses and credentials.
+//! Server addresses of a NATS cluster, with the credentials from their URLs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_named_by_its_place() {
+    fn invalid_addresses_are_named_by_their_position() {
         for (text, entry) in
             [("", 1), ("http://h", 1), ("nats://", 1), ("nats://h:x", 1), ("nats://a,,b", 2)]
         {

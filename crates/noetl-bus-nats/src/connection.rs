@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_versions_are_told_from_new_ones() {
+    fn old_and_new_versions_are_distinguished() {
         for old in ["2.9.24", "2.12.2", "2.12.2-RC.1", "1.99.99"] {
             assert!(is_too_old(old), "{old}");
         }

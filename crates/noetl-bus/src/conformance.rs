@@ -100,20 +100,20 @@ macro_rules! event_stream_suite {
                 a_batch_is_kept_in_its_order,
                 an_empty_batch_is_nothing,
                 an_id_is_kept_once,
-                a_stream_that_is_there_stays_as_it_is,
+                an_existing_stream_is_unchanged,
                 without_a_stream_nothing_is_kept,
                 a_deleted_stream_is_made_again,
                 a_message_that_is_too_large_keeps_no_other,
-                who_is_connected_says_so,
-                what_a_consumer_has_not_dealt_with_is_told,
+                a_connected_bus_reports_its_connection,
+                pending_messages_of_a_consumer_are_counted,
                 a_consumer_reads_its_own_subjects_only,
-                consumers_are_added_to_a_stream_that_is_there,
-                a_reader_is_given_what_is_there_up_to_so_many,
-                a_reader_that_waits_is_given_what_comes,
-                what_is_given_back_is_given_again_at_once,
-                readers_of_one_name_share_what_there_is,
+                consumers_are_added_to_an_existing_stream,
+                a_consumer_pulls_available_messages_up_to_its_limit,
+                a_waiting_consumer_receives_new_messages,
+                nacked_messages_are_redelivered_at_once,
+                consumers_of_one_name_share_the_messages,
                 several_readers_are_read_as_one,
-                nobody_reads_as_somebody_that_is_not_there,
+                pulling_from_a_missing_consumer_fails,
                 a_stream_that_is_gone_has_no_state_and_the_next_is_another,
                 a_consumer_is_given_other_subjects,
                 messages_of_a_filter_are_discarded_up_to_a_number,
@@ -150,7 +150,7 @@ pub async fn an_id_is_kept_once(subject: &Subject) {
     assert_eq!(ids(subject).await, ["a", "b", "c"]);
 }
 
-pub async fn a_stream_that_is_there_stays_as_it_is(subject: &Subject) {
+pub async fn an_existing_stream_is_unchanged(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let other = StreamSettings {
@@ -196,12 +196,12 @@ pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
     assert_eq!(ids(subject).await, ["a", "b"]);
 }
 
-pub async fn who_is_connected_says_so(subject: &Subject) {
+pub async fn a_connected_bus_reports_its_connection(subject: &Subject) {
     subject.stream.connected().await;
     assert!(subject.stream.is_connected());
 }
 
-pub async fn what_a_consumer_has_not_dealt_with_is_told(subject: &Subject) {
+pub async fn pending_messages_of_a_consumer_are_counted(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(waiting(subject, "reader").await, (0, 0));
     assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
@@ -232,7 +232,7 @@ pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
     assert_eq!(subject.inspect.give("narrow", Answer::Done).await, None);
 }
 
-pub async fn consumers_are_added_to_a_stream_that_is_there(subject: &Subject) {
+pub async fn consumers_are_added_to_an_existing_stream(subject: &Subject) {
     subject.stream.ensure(&StreamSettings { consumers: Vec::new(), ..settings() }).await.expect("");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     assert_eq!(states(subject).await, []);
@@ -260,7 +260,7 @@ pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject:
     assert_eq!(second.consumers, first.consumers);
 }
 
-pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {
+pub async fn a_consumer_pulls_available_messages_up_to_its_limit(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(read(subject, 3, AT_ONCE).await, Ok(Vec::new()), "the wait ends");
     assert_eq!(
@@ -279,7 +279,7 @@ pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {
     assert_eq!(read(subject, 2, AT_ONCE).await, Ok(Vec::new()));
 }
 
-pub async fn a_reader_that_waits_is_given_what_comes(subject: &Subject) {
+pub async fn a_waiting_consumer_receives_new_messages(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let reading = read(subject, 5, LONG);
     let publishing = async {
@@ -290,7 +290,7 @@ pub async fn a_reader_that_waits_is_given_what_comes(subject: &Subject) {
     assert_eq!(said(&read.expect("one")), ["a"]);
 }
 
-pub async fn what_is_given_back_is_given_again_at_once(subject: &Subject) {
+pub async fn nacked_messages_are_redelivered_at_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     let given = read(subject, 1, LONG).await.expect("one");
@@ -299,7 +299,7 @@ pub async fn what_is_given_back_is_given_again_at_once(subject: &Subject) {
     assert_eq!(said(&given), ["a"]);
 }
 
-pub async fn readers_of_one_name_share_what_there_is(subject: &Subject) {
+pub async fn consumers_of_one_name_share_the_messages(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(PublishAck::New); 2]);
     let (one, other) = tokio::join!(read(subject, 1, LONG), read(subject, 1, LONG));
@@ -323,7 +323,7 @@ pub async fn several_readers_are_read_as_one(subject: &Subject) {
     assert_eq!(given, ["a", "b"]);
 }
 
-pub async fn nobody_reads_as_somebody_that_is_not_there(subject: &Subject) {
+pub async fn pulling_from_a_missing_consumer_fails(subject: &Subject) {
     assert_eq!(read(subject, 1, LONG).await, Err(ReadError::NoReader), "there is no stream");
     let nobody = StreamSettings { consumers: Vec::new(), ..settings() };
     subject.stream.ensure(&nobody).await.expect("a stream");

@@ -17,7 +17,6 @@ pub struct Delivery {
     pub receipt: String,
 }
 
-/// Errors of pulling messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The bus is not connected or did not respond in time.

@@ -112,9 +112,9 @@ impl MemoryStream {
     }
 
     /// Acks a delivered message if `is_done`, else nacks it so that it is redelivered.
-    pub fn answer(&self, consumer: &str, place: usize, is_done: bool) {
+    pub fn answer(&self, consumer: &str, index: usize, is_done: bool) {
         for stream in &mut self.state().streams {
-            stream.answer(consumer, place, is_done);
+            stream.answer(consumer, index, is_done);
         }
         if !is_done {
             self.given_back.send_modify(|count| *count += 1);
@@ -156,14 +156,14 @@ impl EventStream for MemoryStream {
         }
         let mut state = self.state();
         let known = state.streams.iter().position(|stream| stream.settings.name == settings.name);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             let made = state.made;
             state.made += 1;
             state.streams.push(StreamBuffer::new(settings, made));
             state.streams.len() - 1
         });
         for consumer in &settings.consumers {
-            state.streams[place].ensure(consumer);
+            state.streams[index].ensure(consumer);
         }
         Ok(())
     }
@@ -261,10 +261,10 @@ mod tests {
         }
 
         async fn give(&self, consumer: &str, answer: Answer) -> Option<StoredMessage> {
-            let (place, message) = Self::give(self, consumer)?;
+            let (index, message) = Self::give(self, consumer)?;
             match answer {
-                Answer::Done => self.answer(consumer, place, true),
-                Answer::Again => self.answer(consumer, place, false),
+                Answer::Done => self.answer(consumer, index, true),
+                Answer::Again => self.answer(consumer, index, false),
                 Answer::None => {}
             }
             Some(message)
@@ -277,7 +277,7 @@ mod tests {
     });
 
     #[tokio::test]
-    async fn what_is_kept_without_an_answer_is_known_afterwards() {
+    async fn a_message_stored_without_an_ack_is_deduplicated_afterwards() {
         let stream = MemoryStream::new();
         stream.ensure(&crate::conformance::settings()).await.expect("a stream");
         stream.leave_after(1);

@@ -34,12 +34,9 @@ pub enum PublishError {
     NoStream,
     /// The message exceeds the bus's size limit. Nothing was stored.
     #[error("{bytes} bytes are more than the bus takes")]
-    TooLarge {
-        /// Size of the payload.
-        bytes: usize,
-    },
+    TooLarge { bytes: usize },
     /// The bus rejected the message, regardless of its sender. Nothing was stored.
-    #[error("the bus refuses it: {0}")]
+    #[error("bus rejected the message: {0}")]
     Refused(String),
 }
 

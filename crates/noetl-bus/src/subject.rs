@@ -1,4 +1,4 @@
-//! Subject patterns and tokens.
+//! Matches subjects against patterns with `*` and `>`.
 
 /// Returns `true` if a subject matches a pattern. Tokens compare for equality; `*` matches one
 /// token, and a trailing `>` matches one or more.
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_takes_what_it_names() {
+    fn patterns_match_their_subjects() {
         for (subject, pattern) in
             [("a.b", "a.b"), ("a.b", "a.*"), ("a.b", "a.>"), ("a.b.c", "a.>"), ("a", ">")]
         {

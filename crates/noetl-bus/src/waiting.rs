@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use crate::subject::is_of;
 use crate::{BusError, Consumer, EventStream};
 
-/// State of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamState {
     /// Identity of this incarnation: a stream that is deleted and created again has a different

@@ -15,7 +15,7 @@ use noetl_playbook::{
     CheckReport, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, UiSchema,
     check_schedule, check_subscription, describe, ui_schema,
 };
-use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
+use noetl_store::{CatalogEntry, CatalogVersion, DocumentStore, NewEntry, StoreError};
 
 use self::agents::is_agent;
 pub use self::checkup::Checkup;
@@ -51,7 +51,7 @@ impl From<QuotaError> for RegisterError {
 /// Catalog service. Cheap to clone.
 #[derive(Clone)]
 pub struct Catalog {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     ids: IdGenerator,
     playbooks: Playbooks,
@@ -62,7 +62,7 @@ pub struct Catalog {
 impl Catalog {
     /// Creates the service. `triggers` follows the documents that start executions.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn DocumentStore>,
         clock: Arc<dyn Clock>,
         ids: IdGenerator,
         playbooks: Playbooks,

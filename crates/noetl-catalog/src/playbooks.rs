@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::{CatalogId, Tenant};
 use noetl_playbook::{CheckReport, Diagnostic, Playbook, check};
-use noetl_store::{CatalogEntry, Store, StoreError};
+use noetl_store::{CatalogEntry, CatalogStore, StoreError};
 
 /// Compiled playbooks cached in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
@@ -19,7 +19,6 @@ pub enum PlaybookError {
     /// The document is not a playbook, or has errors.
     #[error("the playbook has errors")]
     Invalid(Vec<Diagnostic>),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -44,7 +43,7 @@ impl Playbooks {
 
     pub async fn get(
         &self,
-        store: &dyn Store,
+        store: &dyn CatalogStore,
         tenant: &Tenant,
         id: CatalogId,
     ) -> Result<Arc<Playbook>, PlaybookError> {

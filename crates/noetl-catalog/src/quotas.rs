@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Tenant, Timestamp};
-use noetl_store::{ExecutionFilter, ExecutionStatus, Store, StoreError};
+use noetl_store::{CatalogStore, ExecutionFilter, ExecutionStatus, ExecutionStore, StoreError};
 
 use crate::rate_limit::RateLimiter;
 
@@ -27,7 +27,6 @@ pub struct Quota {
     pub bytes: Option<u64>,
 }
 
-/// Quotas of all tenants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QuotaSettings {
     every: Quota,
@@ -35,7 +34,6 @@ pub struct QuotaSettings {
     named: BTreeMap<String, Quota>,
 }
 
-/// Error of parsing [`QuotaSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuotaSettingsError(String);
@@ -127,7 +125,7 @@ impl Quotas {
     /// Checks that a tenant may start another execution, and counts the start.
     pub async fn check_start(
         &self,
-        store: &dyn Store,
+        store: &dyn ExecutionStore,
         tenant: &Tenant,
         now: Timestamp,
     ) -> Result<(), QuotaError> {
@@ -136,7 +134,7 @@ impl Quotas {
             && is_reached(store, tenant, most).await.map_err(QuotaError::Store)?
         {
             let message = format!(
-                "tenant '{}' has {most} executions under way, which is as many as it may have",
+                "tenant '{}' has {most} running executions, which is its quota",
                 tenant.as_str()
             );
             return Err(QuotaError::Over(QuotaExceeded { message, after: LATER }));
@@ -154,7 +152,7 @@ impl Quotas {
     /// Checks that a tenant may store another document of this size.
     pub async fn check_document(
         &self,
-        store: &dyn Store,
+        store: &dyn CatalogStore,
         tenant: &Tenant,
         bytes: u64,
     ) -> Result<(), QuotaError> {
@@ -182,7 +180,11 @@ impl Quotas {
 
 /// Returns `true` if a tenant has at least `most` running executions. Reads that many index
 /// entries.
-async fn is_reached(store: &dyn Store, tenant: &Tenant, most: u64) -> Result<bool, StoreError> {
+async fn is_reached(
+    store: &dyn ExecutionStore,
+    tenant: &Tenant,
+    most: u64,
+) -> Result<bool, StoreError> {
     let Some(others) = most.checked_sub(1) else { return Ok(true) };
     let filter = ExecutionFilter {
         status: Some(ExecutionStatus::Running),

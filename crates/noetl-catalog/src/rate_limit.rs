@@ -32,7 +32,6 @@ impl TokenBucket {
     }
 }
 
-/// Token buckets by key.
 #[derive(Debug)]
 pub struct RateLimiter<K: Hash + Eq>(Mutex<LruCache<K, TokenBucket>>);
 
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_too_soon_hears_when_to_come() {
+    fn callers_over_the_rate_are_told_when_to_retry() {
         let rates = RateLimiter::default();
         let at = Timestamp::from_millis;
         assert_eq!(rates.take("a", 2.0, at(0)), Ok(()));

@@ -42,7 +42,7 @@ pub(crate) use groups::{
     ServerFlags, StepFlags, WorkerFlags,
 };
 pub(crate) use query::{EhdbCommand, EhdbQuery, QueryArguments};
-pub(crate) use remote::{DoctorArguments, OutputFormat, RemoteArguments};
+pub(crate) use remote::{DoctorArguments, RemoteArguments};
 pub(crate) use resources::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
     RevokeTokenArguments, SetCredentialArguments, ShownTokenArguments, SubscriptionCommand,

@@ -118,7 +118,7 @@ impl BusSetup {
         let server_url = self.server_url.as_deref().unwrap_or(reached_at);
         let system_shards = self.system_shards;
         let options = AnnouncerOptions { system_shards, ..AnnouncerOptions::new(server_url) };
-        let databases = stores.shards.clone();
+        let databases = stores.shards.iter().map(|shard| shard.clone() as _).collect();
         let bus: Arc<dyn CommandBus> = bus?.clone();
         Some(AnnouncerHandle::start(&options, databases, bus, &control.journal))
     }
@@ -182,7 +182,7 @@ pub(crate) fn address(settings: &Settings, bus: &Bus) -> Result<Option<Address>,
     url.map(Address::parse).transpose().map_err(|error| {
         // The value may contain a password, so the message omits it.
         CliError::new(ErrorKind::Config, format!("{}: {error}", settings.name_of(NATS_URL)))
-            .hint("use nats://user:password@host:port, several parted by commas")
+            .hint("use nats://user:password@host:port, or a comma-separated list of them")
     })
 }
 

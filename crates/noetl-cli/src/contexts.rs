@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_keep_in_the_file_stays() {
+    fn other_contexts_in_the_file_are_unchanged() {
         let (_home, file) = home();
         fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
         let text = "current_context: a\ntheirs: {deep: [1, 'no']}\ncontexts:\n  a:\n    \

@@ -16,7 +16,6 @@ use crate::settings;
 /// File name of the database in a data directory.
 const FILE: &str = "noetl.db";
 
-/// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Database {
     /// Memory of this process; lost when it exits.
@@ -28,7 +27,6 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Parses a database URL.
     pub(crate) fn from_url(url: &str) -> Result<Self, CliError> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         match scheme {

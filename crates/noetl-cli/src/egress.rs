@@ -2,7 +2,7 @@
 //! over HTTP.
 
 use noetl_config::tree::Egress;
-use noetl_fence::{DefaultAccess, EgressPolicy};
+use noetl_egress::{DefaultAccess, EgressPolicy};
 
 use crate::error::{CliError, ErrorKind};
 use crate::settings;
@@ -10,7 +10,7 @@ use crate::settings;
 const ALLOW: &str = "NOETL_HTTP_ALLOW";
 
 /// Returns the configured egress policy.
-pub(crate) fn fence() -> Result<EgressPolicy, CliError> {
+pub(crate) fn egress_policy() -> Result<EgressPolicy, CliError> {
     let Egress { fence, allow } = settings::section()?;
     let named = DefaultAccess::NAMES.iter().find(|(name, _)| *name == fence);
     let access = named.map_or_else(DefaultAccess::default, |(_, access)| *access);

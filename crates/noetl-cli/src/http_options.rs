@@ -11,7 +11,7 @@ use noetl_server::{
     TlsError,
 };
 
-use crate::egress::fence;
+use crate::egress::egress_policy;
 use crate::error::{CliError, ErrorKind};
 use crate::{limits, sessions, settings};
 
@@ -39,7 +39,7 @@ pub(crate) fn options(mode: AuthMode) -> Result<Options, CliError> {
         auth,
         cors_origins: cors_origins(&server)?,
         trusted_proxies: proxies(&server)?,
-        fence: fence()?,
+        egress: egress_policy()?,
         sessions: sessions::configured(&server),
         has_metrics: !server.disable_metrics,
         internal_token: InternalToken::read_by(token(server)),

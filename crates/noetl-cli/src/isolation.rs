@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_tools_are_told() {
+    fn tools_get_the_configured_isolation() {
         let mut options = Options::default();
         let flags = Flags::<StepFlags>::given([
             ("steps.user", Some("12:34")),

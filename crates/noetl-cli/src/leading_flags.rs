@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_verb_goes_behind_it() {
+    fn flags_before_the_verb_are_moved_behind_it() {
         assert_eq!(said("noetl --server-url u status 1"), "noetl status 1 --server-url u");
         assert_eq!(said("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
         assert_eq!(said("noetl --token t get x -- -y"), "noetl get x --token t -- -y");

@@ -37,7 +37,7 @@ pub(crate) fn webhook(executions: &Executions) -> Result<Option<&str>, CliError>
     let webhook = executions.notify_webhook.as_ref().map(Secret::expose);
     if webhook.is_some_and(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
         let name = settings::current().name_of(WEBHOOK);
-        let message = format!("{name} is no http or https address");
+        let message = format!("{name} must be an HTTP or HTTPS URL");
         return Err(
             CliError::new(ErrorKind::Config, message).hint("write https://…, or leave it out")
         );

@@ -5,6 +5,7 @@
 pub(crate) mod answers;
 pub(crate) mod diagnostics;
 pub(crate) mod escape;
+mod format;
 pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod table;
@@ -16,6 +17,8 @@ use noetl_model::placeholder::without_tags;
 use serde_json::Value;
 
 use crate::error::{CliError, ErrorKind};
+
+pub(crate) use format::OutputFormat;
 
 /// Prints a result for people: a string as is, any other value as indented JSON.
 pub(crate) fn result(value: &Value) -> Result<(), CliError> {

@@ -7,10 +7,11 @@ use noetl_api::{Access, ApiCall, Client, ClientError, EventFollower, Response};
 use noetl_config::{Origin, Settings, tree};
 use serde::de::DeserializeOwned;
 
-use crate::arguments::{OutputFormat, RemoteArguments};
+use crate::arguments::RemoteArguments;
 use crate::contexts::{self, Contexts};
 use crate::dev_token;
 use crate::error::{CliError, ErrorKind};
+use crate::output::OutputFormat;
 use crate::settings;
 
 /// Default server URL, which is the default address of `noetl dev`.
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_not_there_or_names_no_server_is_said() {
+    fn a_missing_context_or_one_without_a_server_is_reported() {
         let named = |name: &str| RemoteArguments {
             context: Some(name.to_owned()),
             ..RemoteArguments::default()

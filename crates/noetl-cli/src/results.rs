@@ -12,7 +12,7 @@ use crate::settings;
 const RESULTS: &str = "NOETL_RESULTS_URL";
 
 /// Opens the configured blob store, or returns `None` if blobs are stored in the database.
-pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, CliError> {
+pub(crate) fn blobs() -> Result<Option<Arc<dyn Blobs>>, CliError> {
     let Some(place) = location()? else { return Ok(None) };
     let aws = settings::variables().filter(|(name, _)| name.starts_with("AWS_"));
     let opened = noetl_blobs::open(&place, aws, Arc::new(SystemClock));
@@ -20,7 +20,6 @@ pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, CliError> {
     Ok(opened.map(|blobs| -> Arc<dyn Blobs> { Arc::new(blobs) }))
 }
 
-/// Returns the configured location.
 pub(crate) fn location() -> Result<Option<BlobLocation>, CliError> {
     let results: Results = settings::section()?;
     let Some(url) = results.url else { return Ok(None) };

@@ -21,7 +21,7 @@ use noetl_tools::ToolRegistry;
 use tokio::task::JoinHandle;
 
 use crate::bus::BusSetup;
-use crate::egress::fence;
+use crate::egress::egress_policy;
 use crate::error::{CliError, ErrorKind};
 use crate::settings::{self, section};
 use crate::stores::{OpenStores, StoreLocation};
@@ -43,7 +43,7 @@ pub(crate) struct LocalRuntime {
 /// Settings of a control plane that depend on the verb.
 pub(crate) struct Setup {
     /// Location of the databases, from flags and settings.
-    pub(crate) place: StoreLocation,
+    pub(crate) location: StoreLocation,
     /// Maximum number of steps that the local worker runs at a time; 0 for none.
     pub(crate) slots: usize,
     /// Whether to resume unfinished executions of earlier processes, and to run schedules.
@@ -70,15 +70,15 @@ impl LocalRuntime {
         let (steps, secrets): (Steps, Secrets) = (section()?, section()?);
         let usual = Options::default();
         let mut tools = tools(&steps)?;
-        isolation::own(&mut tools.own, &setup.place, &setup.own);
+        isolation::own(&mut tools.own, &setup.location, &setup.own);
         if setup.slots > 0 {
             isolation::settle(&mut tools, &steps).await?;
         }
-        let stores = setup.place.open().await?;
+        let stores = setup.location.open().await?;
         let options = Options {
             slots: setup.slots,
             machine: server.machine_id.and_then(MachineId::new),
-            blobs: results::place()?,
+            blobs: results::blobs()?,
             env: Arc::new(template_environment(&executions)),
             resume: setup.resume,
             // `noetl run` must not start executions of schedules.
@@ -178,7 +178,7 @@ fn template_environment(executions: &Executions) -> BTreeMap<String, String> {
 /// Returns the options of the tools that this process runs.
 pub(crate) fn tools(steps: &Steps) -> Result<noetl_tools::Options, CliError> {
     let mut options = noetl_tools::Options {
-        fence: fence()?,
+        egress: egress_policy()?,
         python: steps.python.clone(),
         ..noetl_tools::Options::default()
     };

@@ -118,7 +118,7 @@ fn warn(warnings: &[String]) {
 #[cfg(test)]
 mod tests {
     use noetl_control::Options as ControlOptions;
-    use noetl_fence::DefaultAccess;
+    use noetl_egress::DefaultAccess;
     use noetl_publishing::PublisherOptions;
     use noetl_store::OutboxOptions;
     use noetl_store_postgres::Options as PostgresOptions;
@@ -128,7 +128,7 @@ mod tests {
     /// Settings have their own defaults, which the reference shows.
     #[test]
     fn defaults_are_those_of_the_components() {
-        let options = Options::decode(&Settings::default()).unwrap();
+        let options = Settings::default().options().unwrap();
         let (limits, server) = (options.limits, noetl_server::Options::default());
         let rate = |rate: u64| (rate > 0).then_some(rate as f64);
         assert_eq!(limits.requests_max, server.requests_max);
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(publisher.duplicate_window.as_secs(), 120, "as the reference says");
         assert_eq!(bus.outbox_lease_secs, OutboxOptions::default().lease);
 
-        let (traces, exporter) = (options.traces, noetl_otlp::Settings::new(""));
+        let (traces, exporter) = (options.traces, noetl_otlp::ExporterSettings::new(""));
         assert_eq!(traces.timeout_ms, exporter.timeout);
         assert_eq!((traces.queue, traces.batch), (exporter.queue, exporter.batch));
         assert_eq!(traces.delay_ms, exporter.delay);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_key_and_never_passed_over() {
+    fn invalid_settings_are_named_with_their_key() {
         for (text, expected) in [
             ("host=a;user=u,host=b;user=u;hots=c", "NOETL_SHARDS, entry 2: unknown key 'hots'"),
             (

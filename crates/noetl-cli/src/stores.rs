@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_config::Settings;
 use noetl_config::tree;
-use noetl_store::{Sharded, Store, StoreError};
+use noetl_store::{PublishingStore, Sharded, Store, StoreError};
 
 use crate::database::{Database, OpenStore};
 use crate::error::{CliError, ErrorKind};
@@ -18,7 +18,6 @@ const MARK: &str = "shard";
 /// Factor of the shard count in the cursor's value; the shard number is the remainder.
 const MARK_COUNT: i64 = 1 << 16;
 
-/// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreLocation {
     /// A single database for everything.
@@ -79,7 +78,6 @@ impl StoreLocation {
     }
 }
 
-/// Stores that are open.
 pub(crate) struct OpenStores {
     open: Vec<OpenStore>,
     /// Store that routes each call to its database.
@@ -90,7 +88,7 @@ pub(crate) struct OpenStores {
 
 impl OpenStores {
     /// Returns each database once, with its name for messages.
-    pub(crate) fn databases(&self) -> Vec<(String, Arc<dyn Store>)> {
+    pub(crate) fn databases(&self) -> Vec<(String, Arc<dyn PublishingStore>)> {
         let shards = self.shards.len();
         let name = |number: usize| match (self.open.len(), number) {
             (1, _) => "database".to_owned(),
@@ -98,7 +96,7 @@ impl OpenStores {
             _ => "cluster".to_owned(),
         };
         let open = self.open.iter().enumerate();
-        open.map(|(number, open)| (name(number), open.store())).collect()
+        open.map(|(number, open)| (name(number), open.store() as _)).collect()
     }
 
     /// Closes all stores. References held by requests keep a store open until they are dropped.

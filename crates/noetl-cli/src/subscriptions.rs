@@ -8,7 +8,7 @@ use noetl_local::LocalControlPlane;
 use noetl_model::Tenant;
 use noetl_sources::{Options, SourceRegistry, SubscriptionRuntime};
 
-use crate::egress::fence;
+use crate::egress::egress_policy;
 use crate::error::CliError;
 use crate::settings;
 
@@ -34,5 +34,5 @@ pub(crate) fn act_on_all(
     options: Options,
 ) -> Result<SubscriptionRuntime, CliError> {
     let plane = Arc::new(LocalControlPlane::new(control.clone(), Tenant::default()));
-    Ok(SubscriptionRuntime::all(plane, SourceRegistry::standard(fence()?), options))
+    Ok(SubscriptionRuntime::all(plane, SourceRegistry::standard(egress_policy()?), options))
 }

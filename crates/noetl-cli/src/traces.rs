@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use noetl_config::tree;
 use noetl_journal::Traces;
 use noetl_model::trace::{Ratio, RootSampling, Sampler};
-use noetl_otlp::{ExporterTask, Settings};
+use noetl_otlp::{ExporterSettings, ExporterTask};
 use percent_encoding::percent_decode_str;
 
 use crate::error::{CliError, ErrorKind};
@@ -47,7 +47,7 @@ impl<'a> TraceExport<'a> {
     }
 
     /// Returns the settings of the exporter, or `None` if no endpoint is configured.
-    pub(crate) fn settings(&self) -> Result<Option<Settings>, CliError> {
+    pub(crate) fn settings(&self) -> Result<Option<ExporterSettings>, CliError> {
         let traces = &self.traces;
         let is_asked = match text(&traces.exporter) {
             Some("none") => return Ok(None),
@@ -70,14 +70,14 @@ impl<'a> TraceExport<'a> {
             Some(headers) => self.pairs(HEADERS, headers.expose())?,
             None => Vec::new(),
         };
-        Ok(Some(Settings {
+        Ok(Some(ExporterSettings {
             headers,
             timeout: traces.timeout_ms,
             resource: self.resource()?,
             queue: traces.queue,
             batch: traces.batch.min(traces.queue),
             delay: traces.delay_ms,
-            ..Settings::new(endpoint)
+            ..ExporterSettings::new(endpoint)
         }))
     }
 

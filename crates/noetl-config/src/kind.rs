@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use toml::de::{DeArray, DeValue};
 
+use crate::secret::Secret;
+
 /// Type of a setting's value, which decides how its text is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -235,7 +237,7 @@ macro_rules! from_value {
 
 from_value! {
     String: ParsedValue::Text(text) => Some(text);
-    crate::Secret: ParsedValue::Text(text) => Some(text.into());
+    Secret: ParsedValue::Text(text) => Some(text.into());
     std::path::PathBuf: ParsedValue::Path(path) => Some(path.into());
     bool: ParsedValue::Switch(on) => Some(on);
     Duration: ParsedValue::Duration(duration) => Some(duration);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::file::{FileLayer, origin};
-use crate::kind::{FromValue, ParsedValue, RawValue};
+use crate::kind::{ParsedValue, RawValue};
 use crate::mask;
 use crate::problem::{Origin, Problem};
 use crate::setting::{Section, Setting};
@@ -74,9 +74,18 @@ impl Settings {
     ///
     /// Returns every problem of the section.
     pub fn section<S: Section>(&self) -> Result<S, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let section = S::decode(self, &mut problems);
-        section.filter(|_| problems.is_empty()).ok_or(problems)
+        let values = self.values(S::SETTINGS.iter())?;
+        S::decode(&mut values.into_iter()).ok_or_else(Vec::new)
+    }
+
+    /// Decodes every section of the tree from these layers.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problems of all sections.
+    pub fn options(&self) -> Result<Options, Vec<Problem>> {
+        let values = self.values(Options::settings())?;
+        Options::decode(&mut values.into_iter()).ok_or_else(Vec::new)
     }
 
     /// Returns the value of a setting with its origin, or `None` if it has neither a value nor a
@@ -165,19 +174,19 @@ impl Settings {
         paths.collect()
     }
 
-    /// Decodes one field of a section.
-    pub(crate) fn field<T: FromValue>(
+    /// Returns the values of these settings in their order, or all problems with them.
+    fn values(
         &self,
-        setting: &'static Setting,
-        problems: &mut Vec<Problem>,
-    ) -> Option<T> {
-        match self.find(setting) {
-            Ok(found) => T::from_value(found.map(|found| found.value)),
-            Err(problem) => {
-                problems.push(problem);
-                None
+        settings: impl Iterator<Item = &'static Setting>,
+    ) -> Result<Vec<Option<ParsedValue>>, Vec<Problem>> {
+        let (mut values, mut problems) = (Vec::new(), Vec::new());
+        for setting in settings {
+            match self.find(setting) {
+                Ok(found) => values.push(found.map(|found| found.value)),
+                Err(problem) => problems.push(problem),
             }
         }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
     /// Returns what the layers give for a setting, highest precedence first, with the default last.

@@ -11,8 +11,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::file::FileLayer;
-use crate::mask::{self, MASK};
+use crate::mask;
 use crate::problem::{Position, Problem};
+use crate::secret::MASK;
 use crate::tree::Options;
 
 /// Name of the file in the working directory and in the user's configuration directory.
@@ -24,7 +25,6 @@ pub const SYSTEM_FILE: &str = "/etc/noetl/noetl.toml";
 /// Maximum size of a file, in bytes. Thousands of shards fit.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// Locations of configuration files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// File that the user named. It must exist, and is trusted.

@@ -1,35 +1,8 @@
-//! Secrets, and the form in which values are shown.
+//! Form in which values are shown.
 
-use std::fmt;
-
-use crate::kind::ParsedValue;
+use crate::kind::{Kind, ParsedValue};
+use crate::secret::MASK;
 use crate::setting::{Secrecy, Setting};
-
-/// Text that replaces a secret.
-pub const MASK: &str = "********";
-
-/// Text that is never shown by accident.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Returns the text, for use.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(MASK)
-    }
-}
 
 /// Returns a value as text that may be shown.
 pub(crate) fn shown(setting: &Setting, value: &ParsedValue) -> String {
@@ -46,7 +19,7 @@ fn text(setting: &Setting, value: &ParsedValue) -> String {
         ParsedValue::Text(text) => text.clone(),
         ParsedValue::Number(number) => number.to_string(),
         ParsedValue::Duration(duration) => match setting.kind {
-            crate::Kind::Millis { .. } => duration.as_millis().to_string(),
+            Kind::Millis { .. } => duration.as_millis().to_string(),
             _ => duration.as_secs().to_string(),
         },
         ParsedValue::Switch(on) => on.to_string(),
@@ -98,10 +71,5 @@ mod tests {
         ] {
             assert_eq!(url(given), shown, "{given}");
         }
-    }
-
-    #[test]
-    fn the_debug_form_of_a_secret_is_masked() {
-        assert_eq!(format!("{:?}", Secret::from("hunter2".to_owned())), MASK);
     }
 }

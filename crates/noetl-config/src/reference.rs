@@ -6,7 +6,6 @@ use crate::kind::Kind;
 use crate::setting::Setting;
 use crate::tree::{Options, SectionInfo};
 
-/// Text before the sections.
 const HEAD: &str = include_str!("reference.md");
 
 /// Returns the page in Markdown, as in `docs/guide/configuration.md`.

@@ -1,8 +1,6 @@
 //! Declaration of a setting.
 
-use crate::kind::Kind;
-use crate::layers::Settings;
-use crate::problem::Problem;
+use crate::kind::{Kind, ParsedValue};
 
 /// Command-line flag of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,13 +142,15 @@ impl Setting {
 
 /// Group of settings: a table of the file, and a struct.
 pub trait Section: Sized {
-    /// Name of the table.
     const NAME: &'static str;
     const ABOUT: &'static str;
     const SETTINGS: &'static [Setting];
 
-    /// Decodes the section. Adds every problem, and returns `None` if there is one.
-    fn decode(settings: &Settings, problems: &mut Vec<Problem>) -> Option<Self>;
+    /// Decodes the section from the values of its settings, in the order of
+    /// [`SETTINGS`](Self::SETTINGS). Takes one item per setting.
+    ///
+    /// Returns `None` if a value doesn't fit its field.
+    fn decode(values: &mut dyn Iterator<Item = Option<ParsedValue>>) -> Option<Self>;
 }
 
 /// Declares a section: its struct, and each setting with key, type, and description.
@@ -173,12 +173,9 @@ macro_rules! section {
             )+];
 
             fn decode(
-                settings: &$crate::Settings,
-                problems: &mut Vec<$crate::Problem>,
+                values: &mut dyn Iterator<Item = Option<$crate::ParsedValue>>,
             ) -> Option<Self> {
-                let mut declared = <Self as $crate::Section>::SETTINGS.iter();
-                $( let $field: Option<$type> = settings.field(declared.next()?, problems); )+
-                Some(Self { $( $field: $field?, )+ })
+                Some(Self { $( $field: $crate::kind::FromValue::from_value(values.next()?)?, )+ })
             }
         }
     };

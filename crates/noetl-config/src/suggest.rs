@@ -1,4 +1,4 @@
-//! Suggestions for misspelled names.
+//! Finds the known name that is most similar to a misspelled one.
 
 /// Returns the known name that is most similar to a misspelled one, if any is similar enough.
 pub(crate) fn nearest<'a>(

@@ -218,7 +218,7 @@ fn host_beside(setting: &Setting) -> &'static str {
 
 #[test]
 fn every_section_decodes_its_defaults_and_its_samples() {
-    Options::decode(&Settings::default()).unwrap();
+    Settings::default().options().unwrap();
     let mut content = String::new();
     for section in Options::sections() {
         content.push_str(&format!("[{}]\n", section.name));
@@ -227,7 +227,7 @@ fn every_section_decodes_its_defaults_and_its_samples() {
         }
     }
     let settings = Settings::new(vec![file(&content)], environment(&[]));
-    let options = Options::decode(&settings).unwrap();
+    let options = settings.options().unwrap();
     assert_eq!(options.worker.labels.as_deref(), Some(&["a".to_owned(), "b".to_owned()][..]));
     assert_eq!(options.limits.request_timeout_secs, Duration::from_secs(1));
     let shown = format!("{options:?}");
@@ -456,7 +456,7 @@ fn the_usual_files_are_layers_and_none_hides_another() {
     home.write("working.toml", "[worker]\nslots = 3\n");
     let files = home.usual();
     assert!(files.problems.is_empty() && files.warnings.is_empty(), "{files:?}");
-    let options = Options::decode(&Settings::new(files.layers, [])).unwrap();
+    let options = Settings::new(files.layers, []).options().unwrap();
     assert_eq!(options.auth.mode.as_deref(), Some("oidc"));
     assert_eq!((options.server.port, options.worker.slots), (2, 3));
 }

@@ -12,8 +12,7 @@ pub use steps::{Egress, Steps};
 pub use storage::{Database, Results, Secrets};
 pub use worker::{Client, Worker};
 
-use crate::layers::Settings;
-use crate::problem::Problem;
+use crate::kind::ParsedValue;
 use crate::setting::{Section, Setting};
 
 /// Declaration of a section.
@@ -39,18 +38,13 @@ macro_rules! options {
         }, )+];
 
         impl Options {
-            /// Decodes every section of the tree.
+            /// Decodes every section of the tree from the values of [`Options::settings`].
             ///
-            /// # Errors
-            ///
-            /// Returns the problems of all sections.
-            pub fn decode(settings: &Settings) -> Result<Self, Vec<Problem>> {
-                let mut problems = Vec::new();
-                $( let $field = <$section>::decode(settings, &mut problems); )+
-                match ($($field,)+) {
-                    ($(Some($field),)+) if problems.is_empty() => Ok(Self { $($field,)+ }),
-                    _ => Err(problems),
-                }
+            /// Returns `None` if a value doesn't fit its field.
+            pub(crate) fn decode(
+                values: &mut dyn Iterator<Item = Option<ParsedValue>>,
+            ) -> Option<Self> {
+                Some(Self { $( $field: <$section>::decode(values)?, )+ })
             }
         }
     };

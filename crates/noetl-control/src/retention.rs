@@ -41,10 +41,8 @@ pub struct Purged {
     pub content: GcReport,
 }
 
-/// Errors returned by [`purge`].
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[from] StoreError),
     /// Blobs could not be listed.

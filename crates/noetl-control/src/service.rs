@@ -18,9 +18,7 @@ use noetl_work::Redaction;
 use crate::options::Options;
 use crate::retention::{PurgeError, Purged, RetentionTask};
 
-/// A running control plane.
 pub struct ControlPlane {
-    /// Playbooks and other documents.
     pub catalog: Catalog,
     /// Credentials, tokens, grants, and their audit.
     pub secrets: Secrets,
@@ -28,7 +26,6 @@ pub struct ControlPlane {
     pub data: ExecutionData,
     /// Executions and everything that moves them.
     pub journal: JournalService,
-    /// Remote workers and reports.
     pub remote: RemoteService,
     /// Answers that are read from event logs.
     pub views: Views,
@@ -81,13 +78,24 @@ impl ControlPlane {
         let blobs: Arc<dyn Blobs> = options.blobs.clone().unwrap_or_else(|| store.clone());
         let (playbooks, redaction) = (Playbooks::new(), Redaction::default());
         let quotas = Quotas::new(options.quotas.clone());
-        let secrets =
-            Secrets::open(options.secrets(), &store, &clock, &ids, &playbooks, redaction.clone());
+        let secrets = Secrets::open(
+            options.secrets(),
+            store.clone(),
+            &clock,
+            &ids,
+            &playbooks,
+            redaction.clone(),
+        );
         let secrets = secrets.await.map_err(OpenError::Store)?;
-        let data = ExecutionData::new(&store, &blobs, &clock, &ids, &redaction);
+        let data = ExecutionData::new(store.clone(), &blobs, &clock, &ids, &redaction);
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
-        let documents =
-            DocumentTriggers::new(&store, &clock, &ids, &subscriptions, &secrets.credentials);
+        let documents = DocumentTriggers::new(
+            store.clone(),
+            &clock,
+            &ids,
+            &subscriptions,
+            &secrets.credentials,
+        );
         let catalog = Catalog::new(
             store.clone(),
             clock.clone(),
@@ -98,7 +106,7 @@ impl ControlPlane {
         );
         let journal = JournalDeps {
             store: store.clone(),
-            shards: shards.clone(),
+            shards: shards.iter().map(|shard| shard.clone() as _).collect(),
             clock: clock.clone(),
             identity,
             ids: ids.clone(),
@@ -110,17 +118,17 @@ impl ControlPlane {
         };
         let journal = JournalService::open(options.journal(), journal).await?;
         let remote = RemoteDeps {
-            store: &store,
-            shards: &shards,
+            store: store.clone(),
+            shards: shards.into_iter().map(|shard| shard as _).collect(),
             ids: &ids,
             journal: &journal,
             subscriptions: &subscriptions,
             data: &data,
             secrets: &secrets,
         };
-        let remote = RemoteService::open(options.worker_lease, &remote);
+        let remote = RemoteService::open(options.worker_lease, remote);
         let triggers = TriggerDeps {
-            store: &store,
+            store: store.clone(),
             clock: &clock,
             ids: &ids,
             documents: &documents,
@@ -128,7 +136,7 @@ impl ControlPlane {
             remote: &remote,
             data: &data,
         };
-        let triggers = Triggers::open(&options.triggers(), &triggers);
+        let triggers = Triggers::open(&options.triggers(), triggers);
         if let Some(policy) = options.retention {
             let task = RetentionTask {
                 store: store.clone(),
@@ -142,8 +150,8 @@ impl ControlPlane {
         Ok(Self {
             catalog,
             secrets,
-            views: Views::new(&store, &data, &journal.metrics),
-            publishing: Publishing::new(&store, &ids, &remote),
+            views: Views::new(store.clone(), &data, &journal.metrics),
+            publishing: Publishing::new(store.clone(), &ids, &remote),
             data,
             journal,
             remote,

@@ -31,8 +31,8 @@ impl Execution {
         self.updated_at = event.at;
         match &event.fact {
             Fact::PlaybookStarted(started) => self.begin(started, event.seq, event.at, trail),
-            Fact::StepEntered { step, generation, tokens, round, .. } => {
-                self.enter(step, *generation, *tokens, *round, trail);
+            Fact::StepEntered { step, run, tokens, round, .. } => {
+                self.enter(step, *run, *tokens, *round, trail);
             }
             Fact::TokensDropped { step, tokens } => self.use_tokens(step, *tokens, trail),
             Fact::StepDenied { step, tokens } => {
@@ -83,12 +83,12 @@ impl Execution {
                 }
             }
             Fact::CommandCancelled { command, .. } => self.stop(*command, trail),
-            Fact::ContextUpdated { step, generation, values, locals } => {
+            Fact::ContextUpdated { step, run, values, locals } => {
                 self.update(values, event.seq, trail);
-                self.update_locals((step.clone(), *generation), locals, event.seq, trail);
+                self.update_locals((step.clone(), *run), locals, event.seq, trail);
             }
-            Fact::StepExited { step, generation, outcome, next } => {
-                self.exit(step, *generation, outcome, event.seq, trail);
+            Fact::StepExited { step, run, outcome, next } => {
+                self.exit(step, *run, outcome, event.seq, trail);
                 for arc in next.taken.iter().filter(|arc| !arc.back) {
                     self.waiting.entry(arc.step.clone()).or_default().push(step.clone());
                     trail.push(|| UndoEntry::Token(arc.step.clone()));
@@ -130,21 +130,21 @@ impl Execution {
     fn enter(
         &mut self,
         step: &Arc<str>,
-        generation: u32,
+        run: u32,
         tokens: u32,
         round: Option<u32>,
         trail: &mut UndoLog,
     ) {
         self.use_tokens(step, tokens, trail);
         self.release(step, trail);
-        let before = self.generations.insert(step.clone(), generation);
+        let before = self.runs.insert(step.clone(), run);
         trail.push(|| UndoEntry::Generation(step.clone(), before));
         self.current_step = Some(step.clone());
         if let Some(round) = round {
             let before = self.rounds.insert(step.clone(), round);
             trail.push(|| UndoEntry::Round(step.clone(), before));
         }
-        let visit = (step.clone(), generation);
+        let visit = (step.clone(), run);
         let before = self.running.insert(visit.clone(), StepRun::default());
         trail.push(|| UndoEntry::Visit(visit, before));
     }
@@ -250,10 +250,10 @@ impl Execution {
             self.item_ended(&command, Some(end), trail);
             return;
         }
-        let visit = (command.issued.step.clone(), command.issued.generation);
-        if let Some(under_way) = self.running.get_mut(&visit) {
-            let before = under_way.clone();
-            under_way.data = command.answer;
+        let visit = (command.issued.step.clone(), command.issued.run);
+        if let Some(step_run) = self.running.get_mut(&visit) {
+            let before = step_run.clone();
+            step_run.data = command.answer;
             trail.push(|| UndoEntry::Visit(visit, Some(before)));
         }
     }
@@ -263,13 +263,13 @@ impl Execution {
         if command.issued.item.is_some() {
             self.item_ended(&command, Some(ItemOutcome::Skipped), trail);
         } else {
-            self.leave(&command.issued.step, command.issued.generation, trail);
+            self.leave(&command.issued.step, command.issued.run, trail);
         }
     }
 
     /// Ends a step run and returns it, or returns `None` if it is not active.
-    fn leave(&mut self, step: &Arc<str>, generation: u32, trail: &mut UndoLog) -> Option<StepRun> {
-        let visit = (step.clone(), generation);
+    fn leave(&mut self, step: &Arc<str>, run: u32, trail: &mut UndoLog) -> Option<StepRun> {
+        let visit = (step.clone(), run);
         self.drop_loop(&visit, trail);
         let ended = self.running.remove(&visit)?;
         trail.push(|| UndoEntry::Visit(visit, Some(ended.clone())));
@@ -296,17 +296,17 @@ impl Execution {
     ) {
         let held = self.held_bytes();
         let limits = self.limits;
-        let Some(under_way) = self.running.get_mut(&visit).filter(|_| !values.is_empty()) else {
+        let Some(step_run) = self.running.get_mut(&visit).filter(|_| !values.is_empty()) else {
             return;
         };
-        let before = under_way.clone();
+        let before = step_run.clone();
         let held = held - before.locals.bytes;
         for (path, value) in values {
-            let held = held + under_way.locals.bytes;
+            let held = held + step_run.locals.bytes;
             let (source, bytes) =
                 limits.store_or_reference(held, value, seq, Some(&local_key(path)));
             trail.note(&source);
-            under_way.locals.write(path, source, bytes);
+            step_run.locals.write(path, source, bytes);
         }
         trail.push(|| UndoEntry::Visit(visit, Some(before)));
     }
@@ -314,12 +314,12 @@ impl Execution {
     fn exit(
         &mut self,
         step: &Arc<str>,
-        generation: u32,
+        run: u32,
         outcome: &StepOutcome,
         seq: Seq,
         trail: &mut UndoLog,
     ) {
-        let visit = self.leave(step, generation, trail).unwrap_or_default();
+        let visit = self.leave(step, run, trail).unwrap_or_default();
         match outcome {
             StepOutcome::Skipped => {}
             StepOutcome::Done => {
@@ -341,7 +341,7 @@ impl Execution {
                 let failure = self.keep_failure(failure, seq, trail);
                 let failing = Arc::new(PendingFailure { step: step.clone(), failure });
                 if *drains {
-                    self.doomed.get_or_insert(failing);
+                    self.deferred_failure.get_or_insert(failing);
                 } else {
                     self.failing.get_or_insert(failing);
                 }

@@ -17,8 +17,8 @@ use crate::execution::Execution;
 use crate::spans::{OpenSpan, SpanBuilder};
 use crate::timers::{self, Timer, TimerKind};
 
-/// What the consequences of an event depend on.
-struct Context<'a> {
+/// State and settings that the consequences of events depend on.
+struct DecisionContext<'a> {
     /// State after all events of the decision.
     state: &'a Execution,
     events: &'a [Arc<Event>],
@@ -31,7 +31,7 @@ impl Decision {
     /// Returns the decision that consists of `events` and everything they imply. `state` is the state
     /// after the events; `notify` returns `true` for the kinds of notification to send; `ending`
     /// lists the commands that may end, if spans are wanted.
-    pub fn of(
+    pub fn from_events(
         state: &Execution,
         events: Vec<Arc<Event>>,
         notify: &dyn Fn(&str) -> bool,
@@ -39,7 +39,7 @@ impl Decision {
     ) -> Self {
         let mut decision = Self::none(state);
         let spans = ending.and_then(|ending| SpanBuilder::new(state, ending, &events));
-        let context = Context { state, events: &events, notify, spans };
+        let context = DecisionContext { state, events: &events, notify, spans };
         for index in 0..events.len() {
             decision.add(&context, index);
         }
@@ -47,8 +47,8 @@ impl Decision {
         decision
     }
 
-    fn add(&mut self, context: &Context<'_>, index: usize) {
-        let Context { state, events, spans, .. } = context;
+    fn add(&mut self, context: &DecisionContext<'_>, index: usize) {
+        let DecisionContext { state, events, spans, .. } = context;
         let event = &*events[index];
         let spans = spans.as_ref();
         if let Some(change) = CommandChange::from_event(event) {
@@ -59,9 +59,9 @@ impl Decision {
             Fact::PlaybookStarted(started) => {
                 self.timers.extend(started.deadline.map(|at| timer(at, TimerKind::Deadline)));
             }
-            Fact::StepEntered { step, generation, deadline, .. } => {
-                let (step, generation) = (step.clone(), *generation);
-                let kind = TimerKind::StepTimeout { step, generation };
+            Fact::StepEntered { step, run, deadline, .. } => {
+                let (step, run) = (step.clone(), *run);
+                let kind = TimerKind::StepTimeout { step, run };
                 self.timers.extend(deadline.map(|at| timer(at, kind)));
             }
             Fact::StepHeld { step, until, .. } => {
@@ -127,7 +127,7 @@ impl Decision {
 
     fn park(
         &mut self,
-        context: &Context<'_>,
+        context: &DecisionContext<'_>,
         event: &Event,
         command: CommandId,
         on: &ParkReason,
@@ -150,9 +150,9 @@ impl Decision {
         }
     }
 
-    /// Fail fast: commands that were open at an unhandled failure can't change the outcome. A command
+    /// Stops commands that were open at an unhandled failure: they can't change the outcome. A command
     /// that was issued after the failure belongs to the final step.
-    fn exit(&mut self, context: &Context<'_>, index: usize, outcome: &StepOutcome) {
+    fn exit(&mut self, context: &DecisionContext<'_>, index: usize, outcome: &StepOutcome) {
         let StepOutcome::Failed { handled: false, drains: false, .. } = outcome else { return };
         let later = &context.events[index + 1..];
         let open = context.state.open_commands().map(|(command, _)| command);
@@ -162,7 +162,7 @@ impl Decision {
 
     fn end(
         &mut self,
-        context: &Context<'_>,
+        context: &DecisionContext<'_>,
         event: &Event,
         notification: Option<&str>,
         failure: Option<&Failure>,
@@ -180,7 +180,7 @@ impl Decision {
 
     fn notify(
         &mut self,
-        context: &Context<'_>,
+        context: &DecisionContext<'_>,
         event: &Event,
         what: &str,
         step: Option<Arc<str>>,

@@ -120,7 +120,6 @@ pub struct DecisionEnv<'a> {
     pub env: Arc<BTreeMap<String, String>>,
     /// Values that the caller loaded because the state has only references to them.
     pub loaded: DecisionValues,
-    /// Limits of one execution.
     pub caps: ExecutionLimits,
     /// Returns `true` for the kinds of notification that the playbook sends to someone.
     pub notify: &'a dyn Fn(&str) -> bool,

@@ -22,7 +22,6 @@ use crate::undo_log::{CopiedState, UndoLog};
 /// Time a failing execution waits for the commands it stopped before it abandons them.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
-/// A step to enter.
 #[derive(Debug)]
 pub(crate) struct Activation {
     pub(crate) step: StepIx,
@@ -37,7 +36,6 @@ pub(crate) struct Activation {
 /// Default timeout of an external answer, used if the playbook sets none.
 pub(crate) const CALLBACK_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// A decision in progress.
 pub(crate) struct Draft<'a, 'm> {
     pub(crate) playbook: &'a Playbook,
     pub(crate) state: &'a mut Execution,
@@ -108,7 +106,8 @@ impl<'a, 'm> Draft<'a, 'm> {
         }
         self.offer_commands();
         let events = self.events.into_iter().map(Arc::new).collect();
-        let mut decision = Decision::of(self.state, events, self.moment.notify, ending.as_deref());
+        let mut decision =
+            Decision::from_events(self.state, events, self.moment.notify, ending.as_deref());
         if self.state.is_failing() && !self.was_failing {
             let at = self.moment.now.plus(STOP_GRACE);
             decision.timers.push(Timer { target: self.state.id, at, kind: TimerKind::Abandon });

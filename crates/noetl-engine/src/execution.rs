@@ -53,7 +53,6 @@ pub struct OpenCommand {
 }
 
 impl OpenCommand {
-    /// Creates a pending command.
     pub(crate) fn new(issued: Arc<CommandSpec>, since: Timestamp) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();
@@ -116,7 +115,7 @@ pub struct Execution {
     pub(crate) ctx: ValueTable,
     pub(crate) results: ValueTable,
     /// Number of runs of each step.
-    pub(crate) generations: HashMap<Arc<str>, u32>,
+    pub(crate) runs: HashMap<Arc<str>, u32>,
     /// Round in which each step that joins `any` last ran.
     pub(crate) rounds: HashMap<Arc<str>, u32>,
     /// Active step runs, by step and run number.
@@ -135,7 +134,7 @@ pub struct Execution {
     pub(crate) sent: Vec<ExecutionId>,
     pub(crate) failing: Option<Arc<PendingFailure>>,
     /// An unhandled failure that takes effect after all other work has ended.
-    pub(crate) doomed: Option<Arc<PendingFailure>>,
+    pub(crate) deferred_failure: Option<Arc<PendingFailure>>,
     /// Leaf step whose data becomes the execution's result if the execution ends now.
     pub(crate) leaf: Option<Arc<str>>,
     /// Leaf step before `leaf`, for the case that the last step only cleans up.
@@ -194,7 +193,7 @@ impl Execution {
             workload: ValueTable::default(),
             ctx: ValueTable::default(),
             results: ValueTable::default(),
-            generations: HashMap::new(),
+            runs: HashMap::new(),
             rounds: HashMap::new(),
             running: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -204,7 +203,7 @@ impl Execution {
             children: BTreeMap::new(),
             sent: Vec::new(),
             failing: None,
-            doomed: None,
+            deferred_failure: None,
             leaf: None,
             leaf_before: None,
             counts: StepCounts::default(),
@@ -277,7 +276,7 @@ impl Execution {
         BASE + self.held_bytes()
             + self.command_bytes
             + self.loops.values().map(|repeat| repeat.ends.len() * PER_ITEM).sum::<usize>()
-            + self.generations.len() * PER_STEP
+            + self.runs.len() * PER_STEP
             + self.commands.len() * PER_COMMAND
     }
 
@@ -291,7 +290,7 @@ impl Execution {
             updated_at: self.updated_at,
             ended_at: self.ended_at,
             error: self.error.clone(),
-            steps_entered: count(self.generations.len()),
+            steps_entered: count(self.runs.len()),
             steps_completed: self.counts.completed,
             steps_failed: self.counts.failed,
             steps_running: count(self.running.len()),
@@ -307,12 +306,12 @@ impl Execution {
     }
 
     /// Returns the variables that the step run's commands set with `step.*`.
-    pub(crate) fn locals(&self, step: &Arc<str>, generation: u32) -> Arc<Names> {
-        let visit = self.running.get(&(step.clone(), generation));
+    pub(crate) fn locals(&self, step: &Arc<str>, run: u32) -> Arc<Names> {
+        let visit = self.running.get(&(step.clone(), run));
         visit.map(|visit| visit.locals.names.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn generation(&self, step: &str) -> u32 {
-        self.generations.get(step).copied().unwrap_or(0)
+    pub(crate) fn last_run(&self, step: &str) -> u32 {
+        self.runs.get(step).copied().unwrap_or(0)
     }
 }

@@ -133,35 +133,31 @@ fn is_under_way(state: &Execution) -> bool {
 pub fn seq_before_failure(log: &[Event]) -> Option<Seq> {
     let failed = log.iter().find_map(|event| match &event.fact {
         Fact::StepExited {
-            step,
-            generation,
-            outcome: StepOutcome::Failed { handled: false, .. },
-            ..
-        } => Some((event.seq, step, *generation)),
+            step, run, outcome: StepOutcome::Failed { handled: false, .. }, ..
+        } => Some((event.seq, step, *run)),
         _ => None,
     });
     let at = match failed {
-        Some((exit, step, generation)) => first_lost_item(log, step, generation).unwrap_or(exit),
+        Some((exit, step, run)) => first_lost_item(log, step, run).unwrap_or(exit),
         None => log.iter().find(|event| event.fact.is_end())?.seq,
     };
     Some(Seq(at.0.saturating_sub(1)))
 }
 
 /// Returns the sequence number of the first item failure of a loop that was not retried.
-fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Seq> {
+fn first_lost_item(log: &[Event], step: &Arc<str>, run: u32) -> Option<Seq> {
     let issued_after = |place: usize, index: u32| {
         log[place + 1..].iter().any(|event| match &event.fact {
             Fact::CommandIssued(issued) => {
                 let is_item = issued.item.as_ref().is_some_and(|item| item.index == index);
-                is_item && issued.step == *step && issued.generation == generation
+                is_item && issued.step == *step && issued.run == run
             }
             _ => false,
         })
     };
     log.iter().enumerate().find_map(|(place, event)| match &event.fact {
         Fact::CommandFailed { step: of, item: Some(item), .. } => {
-            let is_lost =
-                of == step && item.generation == generation && !issued_after(place, item.index);
+            let is_lost = of == step && item.run == run && !issued_after(place, item.index);
             is_lost.then_some(event.seq)
         }
         _ => None,

@@ -65,7 +65,6 @@ pub fn first_divergence(
 
 struct Redecision<'a> {
     playbook: &'a Playbook,
-    /// State before the event.
     state: &'a mut Execution,
     event: &'a Event,
     env: &'a Arc<BTreeMap<String, String>>,
@@ -78,16 +77,16 @@ impl Redecision<'_> {
             Fact::StepEntered { step, .. } => self.entered(step, log, place),
             Fact::CommandIssued(issued) => self.issued(&issued.clone()),
             // The variables and the arcs were decided together, before either was recorded.
-            Fact::ContextUpdated { step, generation, values, .. } => {
-                let exit = exit_after(log, place, step, *generation)?;
+            Fact::ContextUpdated { step, run, values, .. } => {
+                let exit = exit_after(log, place, step, *run)?;
                 self.left(exit, Some(Value::Object(values.clone())))
             }
-            Fact::StepExited { step, generation, .. } => {
+            Fact::StepExited { step, run, .. } => {
                 let is_seen = place > 0
                     && matches!(
                         &log[place - 1].fact,
-                        Fact::ContextUpdated { step: s, generation: g, .. }
-                            if s == step && g == generation
+                        Fact::ContextUpdated { step: s, run: g, .. }
+                            if s == step && g == run
                     );
                 if is_seen { None } else { self.left(self.event, None) }
             }
@@ -114,7 +113,7 @@ impl Redecision<'_> {
 
     /// Repeats the decision about the arcs of a step run.
     fn left(&mut self, exit: &Event, set: Option<Value>) -> Option<Divergence> {
-        let Fact::StepExited { step, generation, outcome, next } = &exit.fact else { return None };
+        let Fact::StepExited { step, run, outcome, next } = &exit.fact else { return None };
         let failure = match outcome {
             StepOutcome::Done | StepOutcome::Skipped => None,
             StepOutcome::Failed { failure, .. } => Some(failure.clone()),
@@ -126,8 +125,8 @@ impl Redecision<'_> {
         };
         let playbook = self.playbook;
         let chance = names_chance(playbook.step(ix).set.iter().flat_map(|a| a.value.templates()));
-        let (step, generation) = (step.clone(), *generation);
-        let decided = self.draft(|draft| draft.left_again(&step, generation, failure.clone()));
+        let (step, run) = (step.clone(), *run);
+        let decided = self.draft(|draft| draft.left_again(&step, run, failure.clone()));
         let (taken, values) = decided?;
         let taken: Vec<&str> = taken.iter().map(|name| &**name).collect();
         if taken != names {
@@ -162,7 +161,7 @@ impl Redecision<'_> {
         if names_chance(templates(step)) {
             return None;
         }
-        let now = self.draft(|draft| draft.issued_again(step, issued.generation))?;
+        let now = self.draft(|draft| draft.issued_again(step, issued.run))?;
         let same = now.tool == issued.tool
             && now.config == issued.config
             && now.input == issued.input
@@ -221,13 +220,13 @@ impl Draft<'_, '_> {
     fn left_again(
         &mut self,
         step: &Arc<str>,
-        generation: u32,
+        run: u32,
         failure: Option<noetl_model::Failure>,
     ) -> Option<(Vec<Arc<str>>, noetl_model::Map)> {
         let from = self.events.len();
         match failure {
-            None => self.exit_done(step, generation),
-            Some(failure) => self.exit_failed(step, generation, failure),
+            None => self.exit_done(step, run),
+            Some(failure) => self.exit_failed(step, run, failure),
         }
         let mut values = noetl_model::Map::new();
         for event in &self.events[from..] {
@@ -242,10 +241,10 @@ impl Draft<'_, '_> {
         None
     }
 
-    fn issued_again(&mut self, step: &Step, generation: u32) -> Option<Arc<CommandSpec>> {
+    fn issued_again(&mut self, step: &Step, run: u32) -> Option<Arc<CommandSpec>> {
         let from = self.state.leaf.clone();
         let scope = scope::tool_scope(self, from.as_deref());
-        self.issue(step, &step.work, generation, &scope, None).ok()?;
+        self.issue(step, &step.work, run, &scope, None).ok()?;
         self.events.iter().find_map(|event| match &event.fact {
             Fact::CommandIssued(issued) => Some(issued.clone()),
             _ => None,
@@ -254,17 +253,10 @@ impl Draft<'_, '_> {
 }
 
 /// Returns the exit of a step run whose variables were recorded right before it.
-fn exit_after<'l>(
-    log: &'l [Event],
-    place: usize,
-    step: &Arc<str>,
-    generation: u32,
-) -> Option<&'l Event> {
+fn exit_after<'l>(log: &'l [Event], place: usize, step: &Arc<str>, run: u32) -> Option<&'l Event> {
     let next = log.get(place + 1)?;
     match &next.fact {
-        Fact::StepExited { step: s, generation: g, .. } if s == step && *g == generation => {
-            Some(next)
-        }
+        Fact::StepExited { step: s, run: g, .. } if s == step && *g == run => Some(next),
         _ => None,
     }
 }

@@ -72,14 +72,13 @@ pub enum AnswerSource {
     Trusted,
 }
 
-/// Timeout that has fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
     /// Timeout of a step run.
     Step {
         step: Arc<str>,
         /// Run number of the step, from 1.
-        generation: u32,
+        run: u32,
     },
     /// Timeout of a token that waits for admission.
     Admission {

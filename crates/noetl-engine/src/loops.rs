@@ -31,7 +31,6 @@ pub(crate) struct LoopState {
     pub(crate) spans: BTreeMap<u32, ItemRange>,
 }
 
-/// Counters of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LoopCounters {
     /// Number of items; `None` for a cursor.
@@ -44,7 +43,6 @@ pub(crate) struct LoopCounters {
     pub(crate) skipped: u32,
     /// Number of open claims of rows.
     pub(crate) claims: u32,
-    /// Number of frames dispatched.
     pub(crate) frames: u32,
     /// Number of frames that had rows.
     pub(crate) full_frames: u32,
@@ -64,7 +62,6 @@ pub(crate) struct Chunk {
     pub(crate) items: StoredValue,
 }
 
-/// Outcome of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ItemOutcome {
     Done(StoredValue),
@@ -85,7 +82,6 @@ pub(crate) struct ItemFailure {
 pub(crate) struct ItemRange {
     pub(crate) first: u32,
     pub(crate) rows: u32,
-    /// Number of items issued.
     pub(crate) next: u32,
     pub(crate) open: u32,
     pub(crate) failed: u32,

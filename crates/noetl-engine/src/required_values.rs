@@ -108,7 +108,7 @@ fn ended(
 
 /// Returns the references of the items that a loop issues next.
 fn next_items(state: &Execution, open: &OpenCommand) -> Vec<ValueRef> {
-    let visit = (open.issued.step.clone(), open.issued.generation);
+    let visit = (open.issued.step.clone(), open.issued.run);
     let Some(repeat) = state.loops.get(&visit) else { return Vec::new() };
     let next = repeat.spans.values().filter(|span| span.next < span.rows);
     let chunks = next.filter_map(|span| repeat.place_of(span.first + span.next));

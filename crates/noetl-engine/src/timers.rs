@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::Execution;
 
-/// A timer to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timer {
     /// Execution the timer fires on.
@@ -35,7 +34,8 @@ pub enum TimerKind {
     StepTimeout {
         step: Arc<str>,
         /// Run number of the step, from 1.
-        generation: u32,
+        #[serde(rename = "generation")]
+        run: u32,
     },
     /// Denies a token that still waits for admission.
     AdmissionTimeout {
@@ -47,7 +47,6 @@ pub enum TimerKind {
     Deadline,
     /// Ends a failing execution whose stopped commands have not ended.
     Abandon,
-    /// Starts a child execution.
     StartChild {
         parent: ExecutionId,
         /// Command of the parent that starts the child.

@@ -105,7 +105,7 @@ pub(crate) struct CopiedState {
     ended_at: Option<Timestamp>,
     workload: Option<ValueTable>,
     failing: Option<Arc<PendingFailure>>,
-    doomed: Option<Arc<PendingFailure>>,
+    deferred_failure: Option<Arc<PendingFailure>>,
     leaf: Option<Arc<str>>,
     leaf_before: Option<Arc<str>>,
     counts: StepCounts,
@@ -127,7 +127,7 @@ impl CopiedState {
             // Only the start changes the workload, which is empty before it.
             workload: (state.status == Status::Absent).then(ValueTable::default),
             failing: state.failing.clone(),
-            doomed: state.doomed.clone(),
+            deferred_failure: state.deferred_failure.clone(),
             leaf: state.leaf.clone(),
             leaf_before: state.leaf_before.clone(),
             counts: state.counts,
@@ -153,7 +153,7 @@ impl CopiedState {
             state.workload = workload;
         }
         state.failing = self.failing;
-        state.doomed = self.doomed;
+        state.deferred_failure = self.deferred_failure;
         state.leaf = self.leaf;
         state.leaf_before = self.leaf_before;
         state.counts = self.counts;
@@ -167,10 +167,10 @@ impl UndoEntry {
     fn apply(self, state: &mut Execution) {
         match self {
             Self::Generation(step, Some(before)) => {
-                state.generations.insert(step, before);
+                state.runs.insert(step, before);
             }
             Self::Generation(step, None) => {
-                state.generations.remove(&step);
+                state.runs.remove(&step);
             }
             Self::Round(step, Some(before)) => {
                 state.rounds.insert(step, before);

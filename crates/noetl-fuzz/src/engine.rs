@@ -219,7 +219,7 @@ impl Run {
                 None => answer(AnswerSource::Trusted),
             },
             10 => answer(AnswerSource::Token(Arc::from("guessed"))),
-            11 => Input::Timeout(Timeout::Step { step, generation: u32::from(how % 4) }),
+            11 => Input::Timeout(Timeout::Step { step, run: u32::from(how % 4) }),
             12 => {
                 let until = Timestamp::from_micros(i64::MAX);
                 Input::Timeout(Timeout::Admission { step, until })

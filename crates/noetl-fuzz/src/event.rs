@@ -25,7 +25,7 @@ pub fn event(data: &[u8]) {
         events.push(Arc::new(event));
     }
     let _ = (pending_waits(&state), state.summary(), state.bytes());
-    let _ = Decision::of(&state, events, &|_| true, Some(&[]));
+    let _ = Decision::from_events(&state, events, &|_| true, Some(&[]));
     let snapshot = state.to_snapshot();
     let restored = Execution::from_snapshot(state.id(), &snapshot).expect("its own snapshot");
     assert_eq!(restored.to_snapshot(), snapshot, "a snapshot is the state");

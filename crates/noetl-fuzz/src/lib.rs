@@ -29,7 +29,6 @@ pub use wire::wire;
 /// A target by its name, which is that of its corpus and of its program in `fuzz/`.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
 pub const TARGETS: [Target; 9] = [
     ("cron", cron),
     ("document", document),

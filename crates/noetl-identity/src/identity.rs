@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noetl_model::command::LOCAL_WORKER;
 use noetl_model::{MachineId, Timestamp};
-use noetl_store::{CommandRow, Lease, Store, StoreError};
+use noetl_store::{CommandRow, IdentityStore, Lease, LeaseStore, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -31,7 +31,6 @@ pub enum IdentityError {
     Taken { number: MachineId, holder: String },
     #[error("all {} machine numbers are in use", u32::from(MachineId::MAX) + 1)]
     None,
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -39,7 +38,7 @@ pub enum IdentityError {
 /// Machine ID and worker name of this process. Cheap to clone.
 #[derive(Clone)]
 pub struct ProcessIdentity {
-    store: Arc<dyn Store>,
+    store: Arc<dyn IdentityStore>,
     holder: Arc<str>,
     /// Duration of a lease between renewals.
     ttl: Duration,
@@ -57,7 +56,7 @@ struct IdentityState {
 impl ProcessIdentity {
     /// Acquires a lease on the requested machine ID, or on any if `wanted` is `None`.
     pub async fn acquire(
-        store: Arc<dyn Store>,
+        store: Arc<dyn IdentityStore>,
         wanted: Option<MachineId>,
         ttl: Duration,
     ) -> Result<Self, IdentityError> {
@@ -136,7 +135,7 @@ impl ProcessIdentity {
 }
 
 async fn lease(
-    store: &dyn Store,
+    store: &dyn IdentityStore,
     holder: &str,
     wanted: Option<MachineId>,
     ttl: Duration,
@@ -178,7 +177,10 @@ pub fn lease_of(worker: &str, live: &[Lease]) -> Option<Timestamp> {
 
 /// Returns the live leases, read after the commands `read`. A process that started in between and
 /// claimed one of the commands is then included.
-pub async fn alive_after(store: &dyn Store, read: &[CommandRow]) -> Result<Vec<Lease>, StoreError> {
+pub async fn alive_after(
+    store: &dyn LeaseStore,
+    read: &[CommandRow],
+) -> Result<Vec<Lease>, StoreError> {
     match read.iter().any(|row| row.worker.is_some()) {
         true => store.live(LEASES).await,
         false => Ok(Vec::new()),

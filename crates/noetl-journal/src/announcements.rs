@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_told_and_nobody_waits() {
+    fn a_full_queue_is_reported_without_blocking() {
         let notes = AnnouncementQueue::default();
         notes.enqueue(note(1));
         assert!(!notes.is_on() && !notes.take_overflowed().load(Ordering::Acquire));

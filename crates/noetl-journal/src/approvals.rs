@@ -37,7 +37,6 @@ pub struct Approval {
     pub data: Option<Value>,
     /// Time the step began to wait.
     pub since: Timestamp,
-    /// Deadline for the answer.
     pub until: Timestamp,
     /// Callback token that an answer has to present.
     pub token: Arc<str>,

@@ -12,7 +12,6 @@ use crate::dispatch::WorkerSlot;
 pub struct CommandAssignment {
     pub execution: ExecutionId,
     pub command: CommandId,
-    /// Tenant of the execution.
     pub tenant: Tenant,
     pub issued: Arc<CommandSpec>,
     /// Fires when the command must stop.

@@ -11,7 +11,7 @@ use noetl_engine::{Answer, AnswerSource, Complete, Fail, Input, Rejection, Timer
 use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Fact, Failure, Map, Seq, Value};
 use noetl_results::ResultStorage;
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, StoreError};
 use noetl_work::Redaction;
 
 use crate::journal::{Accepted, Journal, SubmitError};
@@ -20,7 +20,6 @@ use crate::journal::{Accepted, Journal, SubmitError};
 /// ago.
 const WINDOW: u64 = 2000;
 
-/// Outcome of a job.
 #[derive(Debug, Clone)]
 pub struct CallbackOutcome {
     pub execution: ExecutionId,
@@ -30,13 +29,11 @@ pub struct CallbackOutcome {
     pub outcome: Result<Value, Failure>,
 }
 
-/// Errors returned by [`Callbacks::deliver`].
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
     /// The journal did not accept the answer.
     #[error("failed to record the answer")]
     Submit(#[source] SubmitError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -44,7 +41,7 @@ pub enum CallbackError {
 /// Callback service. Cheap to clone.
 #[derive(Clone)]
 pub struct Callbacks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     journal: Journal,
     results: ResultStorage,
     redaction: Redaction,
@@ -52,7 +49,7 @@ pub struct Callbacks {
 
 impl Callbacks {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn JournalStore>,
         journal: Journal,
         results: ResultStorage,
         redaction: Redaction,

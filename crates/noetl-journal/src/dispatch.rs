@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_read_back_once_the_rest_is_done() {
+    fn overflowed_commands_are_read_from_the_store_later() {
         let dispatch = Dispatcher::new(1, 1);
         let held = dispatch.reserve();
         for command in 0..=i64::try_from(WAITING_MAX).unwrap() {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_slot_goes_to_the_shard_that_has_waited_longest() {
+    fn a_freed_slot_is_given_to_the_shard_waiting_longest() {
         let dispatch = Dispatcher::new(1, 2);
         let held = dispatch.reserve();
         let on = |shard: usize, command: i64| {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_is_away_keeps_no_slot_from_others() {
+    fn an_unavailable_shard_keeps_no_slot_from_others() {
         let dispatch = Dispatcher::new(1, 2);
         let ids = (1..).map(ExecutionId::new);
         let execution = ids.into_iter().find(|id| shard_of(*id, 2) == 1).unwrap();

@@ -20,7 +20,7 @@ use noetl_model::{
 use noetl_playbook::Playbook;
 use noetl_results::ResultStorage;
 use noetl_secrets::Placeholders;
-use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
+use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, JournalStore, StoreError};
 use noetl_work::Redaction;
 
 use crate::journal::{Journal, NewExecution, SubmitError};
@@ -65,7 +65,6 @@ pub enum StartError {
     /// The start would exceed a quota of the tenant.
     #[error(transparent)]
     Quota(QuotaExceeded),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -77,7 +76,7 @@ fn is_issue(event: &Event) -> bool {
 /// Execution service. Cheap to clone.
 #[derive(Clone)]
 pub struct Executions {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) journal: Journal,
     pub(crate) catalog: Catalog,
     pub(crate) ids: IdGenerator,

@@ -62,7 +62,6 @@ pub struct Accepted {
     pub handed: Option<CommandId>,
 }
 
-/// Errors returned by [`Journal::submit`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SubmitError {
     /// The engine rejected the input. Retrying cannot succeed.
@@ -117,9 +116,9 @@ pub(crate) struct QueuedInput {
     /// issued by this input can use it.
     pub(crate) slot: Option<WorkerSlot>,
     /// Reporting remote worker, if it renews its leases by command ID.
-    pub(crate) elsewhere: Option<LeaseHolder>,
+    pub(crate) lease_holder: Option<LeaseHolder>,
     /// Number of times the input was decided but not committed.
-    pub(crate) tries: u32,
+    pub(crate) attempts: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
@@ -139,8 +138,8 @@ impl Queued {
 impl QueuedInput {
     fn new(execution: ExecutionId, input: Input) -> (Self, SubmitReceiver) {
         let (reply, answer) = oneshot::channel();
-        let (start, first_id, slot, elsewhere) = (None, None, None, None);
-        (Self { execution, input, start, first_id, slot, elsewhere, tries: 0, reply }, answer)
+        let (start, first_id, slot, lease_holder) = (None, None, None, None);
+        (Self { execution, input, start, first_id, slot, lease_holder, attempts: 0, reply }, answer)
     }
 }
 
@@ -187,10 +186,10 @@ impl Journal {
         &self,
         execution: ExecutionId,
         input: Input,
-        elsewhere: LeaseHolder,
+        lease_holder: LeaseHolder,
     ) -> Result<Accepted, SubmitError> {
         let (job, answer) = QueuedInput::new(execution, input);
-        self.send(QueuedInput { elsewhere: Some(elsewhere), ..job }, answer).await
+        self.send(QueuedInput { lease_holder: Some(lease_holder), ..job }, answer).await
     }
 
     pub(crate) async fn start(

@@ -41,7 +41,6 @@ pub struct LocalCommands {
     assignments: Arc<Mutex<mpsc::Receiver<CommandAssignment>>>,
 }
 
-/// Constructor arguments of [`LocalCommands`].
 #[derive(Clone)]
 pub(crate) struct LocalDeps {
     pub(crate) journal: Journal,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use noetl_identity::LEASES;
 use noetl_model::{CommandId, Timestamp};
-use noetl_store::{HeldBy, HeldLimit, Lease, Store, StoreError};
+use noetl_store::{HeldBy, HeldLimit, JournalStore, Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -29,7 +29,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Limits the leases of workers that couldn't reach a server. Cheap to clone.
 #[derive(Clone)]
 pub struct LostReports {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     /// Maximum time between the cause and the expiration of a lease.
     within: Duration,
     /// Cause of each limit. A limit is a store time in microseconds, so it identifies its cause.
@@ -38,7 +38,7 @@ pub struct LostReports {
 }
 
 impl LostReports {
-    pub(crate) fn new(store: Arc<dyn Store>, within: Duration) -> Self {
+    pub(crate) fn new(store: Arc<dyn JournalStore>, within: Duration) -> Self {
         Self { store, within, causes: Arc::default() }
     }
 

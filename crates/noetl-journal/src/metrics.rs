@@ -92,13 +92,10 @@ pub struct Metrics {
     pub events_ingested: IntCounterVec,
     /// Time to process a reported event in seconds, by type.
     pub event_ingest_seconds: HistogramVec,
-    /// Rows stored by `events/project`.
     pub events_projected: IntCounter,
-    /// Events stored by `events/materialize`.
     pub events_materialized: IntCounter,
     /// Rows rejected by `events/project` and `events/materialize`, by route.
     pub events_rejected: IntCounterVec,
-    /// Snapshots advanced by `projection/advance`.
     pub projections_advanced: IntCounter,
     /// Rows deleted by a purge, by table.
     pub rows_purged: IntCounterVec,
@@ -148,7 +145,6 @@ pub struct Metrics {
     pub schedule_runs: IntCounterVec,
     /// Delay between the due time and the start of a scheduled run, in seconds.
     pub schedule_delay_seconds: Histogram,
-    /// Trace spans, by outcome.
     pub spans: IntCounterVec,
     /// Metrics reported by the processes that run subscriptions.
     pub subscriptions: SubscriptionMetrics,
@@ -182,7 +178,7 @@ impl Metrics {
             ),
             leases_ended: made.counter(
                 "noetl_command_leases_ended_total",
-                "Leases of workers elsewhere that ended without an answer",
+                "Leases of remote workers that expired without a completion",
             ),
             events_ingested: made.counters(
                 "noetl_events_ingested_total",
@@ -392,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_what_was_counted() {
+    fn the_metrics_page_shows_the_counters() {
         let metrics = Metrics::new();
         metrics.events_ingested.with_label_values(&["call.done", "ok"]).inc();
         let page = metrics.text();

@@ -28,7 +28,6 @@ pub struct Notifications {
     webhook: Option<Arc<str>>,
 }
 
-/// Content of a notification.
 pub(crate) struct Notification<'a> {
     pub(crate) execution: ExecutionId,
     pub(crate) path: &'a str,
@@ -36,7 +35,6 @@ pub(crate) struct Notification<'a> {
     pub(crate) step: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
     pub(crate) at: Timestamp,
-    /// Span of the execution.
     pub(crate) trace: Option<&'a TraceContext>,
 }
 

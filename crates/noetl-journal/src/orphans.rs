@@ -11,7 +11,7 @@ use std::time::Duration;
 use noetl_engine::Input;
 use noetl_identity as identity;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -27,10 +27,9 @@ const LOOK_DEAF: Duration = Duration::from_millis(250);
 const PAGE: usize = 1000;
 
 pub(crate) struct OrphanScanner {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatcher,
-    /// Wakes the timer service.
     pub(crate) due: Arc<Notify>,
     /// Scan interval while no notification arrives.
     pub(crate) every: Duration,

@@ -1,7 +1,7 @@
 //! Enqueues the pending commands of a store.
 
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{Store, StoreError};
+use noetl_store::{JournalStore, StoreError};
 
 use crate::dispatch::{Dispatcher, PendingCommand};
 
@@ -10,7 +10,7 @@ const PAGE: usize = 1000;
 
 /// Enqueues every pending command for a slot, oldest first.
 pub(crate) async fn enqueue_pending(
-    store: &dyn Store,
+    store: &dyn JournalStore,
     dispatch: &Dispatcher,
 ) -> Result<(), StoreError> {
     let mut after = CommandId::new(i64::MIN);

@@ -11,7 +11,7 @@ use noetl_engine::Input;
 use noetl_identity as identity;
 use noetl_model::command::is_remote_worker;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{CommandRow, Lease, Store, StoreError};
+use noetl_store::{CommandRow, JournalStore, Lease, StoreError};
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatcher, PendingCommand};
@@ -28,7 +28,6 @@ const PAGE: usize = 1000;
 /// Open commands found at startup.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
-    /// Number of open commands.
     pub(crate) open: usize,
     /// Commands leased to remote and published workers.
     pub(crate) remote: Vec<CommandId>,
@@ -39,7 +38,7 @@ pub(crate) struct Resumed {
 /// Considers only commands up to `newest`: commands issued during recovery have larger IDs and
 /// belong to this process.
 pub(crate) async fn resume(
-    store: &dyn Store,
+    store: &dyn JournalStore,
     journal: &Journal,
     dispatch: &Dispatcher,
     newest: CommandId,
@@ -68,7 +67,7 @@ pub(crate) async fn resume(
                 }
                 // An execution that cannot be read must not block the others.
                 Err(error) => {
-                    warn!(execution.id = %row.execution, %error, "an execution is left as it is");
+                    warn!(execution.id = %row.execution, %error, "failed to recover execution, skipping");
                 }
             }
         }

@@ -13,7 +13,7 @@ use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::Clock;
 use noetl_results::ResultStorage;
 use noetl_secrets::{LocalSecrets, Secrets};
-use noetl_store::Store;
+use noetl_store::JournalStore;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -54,22 +54,20 @@ pub struct Options {
     /// Time after which a command of a worker that doesn't name its commands is reissued, counted
     /// from a restart of the server or a gap in the worker's heartbeats.
     pub lost_reports: Duration,
-    /// Whether unfinished executions resume.
+    /// Whether recovery resumes the executions that have not ended.
     pub resume: bool,
     /// Limits of a single execution.
     pub limits: ExecutionLimits,
-    /// Notifications about executions.
     pub notifications: Notifications,
-    /// Export of trace spans.
     pub traces: Traces,
 }
 
 /// Stores, identity, and services that the journal uses.
 pub struct JournalDeps {
     /// Routes calls to the store that has the data.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn JournalStore>,
     /// Databases that contain executions, at least one.
-    pub shards: Vec<Arc<dyn Store>>,
+    pub shards: Vec<Arc<dyn JournalStore>>,
     pub clock: Arc<dyn Clock>,
     pub identity: ProcessIdentity,
     pub ids: IdGenerator,
@@ -100,7 +98,7 @@ pub struct JournalService {
     pub lifetime: Lifetime,
     /// Number of open commands of an earlier process found at startup.
     pub resumed: usize,
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     dispatch: Dispatcher,
     /// Fires once nothing submits inputs any more.
     sealing: CancellationToken,

@@ -1,4 +1,4 @@
-//! Assigns executions to shards.
+//! Maps an execution to the index of the shard that stores it.
 
 use noetl_model::ExecutionId;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Execution, snapshot_is_due};
 use noetl_model::{ExecutionId, Seq, Tenant, Value};
-use noetl_store::{Snapshot, Store};
+use noetl_store::{JournalStore, Snapshot};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -49,7 +49,7 @@ pub(crate) fn take(cached: &mut CachedState, events: usize) -> Option<PendingSna
 /// Returns the state of the last snapshot and its size in bytes, or the absent state if there is no
 /// usable snapshot.
 pub(crate) async fn restore(
-    store: &dyn Store,
+    store: &dyn JournalStore,
     tenant: &Tenant,
     execution: ExecutionId,
 ) -> (Execution, usize) {
@@ -80,7 +80,7 @@ pub(crate) struct SnapshotQueue {
 impl SnapshotQueue {
     /// Returns the queue, and the task that stores snapshots until the control plane closes.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn JournalStore>,
         closing: CancellationToken,
     ) -> (Self, impl Future<Output = ()>) {
         let (queue, mut taken) = mpsc::channel(QUEUE_MAX);
@@ -105,7 +105,7 @@ impl SnapshotQueue {
     }
 }
 
-async fn save(store: &dyn Store, execution: ExecutionId, taken: PendingSnapshot) {
+async fn save(store: &dyn JournalStore, execution: ExecutionId, taken: PendingSnapshot) {
     let Ok(body) = String::from_utf8(taken.body) else { return };
     let version = i64::try_from(taken.version.0).unwrap_or(i64::MAX);
     let snapshot = Snapshot::new(version, body, Value::Null);

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use noetl_model::placeholder::defuse;
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, SkippedLines, Store, StoreError};
+use noetl_store::{
+    JournalStore, LogGap, LogLine, LogQuery, LogStream, NewLine, SkippedLines, StoreError,
+};
 use noetl_work::Redaction;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +53,6 @@ pub enum LogError {
     /// The execution has no such command.
     #[error("execution {execution} has no command {command}")]
     NoCommand { execution: ExecutionId, command: CommandId },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[from] StoreError),
 }
@@ -74,7 +75,7 @@ enum LogWork {
 /// Step logs of all executions. Cheap to clone.
 #[derive(Clone)]
 pub struct StepLogs {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     redaction: Redaction,
     clock: Arc<dyn Clock>,
     watch: CommitWatch,
@@ -88,7 +89,7 @@ pub struct StepLogs {
 impl StepLogs {
     /// Returns the service, and the task that writes printed text until the control plane closes.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn JournalStore>,
         redaction: Redaction,
         clock: Arc<dyn Clock>,
         watch: CommitWatch,

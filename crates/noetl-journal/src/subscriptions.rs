@@ -14,7 +14,7 @@ use noetl_identity::IdGenerator;
 use noetl_model::event::{ReportedEvent, SubscriptionEvent};
 use noetl_model::{Clock, Event, EventId, Seq, SubscriptionId, Tenant};
 use noetl_store::{
-    EventStamp, NewRuntimeEvent, NewSubscription, Store, StoreError, SubscriptionAction,
+    EventStamp, JournalStore, NewRuntimeEvent, NewSubscription, StoreError, SubscriptionAction,
     SubscriptionRow, SubscriptionState,
 };
 use tokio::sync::watch;
@@ -23,7 +23,6 @@ use tokio::sync::watch;
 /// succeeded.
 const ROUNDS_MAX: usize = 64;
 
-/// Errors returned by [`Subscriptions`].
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionError {
     /// The catalog has no document at this path.
@@ -47,7 +46,6 @@ pub enum SubscriptionError {
     /// Concurrent transitions prevented every attempt.
     #[error("subscription {0} is being changed by another request; retry")]
     Contended(SubscriptionId),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -59,7 +57,7 @@ fn allowed(action: SubscriptionAction) -> Vec<&'static str> {
 /// Manages subscriptions. Cheap to clone.
 #[derive(Clone)]
 pub struct Subscriptions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn JournalStore>,
     clock: Arc<dyn Clock>,
     ids: IdGenerator,
     /// Changes when this process registers or moves a subscription.
@@ -67,7 +65,7 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
+    pub fn new(store: Arc<dyn JournalStore>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
         Self { store, clock, ids, moves: watch::Sender::new(()) }
     }
 

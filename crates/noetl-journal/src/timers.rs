@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::{Clock, TimerId};
-use noetl_store::{Store, StoreError};
+use noetl_store::{JournalStore, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -33,9 +33,9 @@ const REST: Duration = Duration::from_secs(10);
 
 /// Fires the timers of one database.
 pub(crate) struct TimerService {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     /// Store that finds executions on any shard.
-    pub(crate) everywhere: Arc<dyn Store>,
+    pub(crate) everywhere: Arc<dyn JournalStore>,
     pub(crate) journal: Journal,
     pub(crate) executions: Executions,
     pub(crate) notices: Notifications,

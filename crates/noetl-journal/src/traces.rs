@@ -78,7 +78,6 @@ impl Traces {
         IncomingTrace { context, parent, is_recorded }
     }
 
-    /// Creates a new trace.
     pub(crate) fn begin(&self) -> TraceContext {
         let id = TraceId::new(u128::from(entropy()) << 64 | u128::from(entropy()));
         let trace = Trace::new(id, self.sampler.takes_new(id));
@@ -132,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_recorded_the_callers_span_is_passed_on() {
+    fn without_an_exporter_the_callers_span_is_passed_on() {
         let received = Traces::default().receive(said());
         assert_eq!(received.context.parent(), PARENT);
         assert!(received.is_said() && !received.is_recorded);
     }
 
     #[test]
-    fn where_spans_are_recorded_a_request_has_one_of_its_own() {
+    fn with_an_exporter_a_request_has_a_span_of_its_own() {
         let traces = Traces::recorded(Arc::new(Told::default()), Sampler::default());
         let received = traces.receive(said());
         assert_eq!(received.context.trace, said().unwrap().trace);

@@ -1,4 +1,4 @@
-//! Notifies subscribers of commits.
+//! Notifies subscribers when an execution's events are committed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -45,7 +45,6 @@ pub struct WhyReport {
     pub is_imported: bool,
     /// Pending waits, at most 100.
     pub waits: Vec<Wait>,
-    /// Number of further waits.
     pub more: usize,
     pub ending: Option<EndReason>,
 }
@@ -54,7 +53,6 @@ pub struct WhyReport {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     pub outstanding: PendingWait,
-    /// Description in one sentence.
     pub what: String,
     /// Event that would resolve the wait.
     pub would_move_it: String,
@@ -68,10 +66,8 @@ pub struct Wait {
     pub child: Option<ExecutionStatus>,
 }
 
-/// Reason an execution ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndReason {
-    /// Description in one sentence.
     pub what: String,
     /// Step whose failure was not handled.
     pub step: Option<Arc<str>>,

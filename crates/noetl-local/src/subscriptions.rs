@@ -82,7 +82,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn standing(row: SubscriptionRow) -> SubscriptionView {
+fn view(row: SubscriptionRow) -> SubscriptionView {
     SubscriptionView {
         id: row.id,
         path: row.path,
@@ -133,18 +133,18 @@ impl ControlPlaneClient for LocalControlPlane {
 
     async fn register(&self, path: &str) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.triggers.subscriptions.register(&self.tenant, path).await;
-        row.map(standing).map_err(|error| of_subscription(&error))
+        row.map(view).map_err(|error| of_subscription(&error))
     }
 
     async fn list(&self) -> Result<Vec<SubscriptionView>, ControlPlaneError> {
         let rows = self.control.triggers.subscriptions.list(&self.tenant).await;
         let rows = rows.map_err(|error| of_subscription(&error))?;
-        Ok(rows.into_iter().map(standing).collect())
+        Ok(rows.into_iter().map(view).collect())
     }
 
-    async fn standing(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
+    async fn view(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.triggers.subscriptions.get(&self.tenant, id).await;
-        row.map(standing).map_err(|error| of_subscription(&error))
+        row.map(view).map_err(|error| of_subscription(&error))
     }
 
     async fn act(
@@ -153,13 +153,13 @@ impl ControlPlaneClient for LocalControlPlane {
         action: SubscriptionAction,
     ) -> Result<SubscriptionView, ControlPlaneError> {
         let row = self.control.triggers.subscriptions.act(&self.tenant, id, action).await;
-        row.map(standing).map_err(|error| of_subscription(&error))
+        row.map(view).map_err(|error| of_subscription(&error))
     }
 
     async fn changed(&self, seen: &SubscriptionView) -> SubscriptionView {
         let mut moves = self.control.triggers.subscriptions.moves();
         loop {
-            let is_read = match self.standing(seen.id).await {
+            let is_read = match self.view(seen.id).await {
                 Ok(now) if now != *seen => return now,
                 Ok(_) => true,
                 Err(_) => false,
@@ -184,35 +184,30 @@ impl ControlPlaneClient for LocalControlPlane {
 
     async fn hold(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         holder: &str,
         ttl: Duration,
         reading: RuntimeReport,
     ) -> Result<SubscriptionGrant, ControlPlaneError> {
         let (subscriptions, tenant) = (&self.control.triggers.subscriptions, &self.tenant);
         let asked = async {
-            let is_held = subscriptions.hold(tenant, standing.id, holder, ttl).await?;
-            let is_awaited = subscriptions.is_awaited(tenant, standing.id, holder).await?;
+            let is_held = subscriptions.hold(tenant, view.id, holder, ttl).await?;
+            let is_awaited = subscriptions.is_awaited(tenant, view.id, holder).await?;
             Ok(SubscriptionGrant { is_held, is_awaited })
         };
         let hold: SubscriptionGrant = asked.await.map_err(|error| of_subscription(&error))?;
         // Counted only on success: a caller without a response sends the same counts again.
         let counted = &self.control.journal.metrics.subscriptions;
-        counted.add(&standing.path, reading.counts);
+        counted.add(&view.path, reading.counts);
         if let Some(backlog) = reading.backlog.filter(|_| hold.is_held) {
-            counted.set_backlog(&standing.path, backlog);
+            counted.set_backlog(&view.path, backlog);
         }
         Ok(hold)
     }
 
-    async fn let_go(
-        &self,
-        standing: &SubscriptionView,
-        holder: &str,
-    ) -> Result<(), ControlPlaneError> {
-        self.control.journal.metrics.subscriptions.clear_backlog(&standing.path);
-        let gone =
-            self.control.triggers.subscriptions.let_go(&self.tenant, standing.id, holder).await;
+    async fn let_go(&self, view: &SubscriptionView, holder: &str) -> Result<(), ControlPlaneError> {
+        self.control.journal.metrics.subscriptions.clear_backlog(&view.path);
+        let gone = self.control.triggers.subscriptions.let_go(&self.tenant, view.id, holder).await;
         gone.map_err(|error| of_subscription(&error))
     }
 

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_inside_are_told_from_those_elsewhere() {
+    fn local_and_remote_workers_are_distinguished_by_name() {
         for inside in ["local", "local:machine/3:1", "control-plane"] {
             assert!(!is_remote_worker(inside), "{inside}");
         }

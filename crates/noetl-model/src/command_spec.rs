@@ -14,7 +14,7 @@ pub struct CommandSpec {
     /// Step that the command runs.
     pub step: Arc<str>,
     /// Number of the step run, from 1.
-    pub generation: u32,
+    pub run: u32,
     /// Number of the attempt, from 1.
     pub attempt: u32,
     pub tool: Arc<str>,

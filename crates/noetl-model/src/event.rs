@@ -103,11 +103,10 @@ impl Event {
 pub enum Fact {
     /// An execution started. Boxed, because it is the largest fact and the rarest.
     PlaybookStarted(Box<ExecutionStart>),
-    /// A step run started.
     StepEntered {
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         /// Number of waiting join tokens that the step consumed. 0 for the first step and for back
         /// arcs.
         tokens: u32,
@@ -179,7 +178,6 @@ pub enum Fact {
         step: Arc<str>,
         failure: Failure,
     },
-    /// The command ended successfully.
     CommandCompleted {
         command: CommandId,
         /// Step of the command. Denormalized for readers of the row.
@@ -201,7 +199,6 @@ pub enum Fact {
         command: CommandId,
         /// Step of the command. Denormalized for readers of the row.
         step: Arc<str>,
-        /// Cause of the expiration.
         reason: String,
     },
     /// The command was cancelled together with its execution.
@@ -215,7 +212,7 @@ pub enum Fact {
         /// Step whose `set`, or whose arc's `set`, applied the values.
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         /// Values by dotted path below `ctx`.
         values: Map,
         /// Values by dotted path below `step`. Visible only within the step run.
@@ -225,12 +222,11 @@ pub enum Fact {
     StepExited {
         step: Arc<str>,
         /// Number of the step run, from 1.
-        generation: u32,
+        run: u32,
         outcome: StepOutcome,
         /// Arcs that were and were not taken.
         next: Routing,
     },
-    /// The execution ended successfully.
     PlaybookCompleted {
         /// Data of the last completed leaf step, `end` preferred. With a reference, the top-level
         /// fields of the referenced value.
@@ -244,7 +240,6 @@ pub enum Fact {
         step: Arc<str>,
         failure: Failure,
     },
-    /// The execution was cancelled.
     PlaybookCancelled {
         /// Reason given by the caller.
         reason: Option<String>,
@@ -289,7 +284,6 @@ pub struct ExecutionStart {
     /// Step whose data the parent requested as the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Arc<str>>,
-    /// Number of ancestor executions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// Time at which the execution fails if it is still unfinished.
@@ -338,7 +332,6 @@ pub enum StepOutcome {
 /// Recorded routing decision of a step run: arcs by target name, in document order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Routing {
-    /// Arcs that were taken.
     pub taken: Vec<TakenArc>,
     /// Targets of the arcs that were not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

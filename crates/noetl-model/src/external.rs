@@ -59,7 +59,6 @@ impl ReportColumns {
         own.chain(self.more.values_mut())
     }
 
-    /// Returns every JSON value.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         let own = [&self.context, &self.reference].into_iter().flatten();
         own.chain(self.more.values())
@@ -85,7 +84,6 @@ pub struct ImportedEvent {
     pub duration: Option<f64>,
     pub context: Option<Value>,
     pub result: Option<Value>,
-    /// Metadata of the row.
     pub meta: Option<Value>,
     /// Failure as a text for people.
     pub error: Option<String>,

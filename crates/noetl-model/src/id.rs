@@ -20,7 +20,6 @@ macro_rules! id {
         pub struct $name(i64);
 
         impl $name {
-            /// Wraps a raw integer.
             pub const fn new(raw: i64) -> Self {
                 Self(raw)
             }
@@ -123,7 +122,6 @@ impl Tenant {
         Self(name.into())
     }
 
-    /// Returns the stored name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_named() {
+    fn texts_that_are_not_numbers_are_named() {
         let error = "12x".parse::<EventId>().expect_err("not a number");
         assert_eq!(error.to_string(), "'12x' is not a 64-bit decimal id");
     }

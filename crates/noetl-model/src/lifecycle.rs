@@ -1,4 +1,4 @@
-//! Lifecycle of a subscription.
+//! Transitions of a subscription's state, as its event log records them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use crate::CatalogId;
 /// A state change of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionTransition {
-    /// Transition that took place.
     pub to: SubscriptionEvent,
     /// Catalog path of the subscription's document.
     pub path: Arc<str>,
@@ -18,7 +17,6 @@ pub struct SubscriptionTransition {
 /// Lifecycle transition of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionEvent {
-    /// The subscription was registered.
     Registered,
     /// The subscription started to listen.
     Activated,

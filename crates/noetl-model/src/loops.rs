@@ -12,7 +12,7 @@ pub struct LoopFact {
     /// Step that the loop belongs to.
     pub step: Arc<str>,
     /// Number of the step run, from 1.
-    pub generation: u32,
+    pub run: u32,
     pub what: LoopEvent,
 }
 
@@ -85,7 +85,6 @@ pub struct FrameTransition {
     pub rows: u32,
 }
 
-/// State of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameState {
     /// The frame's rows are being claimed.
@@ -101,10 +100,8 @@ pub struct StageClosed {
     /// Number of frames that had rows.
     #[serde(rename = "frame_count")]
     pub frames: u32,
-    /// Number of claimed rows.
     #[serde(rename = "row_count")]
     pub rows: u32,
-    /// Number of failed rows.
     #[serde(rename = "failed_count")]
     pub failed: u32,
 }
@@ -121,15 +118,15 @@ pub struct LoopStats {
 }
 
 /// Returns the wire name of the loop of a step run.
-pub fn loop_name(step: &str, generation: u32) -> String {
-    format!("{step}:{generation}")
+pub fn loop_name(step: &str, run: u32) -> String {
+    format!("{step}:{run}")
 }
 
 /// Loop item that a completion refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopItemRef {
     /// Number of the step run, from 1.
-    pub generation: u32,
+    pub run: u32,
     /// Index of the item, from 0.
     pub index: u32,
     /// Total number of items, if known.

@@ -46,7 +46,6 @@ pub fn tagged(alias: &str, field: &str, tag: &Tag) -> Option<String> {
         .then(|| format!("{BEGIN}{alias}.{field}{TAG}{}.{}{END}", tag.key, tag.mac))
 }
 
-/// Authentication of a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
     /// ID of the key that created the MAC.

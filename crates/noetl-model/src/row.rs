@@ -34,7 +34,6 @@ pub struct EventRow {
     pub seq: Seq,
     /// Time at which the engine decided the event.
     pub created_at: Timestamp,
-    /// Producer of the row.
     pub origin: Origin,
     /// Event type, such as `command.issued`.
     pub event_type: Option<Cow<'static, str>>,
@@ -103,11 +102,9 @@ pub mod types {
     pub const CALL_ERROR: &str = "call.error";
     pub const COMMAND_COMPLETED: &str = "command.completed";
     pub const COMMAND_FAILED: &str = "command.failed";
-    /// A command's lease expired.
     pub const COMMAND_EXPIRED: &str = "command.expired";
     /// A command was cancelled together with its execution.
     pub const COMMAND_CANCELLED: &str = "command.cancelled";
-    /// Context variables were set.
     pub const CTX_UPDATED: &str = "ctx.updated";
     pub const STEP_EXIT: &str = "step.exit";
     pub const PLAYBOOK_COMPLETED: &str = "playbook.completed";

@@ -132,7 +132,6 @@ pub enum EarlierSegment {
     Tasks,
     /// Result of a called playbook.
     Call {
-        /// Label of the task.
         name: Arc<str>,
         /// Whether the call failed and a rule accepted the failure.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -153,7 +152,6 @@ pub struct SegmentAnswer {
 /// Result of a pipeline task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskResult {
-    /// Label of the task.
     pub name: Arc<str>,
     /// Data of the task, or the failure in the form that templates see.
     pub data: Value,

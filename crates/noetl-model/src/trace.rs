@@ -158,7 +158,6 @@ impl TraceContext {
         Self { span, ..self.clone() }
     }
 
-    /// Formats the `traceparent` header.
     pub fn parent(&self) -> String {
         format!("00-{}-{}-{:02x}", self.trace.id, self.span, self.trace.flags)
     }

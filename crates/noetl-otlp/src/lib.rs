@@ -24,9 +24,8 @@ use tokio_util::sync::CancellationToken;
 use crate::counters::SpanCounters;
 use crate::send::SpanSender;
 
-/// Settings of the export.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ExporterSettings {
     /// Full URL of the traces endpoint, such as `http://localhost:4318/v1/traces`.
     pub endpoint: String,
     /// Headers of every request.
@@ -43,7 +42,7 @@ pub struct Settings {
     pub delay: Duration,
 }
 
-impl Settings {
+impl ExporterSettings {
     /// Creates the default settings for an endpoint.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
@@ -62,7 +61,7 @@ impl Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The endpoint is not an HTTP or HTTPS URL.
-    #[error("'{0}' is no http or https address")]
+    #[error("'{0}' must be an HTTP or HTTPS URL")]
     Endpoint(String),
     /// The header's name or value is invalid.
     #[error("the header '{0}' cannot be sent")]
@@ -114,7 +113,7 @@ impl ExporterTask {
 }
 
 /// Starts an exporter. Makes no request until there is a span.
-pub fn open(settings: Settings) -> Result<(Arc<OtlpSink>, ExporterTask), SettingsError> {
+pub fn open(settings: ExporterSettings) -> Result<(Arc<OtlpSink>, ExporterTask), SettingsError> {
     let wrong = || SettingsError::Endpoint(settings.endpoint.clone());
     let url = Url::parse(&settings.endpoint).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {

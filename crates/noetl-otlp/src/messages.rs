@@ -27,7 +27,6 @@ pub(crate) struct PartialSuccess {
     pub(crate) rejected_spans: i64,
 }
 
-/// Spans of one process.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
@@ -122,7 +121,6 @@ pub(crate) struct KeyValue {
     pub(crate) value: Option<AnyValue>,
 }
 
-/// Value of an attribute.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct AnyValue {
     #[prost(oneof = "AttributeValue", tags = "1, 3")]

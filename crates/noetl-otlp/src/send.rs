@@ -47,7 +47,6 @@ pub(crate) struct SpanSender {
     pub(crate) is_away: bool,
 }
 
-/// Outcome of an attempt.
 enum Tried {
     /// The collector accepted the batch, except for this number of spans.
     Taken { refused: usize },

@@ -1,4 +1,4 @@
-//! Assignments of `set` blocks.
+//! Assignments of `set` blocks: a scope, a path below it, and a value.
 
 use noetl_template::ValueTemplate;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Position in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourcePos {
     /// Line number, from 1.
@@ -18,7 +17,6 @@ impl SourcePos {
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
 
-/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -39,7 +37,6 @@ pub struct Diagnostic {
     /// Path in the document, such as `workflow[3].tool[1].kind`. Empty for the document as a whole.
     pub path: String,
     pub message: String,
-    /// Suggested correction, if any.
     pub help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Collects diagnostics during decoding.
+//! Collects errors and warnings while a document is decoded.
 
 use crate::diagnostic::{Diagnostic, Severity, SourcePos};
 
@@ -6,7 +6,6 @@ use crate::diagnostic::{Diagnostic, Severity, SourcePos};
 /// generated document with a mistake in each step must not consume memory for all of them.
 const KEPT_MAX: usize = 500;
 
-/// Diagnostics of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     kept: Vec<Diagnostic>,

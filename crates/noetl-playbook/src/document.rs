@@ -45,7 +45,6 @@ pub struct Playbook {
     pub no_next_is_error: bool,
     /// Time limit of an execution (`executor.spec.policy.limits.deadline_s`).
     pub deadline: Option<Duration>,
-    /// Notifications about executions (`spec.notify`).
     pub notify: Option<NotifySpec>,
     /// Credentials declared by the document (`keychain`).
     pub keychain: Vec<KeychainEntry>,
@@ -118,7 +117,6 @@ pub struct TimeLimit {
     pub value: ValueTemplate,
 }
 
-/// Work of a step.
 #[derive(Debug)]
 pub enum StepWork {
     /// No work: the step only routes.
@@ -186,7 +184,6 @@ pub struct KeychainEntry {
     pub name: Arc<str>,
     /// Resolution method: `credential`, `static`, `bearer`, `secret_manager`, …
     pub kind: Arc<str>,
-    /// Remaining keys as written.
     pub settings: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -84,7 +84,6 @@ pub struct PolicyRule {
     pub action: Action,
 }
 
-/// Action of a rule.
 #[derive(Debug)]
 pub enum Action {
     /// Continues with the next task. Accepts an error.
@@ -98,7 +97,6 @@ pub enum Action {
     Fail,
 }
 
-/// Target of a jump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Jump {
     /// The task with this label.
@@ -107,7 +105,6 @@ pub enum Jump {
     Previous,
 }
 
-/// Parameters of a retry.
 #[derive(Debug)]
 pub struct Retry {
     /// Maximum number of attempts. Default: 3.
@@ -116,7 +113,6 @@ pub struct Retry {
     pub delay: Option<ValueTemplate>,
     /// Growth of the delay between attempts.
     pub backoff: Backoff,
-    /// Maximum delay in seconds.
     pub max_delay: Option<ValueTemplate>,
     /// Maximum fraction by which a delay is randomly shortened, 0 to 1.
     pub jitter: Option<ValueTemplate>,
@@ -136,7 +132,6 @@ pub enum Backoff {
     Exponential,
 }
 
-/// Errors returned by [`Pipeline::compile`].
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     /// The source does not match the schema.

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_python_is_scanned_to_its_end() {
+    fn invalid_python_is_scanned_to_its_end() {
         for code in ["'", "\"\"\"", "context['\\", "context.get(", "context[", "é context", "\\"] {
             named_in(code);
         }

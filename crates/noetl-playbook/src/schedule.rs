@@ -16,7 +16,6 @@ pub use cron::{Cron, CronError};
 /// Default time zone of a cron expression.
 pub const ZONE: &str = "UTC";
 
-/// A checked schedule document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// Name of the schedule. Defaults to the path.
@@ -34,7 +33,6 @@ pub struct Schedule {
     pub overlap: OverlapPolicy,
     /// Whether the schedule is enabled, if the document specifies it.
     pub enabled: Option<bool>,
-    /// Payload of started executions.
     pub payload: Map,
     /// Worker pool of started executions.
     pub execution_pool: Option<String>,
@@ -84,7 +82,6 @@ impl Trigger {
     }
 }
 
-/// Handling of missed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissedRunPolicy {
     /// Skips all missed runs.
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_once_has_no_next_run() {
+    fn a_one_time_schedule_has_no_next_run() {
         let once = Trigger::Once { at: at(5) };
         assert_eq!((once.first(at(9)), once.next(at(5), at(5))), (Some(at(5)), None));
     }

@@ -24,7 +24,6 @@ pub use message::{Message, MessageRejection, dedup_key, headers_by_name, logged_
 pub use push::{PushContext, PushRequest, PushedMessage};
 pub use start::{DEDUP_WINDOW_MAX, MessageContext, MessageDedup, MessageStart, start_for_message};
 
-/// A checked subscription document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscription {
     /// Name of the subscription. Defaults to the path.
@@ -46,7 +45,6 @@ pub struct Subscription {
     pub ingress: Option<Ingress>,
     /// Playbook that a message starts.
     pub dispatch: Dispatch,
-    /// Deduplication of redelivered messages.
     pub dedup: DedupSpec,
     /// Concurrency, rate, and size limits.
     pub limits: SubscriptionLimits,
@@ -145,13 +143,9 @@ words! {
 }
 
 words! {
-    /// Storage of spooled messages.
     SpoolBackend {
-        /// NATS object store bucket.
         NatsObject = "nats_object",
-        /// Directory on local disk.
         LocalDisk = "local_disk",
-        /// Google Cloud Storage bucket.
         Gcs = "gcs",
         /// Amazon S3 or S3-compatible bucket.
         S3 = "s3",
@@ -197,7 +191,6 @@ words! {
     Propagate {
         /// Uses the W3C Trace Context headers.
         W3c = "w3c",
-        /// Does not propagate it.
         None = "none",
     }
 }
@@ -205,7 +198,6 @@ words! {
 words! {
     /// Handling of a message's headers in the payload.
     Passthrough {
-        /// Puts them into `message.headers`.
         Data = "data",
         /// Omits them, so that `message.headers` is empty.
         None = "none",
@@ -215,7 +207,6 @@ words! {
 /// Runtime settings of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuntimeSpec {
-    /// Kind of runtime environment.
     pub target: Option<String>,
     /// Worker pool that runs the subscription.
     pub pool: Option<String>,
@@ -242,7 +233,6 @@ pub struct Dispatch {
 /// Default part of a message that becomes the payload: its decoded body.
 pub const PAYLOAD_FROM: &str = "message.json";
 
-/// Deduplication of redelivered messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DedupSpec {
     /// Whether equal dedup keys start one execution. `None` if the document does not set it: then
@@ -258,7 +248,6 @@ impl Default for DedupSpec {
     }
 }
 
-/// Limits of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SubscriptionLimits {
     /// Maximum number of messages in flight.
@@ -353,13 +342,11 @@ pub struct Spool {
     pub ordering_key: Option<String>,
     /// Circuit breaker for dispatching.
     pub circuit: Circuit,
-    /// Limits on stored messages.
     pub retention: SpoolRetention,
     /// Settings of the replay after recovery.
     pub drain: Drain,
 }
 
-/// Circuit breaker for dispatching.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Circuit {
     /// Number of consecutive failures that open the circuit.
@@ -372,10 +359,8 @@ pub struct Circuit {
     pub downstream: Vec<Value>,
 }
 
-/// Limits on stored messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpoolRetention {
-    /// Maximum age in hours.
     pub max_age_hours: Option<u64>,
     /// Maximum total size in bytes.
     pub max_bytes: Option<u64>,

@@ -17,7 +17,6 @@ pub struct Tool {
     pub input: ValueTemplate,
     /// Time limit of a call.
     pub timeout: Option<Duration>,
-    /// Projections of the result.
     pub select: Vec<Selection>,
     /// Whether the tool may run again after its worker was lost. Default: `true`.
     pub idempotent: bool,

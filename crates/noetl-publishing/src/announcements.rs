@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use noetl_bus::{CommandBus, StreamSettings};
 use noetl_journal::{AnnouncementQueue, JournalService, PendingAnnouncement};
-use noetl_store::Store;
+use noetl_store::PublishingStore;
 use noetl_work::COMMAND_STREAM;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,6 @@ use self::message::Routes;
 /// Name of the announcement stream.
 const STREAM: &str = COMMAND_STREAM;
 
-/// Subjects of the stream.
 const SUBJECTS: [&str; 2] = ["noetl.commands", "noetl.commands.>"];
 
 /// Time for which the stream deduplicates announcement IDs.
@@ -39,7 +38,6 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// again.
 const AGE_MAX: Duration = Duration::from_secs(3600);
 
-/// Settings for announcing commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncerOptions {
     /// Base URL at which workers reach this server to claim and report. Never empty.
@@ -79,7 +77,7 @@ impl AnnouncerHandle {
     /// without an announcement.
     pub fn start(
         options: &AnnouncerOptions,
-        databases: Vec<Arc<dyn Store>>,
+        databases: Vec<Arc<dyn PublishingStore>>,
         bus: Arc<dyn CommandBus>,
         journal: &JournalService,
     ) -> Self {

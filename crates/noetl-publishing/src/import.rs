@@ -16,7 +16,7 @@ use noetl_model::event::{ImportedEvent, ReportColumns};
 use noetl_model::placeholder::{remove_tags, remove_tags_in, without_tags};
 use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
 use noetl_remote::{EventReport, Repeated, ReportError, Reports, derived_status};
-use noetl_store::{Import, ImportOutcome, Store, StoreError};
+use noetl_store::{Import, ImportOutcome, PublishingStore, StoreError};
 
 pub use row::{InvalidRow, check_depth, check_type, parse_row};
 
@@ -35,10 +35,8 @@ const REFUSED: &str = "the database does not take this row";
 /// Row with its index in the request.
 type Placed = (usize, Import);
 
-/// Result of an import.
 #[derive(Debug, Default)]
 pub struct ImportSummary {
-    /// Number of rows stored.
     pub kept: usize,
     /// Number of rows that were already stored.
     pub duplicates: usize,
@@ -49,13 +47,13 @@ pub struct ImportSummary {
 /// Imports event rows. Cheap to clone.
 #[derive(Clone)]
 pub struct ImportService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PublishingStore>,
     reports: Reports,
     ids: IdGenerator,
 }
 
 impl ImportService {
-    pub(crate) fn new(store: Arc<dyn Store>, reports: Reports, ids: IdGenerator) -> Self {
+    pub(crate) fn new(store: Arc<dyn PublishingStore>, reports: Reports, ids: IdGenerator) -> Self {
         Self { store, reports, ids }
     }
 
@@ -73,9 +71,9 @@ impl ImportService {
                 Err(error) if matches!(error.failure(), StoreError::Refused(_)) => {
                     // One rejected row must not prevent the others from being stored.
                     match <[Placed; 1]>::try_from(chunk) {
-                        Ok([(place, _)]) => {
+                        Ok([(index, _)]) => {
                             tracing::warn!(%error, "database rejected imported row");
-                            taken.rejected.push((place, REFUSED.to_owned()));
+                            taken.rejected.push((index, REFUSED.to_owned()));
                         }
                         Err(mut chunk) => {
                             let second = chunk.split_off(chunk.len() / 2);
@@ -86,18 +84,18 @@ impl ImportService {
                 }
                 Err(error) => return Err(error),
             };
-            for ((place, row), outcome) in chunk.into_iter().zip(outcomes) {
+            for ((index, row), outcome) in chunk.into_iter().zip(outcomes) {
                 match outcome {
                     ImportOutcome::Kept => taken.kept += 1,
                     ImportOutcome::Duplicate => taken.duplicates += 1,
                     ImportOutcome::Foreign => {
                         let why = format!("execution {} is another tenant's", row.execution);
-                        taken.rejected.push((place, why));
+                        taken.rejected.push((index, why));
                     }
-                    ImportOutcome::Refused => taken.rejected.push((place, REFUSED.to_owned())),
+                    ImportOutcome::Refused => taken.rejected.push((index, REFUSED.to_owned())),
                     ImportOutcome::StartedHere => {
                         let of = (row.execution, row.tenant.clone());
-                        started_here.entry(of).or_default().push((place, row));
+                        started_here.entry(of).or_default().push((index, row));
                     }
                 }
             }
@@ -110,7 +108,7 @@ impl ImportService {
             taken.duplicates += one.duplicates;
             taken.rejected.extend(one.rejected);
         }
-        taken.rejected.sort_by_key(|(place, _)| *place);
+        taken.rejected.sort_by_key(|(index, _)| *index);
         Ok(taken)
     }
 
@@ -162,14 +160,14 @@ impl ImportService {
         let mut taken = ImportSummary::default();
         let Some((_, first)) = rows.first() else { return Ok(taken) };
         let (tenant, execution) = (first.tenant.clone(), first.execution);
-        let (places, reports): (Vec<usize>, Vec<EventReport>) =
-            rows.into_iter().map(|(place, row)| (place, report_of(row))).unzip();
+        let (indexes, reports): (Vec<usize>, Vec<EventReport>) =
+            rows.into_iter().map(|(index, row)| (index, report_of(row))).unzip();
         let answers = match self.reports.take_all(&tenant, execution, reports).await {
             Ok(answers) => answers,
             Err(ReportError::Store(error)) => return Err(error),
             Err(other) => return Err(StoreError::backend("keep reports", other.to_string())),
         };
-        for (place, answer) in places.into_iter().zip(answers) {
+        for (index, answer) in indexes.into_iter().zip(answers) {
             match answer {
                 Ok((_, Repeated(true))) => taken.duplicates += 1,
                 Ok((_, Repeated(false))) => taken.kept += 1,
@@ -180,7 +178,7 @@ impl ImportService {
                 Err(ReportError::Submit(
                     busy @ (SubmitError::Busy | SubmitError::Unleased | SubmitError::Stopped),
                 )) => return Err(StoreError::backend("keep a report", busy.to_string())),
-                Err(refused) => taken.rejected.push((place, refused.to_string())),
+                Err(refused) => taken.rejected.push((index, refused.to_string())),
             }
         }
         Ok(taken)
@@ -283,7 +281,7 @@ mod tests {
 
     #[test]
     fn chunks_come_in_order_from_the_end() {
-        let row = |place| {
+        let row = |index| {
             let import = Import {
                 tenant: Tenant::default(),
                 execution: ExecutionId::new(1),
@@ -291,15 +289,15 @@ mod tests {
                 at: Timestamp::from_micros(0),
                 row: ImportedEvent::default(),
             };
-            (place, import)
+            (index, import)
         };
         let mut chunks = into_chunks((0..2500).map(row).collect());
-        let mut places = Vec::new();
+        let mut indexes = Vec::new();
         while let Some(chunk) = chunks.pop() {
             assert!(chunk.len() <= CHUNK);
-            places.extend(chunk.into_iter().map(|(place, _)| place));
+            indexes.extend(chunk.into_iter().map(|(index, _)| index));
         }
-        assert_eq!(places, (0..2500).collect::<Vec<_>>());
+        assert_eq!(indexes, (0..2500).collect::<Vec<_>>());
     }
 
     #[test]
@@ -312,15 +310,15 @@ mod tests {
             row: ImportedEvent { context: Some(Value::from(text)), ..ImportedEvent::default() },
         };
         let large = "x".repeat(CHUNK_BYTES / 2 + 1);
-        let rows: Vec<Placed> = (0..3).map(|place| (place, row(&large))).collect();
-        let places = |rows: Vec<Placed>| {
+        let rows: Vec<Placed> = (0..3).map(|index| (index, row(&large))).collect();
+        let indexes = |rows: Vec<Placed>| {
             let chunks = into_chunks(rows);
-            let places = |chunk: &Vec<Placed>| chunk.iter().map(|(place, _)| *place).collect();
-            chunks.iter().rev().map(places).collect::<Vec<Vec<_>>>()
+            let indexes = |chunk: &Vec<Placed>| chunk.iter().map(|(index, _)| *index).collect();
+            chunks.iter().rev().map(indexes).collect::<Vec<Vec<_>>>()
         };
-        assert_eq!(places(rows), [[0], [1], [2]]);
-        let rows: Vec<Placed> = (0..CHUNK + 1).map(|place| (place, row("x"))).collect();
-        let sizes: Vec<usize> = places(rows).iter().map(Vec::len).collect();
+        assert_eq!(indexes(rows), [[0], [1], [2]]);
+        let rows: Vec<Placed> = (0..CHUNK + 1).map(|index| (index, row("x"))).collect();
+        let sizes: Vec<usize> = indexes(rows).iter().map(Vec::len).collect();
         assert_eq!(sizes, [CHUNK, 1]);
     }
 }

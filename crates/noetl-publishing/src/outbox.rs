@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::ExponentialBackoff;
-use noetl_store::{OutboxRow, Store, StoreError};
+use noetl_store::{OutboxRow, PublishingStore, StoreError};
 
 /// Maximum number of rows per claim.
 const CLAIM_MAX: i64 = 1000;
@@ -15,11 +15,11 @@ const DELAY_MAX: u64 = 256;
 /// Claims and settles outbox rows. Cheap to clone.
 #[derive(Clone)]
 pub struct OutboxService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PublishingStore>,
 }
 
 impl OutboxService {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn PublishingStore>) -> Self {
         Self { store }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use noetl_bus::EventStream;
 use noetl_journal::Metrics;
 use noetl_model::Clock;
-use noetl_store::Store;
+use noetl_store::PublishingStore;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ impl PublisherHandle {
     /// One process at a time follows a database. `commits` changes when this process has committed.
     pub fn tail(
         options: &PublisherOptions,
-        databases: Vec<(String, Arc<dyn Store>)>,
+        databases: Vec<(String, Arc<dyn PublishingStore>)>,
         bus: &Arc<dyn EventStream>,
         commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,
@@ -39,7 +39,7 @@ impl PublisherHandle {
     ) -> Self {
         let metrics = Arc::new(StreamMetrics::new(metrics.clone(), clock.clone()));
         let closing = CancellationToken::new();
-        let follow = |(name, store): (String, Arc<dyn Store>)| {
+        let follow = |(name, store): (String, Arc<dyn PublishingStore>)| {
             let tailer = Tailer::new(
                 name.into(),
                 store,
@@ -57,7 +57,7 @@ impl PublisherHandle {
     /// Starts a relay for the outbox of this store. Several processes may run one.
     pub fn relay(
         options: &PublisherOptions,
-        store: Arc<dyn Store>,
+        store: Arc<dyn PublishingStore>,
         bus: &Arc<dyn EventStream>,
         commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,

@@ -15,7 +15,7 @@ use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Origin};
 use noetl_store::outbox::subject;
 use noetl_store::tail::by_reference;
-use noetl_store::{OutboxRow, Store, StoreError};
+use noetl_store::{OutboxRow, PublishingStore, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -37,7 +37,7 @@ const REFUSED_MAX: usize = 100_000;
 const SMALL: usize = 64 * 1024;
 
 pub(crate) struct Relay {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn PublishingStore>,
     pub(crate) bus: Arc<dyn EventStream>,
     pub(crate) options: PublisherOptions,
     pub(crate) metrics: Arc<StreamMetrics>,
@@ -48,7 +48,6 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Publishes until `closing` fires.
     pub(crate) async fn run(mut self, closing: CancellationToken) {
         tokio::select! {
             () = self.publish_all() => {}

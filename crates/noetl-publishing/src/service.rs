@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use noetl_identity::IdGenerator;
 use noetl_remote::RemoteService;
-use noetl_store::Store;
+use noetl_store::PublishingStore;
 
 use crate::import::ImportService;
 use crate::outbox::OutboxService;
@@ -21,8 +21,8 @@ pub struct Publishing {
 
 impl Publishing {
     /// Creates the services. Imported rows are recorded as reports.
-    pub fn new(store: &Arc<dyn Store>, ids: &IdGenerator, remote: &RemoteService) -> Self {
+    pub fn new(store: Arc<dyn PublishingStore>, ids: &IdGenerator, remote: &RemoteService) -> Self {
         let imports = ImportService::new(store.clone(), remote.reports.clone(), ids.clone());
-        Self { outbox: OutboxService::new(store.clone()), imports }
+        Self { outbox: OutboxService::new(store), imports }
     }
 }

@@ -114,13 +114,13 @@ trait MessageHandler: Send + Sync {
 /// Messages to redeliver, by index, with the reason.
 #[derive(Debug)]
 struct NotYet {
-    places: Vec<usize>,
+    indexes: Vec<usize>,
     why: StoreError,
 }
 
 impl NotYet {
     fn any_of(given: &[Delivery], why: StoreError) -> Self {
-        Self { places: (0..given.len()).collect(), why }
+        Self { indexes: (0..given.len()).collect(), why }
     }
 }
 
@@ -163,14 +163,14 @@ impl SystemConsumer {
             return Ok(());
         }
         let dealt = self.work.deal(&given).await;
-        let later: &[usize] = dealt.as_ref().err().map_or(&[], |not_yet| &not_yet.places);
-        let (mut done, mut again) = (Vec::new(), Vec::new());
-        for (place, message) in given.into_iter().enumerate() {
-            let receipts = if later.contains(&place) { &mut again } else { &mut done };
+        let later: &[usize] = dealt.as_ref().err().map_or(&[], |not_yet| &not_yet.indexes);
+        let (mut done, mut nacked) = (Vec::new(), Vec::new());
+        for (index, message) in given.into_iter().enumerate() {
+            let receipts = if later.contains(&index) { &mut nacked } else { &mut done };
             receipts.push(message.receipt);
         }
         self.bus.done(&done).await;
-        self.bus.nack(&again).await;
+        self.bus.nack(&nacked).await;
         dealt.map_err(|not_yet| not_yet.why.to_string())
     }
 }

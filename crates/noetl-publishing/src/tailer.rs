@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use noetl_bus::EventStream;
 use noetl_identity as ids;
-use noetl_store::{Store, StoreError};
+use noetl_store::{PublishingStore, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -38,7 +38,7 @@ const OWNER: &str = "owner";
 pub(crate) struct Tailer {
     /// Name of the database in messages.
     database: Arc<str>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn PublishingStore>,
     bus: Arc<dyn EventStream>,
     options: PublisherOptions,
     metrics: Arc<StreamMetrics>,
@@ -50,7 +50,7 @@ pub(crate) struct Tailer {
 impl Tailer {
     pub(crate) fn new(
         database: Arc<str>,
-        store: Arc<dyn Store>,
+        store: Arc<dyn PublishingStore>,
         bus: Arc<dyn EventStream>,
         options: PublisherOptions,
         metrics: Arc<StreamMetrics>,

@@ -20,7 +20,7 @@ use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_journal::{Journal, LeaseHolder, LongPolls, Metrics, SubmitError, TenantScope};
 use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
-use noetl_store::{CommandFilter, CommandRow, Store, StoreError};
+use noetl_store::{CommandFilter, CommandRow, RemoteStore, StoreError};
 use noetl_work::LEASE_BATCH_MAX;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,6 @@ const POOLS_MAX: usize = 1000;
 /// Maximum number of immediate retries when other workers claimed every command of a page.
 const LOOKS_MAX: usize = 4;
 
-/// Errors returned by [`LeaseService`].
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// The worker was rejected; see [`WorkerError`].
@@ -61,17 +60,10 @@ pub enum LeaseError {
     Worker(#[from] WorkerError),
     /// A count is outside its range.
     #[error("{what} must be from {least} to {LEASE_BATCH_MAX}, not {found}")]
-    Amount {
-        /// Name of the parameter.
-        what: &'static str,
-        least: usize,
-        /// Value in the request.
-        found: usize,
-    },
+    Amount { what: &'static str, least: usize, found: usize },
     /// The journal did not commit a claim.
     #[error("no command was claimed")]
     Submit(#[source] SubmitError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -79,7 +71,7 @@ pub enum LeaseError {
 /// Leases commands to remote workers and renews the leases. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaseService {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn RemoteStore>,
     pub(crate) journal: Journal,
     pub(crate) workers: Workers,
     pub(crate) calls: LongPolls,
@@ -146,10 +138,10 @@ impl LeaseService {
         check_name(worker)?;
         let next = Some(Arc::new(wanted(scope, pool, kinds)));
         self.workers.held().record();
-        Ok(LeaseHolder { next, ..self.elsewhere(worker) })
+        Ok(LeaseHolder { next, ..self.lease_holder(worker) })
     }
 
-    fn elsewhere(&self, worker: &str) -> LeaseHolder {
+    fn lease_holder(&self, worker: &str) -> LeaseHolder {
         LeaseHolder { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
@@ -259,7 +251,7 @@ impl LeaseService {
         waiting: Vec<CommandRow>,
         request: &LongPoll,
     ) -> Result<Vec<LeasedRow>, LeaseError> {
-        let worker = self.elsewhere(&request.worker);
+        let worker = self.lease_holder(&request.worker);
         let mut taken = Vec::new();
         let mut waiting = waiting.into_iter();
         loop {

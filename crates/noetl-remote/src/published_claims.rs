@@ -14,7 +14,7 @@ use noetl_model::event::CommandSpec;
 use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_results::{ResultError, ResultStorage};
 use noetl_secrets::{CredentialError, Credentials, KeychainService, RevealedSecret, SecretRequest};
-use noetl_store::{CommandRow, ExecutionRow, Store, StoreError};
+use noetl_store::{CommandRow, ExecutionRow, RemoteStore, StoreError};
 use noetl_work::ResolvedPlaceholder;
 use noetl_work::reveal::{collect, collect_map, replace, replace_in};
 
@@ -31,19 +31,17 @@ pub struct ClaimedCommand {
     pub lowered: CompatCommand,
 }
 
-/// Errors returned by [`PublishedClaims::claim`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// No command with this ID exists in the worker's tenant scope.
     #[error("command not found: {0}")]
     Unknown(CommandId),
     /// Published workers cannot run the command.
-    #[error("{0}; a worker that takes leases has to run it")]
+    #[error("{0}; only a worker that renews leases can run the command")]
     Lacking(String),
     /// A value the command needs can never be resolved. The command has failed.
     #[error("the command has failed: {0}")]
     Failed(String),
-    /// The claim was rejected.
     #[error(transparent)]
     Report(ReportError),
     /// A dependency is unavailable. The command stays claimable.
@@ -54,7 +52,7 @@ pub enum ClaimError {
 /// Claims commands for published workers. Cheap to clone.
 #[derive(Clone)]
 pub struct PublishedClaims {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     journal: Journal,
     reports: Reports,
     results: ResultStorage,
@@ -62,7 +60,6 @@ pub struct PublishedClaims {
     keychain: KeychainService,
 }
 
-/// Reason a lookup failed.
 enum Missing {
     /// Permanent: the command fails.
     For(Failure),

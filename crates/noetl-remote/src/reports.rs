@@ -23,7 +23,7 @@ use noetl_model::{
 };
 use noetl_results::{ResolveError, Resolved, ResultStorage, StoredResults};
 use noetl_secrets::Placeholders;
-use noetl_store::{CommandRow, NewLine, Store, StoreError};
+use noetl_store::{CommandRow, NewLine, RemoteStore, StoreError};
 use noetl_work::Redaction;
 
 pub use self::batch::Repeated;
@@ -69,7 +69,7 @@ impl EventReport {
 /// Records reports. Cheap to clone.
 #[derive(Clone)]
 pub struct Reports {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn RemoteStore>,
     pub(crate) journal: Journal,
     pub(crate) ids: IdGenerator,
     pub(crate) results: ResultStorage,

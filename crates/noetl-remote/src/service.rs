@@ -7,7 +7,7 @@ use noetl_identity::IdGenerator;
 use noetl_journal::{JournalService, Subscriptions};
 use noetl_results::ExecutionData;
 use noetl_secrets::Secrets;
-use noetl_store::Store;
+use noetl_store::RemoteStore;
 
 use crate::lease_activity::LeaseActivity;
 use crate::leasing::{ExecutionCache, HandoffCache, LeaseReaper, LeaseService};
@@ -31,9 +31,8 @@ pub struct RemoteService {
 /// Stores and services that these services use.
 pub struct RemoteDeps<'a> {
     /// Routes calls to the store that has the data.
-    pub store: &'a Arc<dyn Store>,
-    /// Databases that contain executions.
-    pub shards: &'a [Arc<dyn Store>],
+    pub store: Arc<dyn RemoteStore>,
+    pub shards: Vec<Arc<dyn RemoteStore>>,
     pub ids: &'a IdGenerator,
     pub journal: &'a JournalService,
     pub subscriptions: &'a Subscriptions,
@@ -44,12 +43,12 @@ pub struct RemoteDeps<'a> {
 impl RemoteService {
     /// Opens the services, and starts a task for each shard that expires overdue leases.
     /// `lease` is the duration of a lease that its worker renews.
-    pub fn open(lease: Duration, deps: &RemoteDeps<'_>) -> Self {
-        let RemoteDeps { store, shards, ids, journal, subscriptions, data, secrets } = *deps;
+    pub fn open(lease: Duration, deps: RemoteDeps<'_>) -> Self {
+        let RemoteDeps { store, shards, ids, journal, subscriptions, data, secrets } = deps;
         let (held, known) = (LeaseActivity::default(), ExecutionCache::default());
         for database in shards {
             let reaper = LeaseReaper {
-                store: database.clone(),
+                store: database,
                 journal: journal.journal.clone(),
                 held: held.clone(),
                 metrics: journal.metrics.clone(),
@@ -78,7 +77,7 @@ impl RemoteService {
             last: Arc::default(),
         };
         let reports = Reports {
-            store: store.clone(),
+            store,
             journal: journal.journal.clone(),
             ids: ids.clone(),
             results: data.results.clone(),

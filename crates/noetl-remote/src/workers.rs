@@ -17,7 +17,7 @@ use noetl_journal::{LostReports, RemotePools, TenantScope};
 use noetl_model::command::is_remote_worker;
 use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
 use noetl_store::{
-    CommandFilter, NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError,
+    CommandFilter, NewRuntime, RemoteStore, RuntimeFilter, RuntimeKind, RuntimeRow, StoreError,
 };
 use tokio::time::Instant;
 use tracing::info;
@@ -32,11 +32,9 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Maximum length of a worker's name, in bytes.
 const NAME_MAX: usize = 200;
 
-/// Registration of a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registration {
     pub name: String,
-    /// Address of the worker.
     pub uri: Option<String>,
     pub status: String,
     pub labels: Option<Value>,
@@ -48,11 +46,10 @@ pub struct Registration {
     pub runtime: Option<Value>,
 }
 
-/// Errors returned by [`Workers`].
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The name is not valid for a remote worker.
-    #[error("'{name}' is no name for a worker: {why}")]
+    #[error("'{name}' is not a valid worker name: {why}")]
     Name {
         /// Name, truncated to 200 characters.
         name: String,
@@ -62,7 +59,6 @@ pub enum WorkerError {
     /// No such runtime is registered.
     #[error("Runtime not found: {kind} {name}")]
     Unknown { kind: &'static str, name: String },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -106,7 +102,7 @@ struct CachedKey {
 /// Registers workers and records their activity. Cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     ids: IdGenerator,
     remembered: Arc<Mutex<Remembered>>,
     turns: RegistrationLocks,
@@ -117,7 +113,7 @@ pub struct Workers {
 
 impl Workers {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn RemoteStore>,
         ids: IdGenerator,
         held: LeaseActivity,
         served: RemotePools,

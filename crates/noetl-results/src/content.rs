@@ -40,7 +40,7 @@ pub enum ContentError {
     #[error("blob {0} not found")]
     Missing(Digest),
     /// Writing the temporary file failed.
-    #[error("content could not be put aside")]
+    #[error("failed to write the content to a temporary file")]
     Spool(#[source] std::io::Error),
     /// The blob store is unavailable, or stores different content under the name.
     #[error("blob store is unavailable")]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use noetl_model::{Clock, Tenant, Timestamp, Value};
-use noetl_store::{Digest, Object, ObjectSummary, Plugin, PluginSummary, Store, StoreError};
+use noetl_store::{
+    Digest, ExecutionDataStore, Object, ObjectSummary, Plugin, PluginSummary, StoreError,
+};
 use serde::{Deserialize, Serialize};
 
 /// Reserved key prefix. Callers can neither read nor write keys below it directly.
@@ -15,7 +17,6 @@ pub const DEAD_LETTERS: &str = "dead-letters/";
 /// Maximum length of a key or path, in bytes.
 const KEY_MAX: usize = 1024;
 
-/// Errors returned by [`Objects`].
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// No object, module, or suite has this key.
@@ -31,7 +32,6 @@ pub enum ObjectError {
         path: String,
         /// Digest of the stored module.
         found: Digest,
-        /// Digest in the request.
         asked: String,
     },
     /// The key belongs to another tenant.
@@ -43,7 +43,6 @@ pub enum ObjectError {
     /// The stored content cannot be parsed.
     #[error("the {what} '{key}' cannot be read")]
     Damaged { what: &'static str, key: String },
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -63,12 +62,12 @@ pub struct Suite {
 /// Stores objects, modules, and suites. Cheap to clone.
 #[derive(Clone)]
 pub struct Objects {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ExecutionDataStore>,
     clock: Arc<dyn Clock>,
 }
 
 impl Objects {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Arc<dyn ExecutionDataStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 

@@ -18,7 +18,7 @@ pub struct ResultStorage {
 /// Error of reading a large result.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    #[error("its reference is not one of ours")]
+    #[error("the value reference is not a blob of this control plane")]
     Reference,
     #[error(transparent)]
     Blob(BlobError),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_identity::IdGenerator;
 use noetl_model::Clock;
-use noetl_store::{Blobs, Store};
+use noetl_store::{Blobs, ExecutionDataStore};
 use noetl_work::Redaction;
 
 use crate::content::Content;
@@ -16,7 +16,6 @@ use crate::variables::Variables;
 /// Services for data outside the event log. Cheap to clone.
 #[derive(Clone)]
 pub struct ExecutionData {
-    /// Large results of commands.
     pub results: ResultStorage,
     /// Results that workers store independently of reports.
     pub stored_results: StoredResults,
@@ -30,7 +29,7 @@ pub struct ExecutionData {
 impl ExecutionData {
     /// Creates the services. Large results go to `blobs`, with the secrets of `redaction` replaced.
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: Arc<dyn ExecutionDataStore>,
         blobs: &Arc<dyn Blobs>,
         clock: &Arc<dyn Clock>,
         ids: &IdGenerator,
@@ -43,7 +42,7 @@ impl ExecutionData {
             results,
             stored_results,
             variables: Variables::new(store.clone(), redaction.clone()),
-            objects: Objects::new(store.clone(), clock.clone()),
+            objects: Objects::new(store, clock.clone()),
             content: Content::new(blobs.clone()),
         }
     }

@@ -6,7 +6,7 @@ use noetl_engine::replay::canonical;
 use noetl_identity::IdGenerator;
 use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
-use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
+use noetl_store::{Digest, ExecutionDataStore, NewResult, ResultSummary, StoreError};
 use noetl_template::blob_of_ref;
 use noetl_work::Redaction;
 
@@ -17,7 +17,6 @@ use crate::variables::{SaveError, check_name};
 /// Maximum number of keys considered for one key suffix: one per tenant that has it.
 const ENDS_MAX: usize = 1000;
 
-/// A result to store.
 #[derive(Debug, Clone)]
 pub struct ResultRequest {
     pub name: String,
@@ -39,7 +38,6 @@ pub enum ResolveError {
     /// The referenced result does not exist.
     #[error("result not found")]
     NotFound,
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -51,7 +49,7 @@ pub struct Resolved(pub Vec<u8>);
 /// Stores results and resolves references. Cheap to clone.
 #[derive(Clone)]
 pub struct StoredResults {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ExecutionDataStore>,
     ids: IdGenerator,
     results: ResultStorage,
     redaction: Redaction,
@@ -59,7 +57,7 @@ pub struct StoredResults {
 
 impl StoredResults {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ExecutionDataStore>,
         ids: IdGenerator,
         results: ResultStorage,
         redaction: Redaction,
@@ -194,15 +192,23 @@ pub fn execution_in(uri: &str) -> Option<ExecutionId> {
     })
 }
 
-/// A parsed result reference.
 #[derive(Debug, PartialEq, Eq)]
 enum Reference<'u> {
-    /// A separately stored result.
-    Stored { execution: ExecutionId, name: &'u str, id: ResultId },
+    Stored {
+        execution: ExecutionId,
+        name: &'u str,
+        id: ResultId,
+    },
     /// A blob of an execution.
-    Content { execution: ExecutionId },
+    Content {
+        execution: ExecutionId,
+    },
     /// An object of this tenant, by the suffix of its key.
-    Object { tenant: &'u str, execution: ExecutionId, end: String },
+    Object {
+        tenant: &'u str,
+        execution: ExecutionId,
+        end: String,
+    },
 }
 
 impl<'u> Reference<'u> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, Tenant, is_deeper_than};
-use noetl_store::{NewVariable, Store, StoreError, Variable};
+use noetl_store::{ExecutionDataStore, NewVariable, StoreError, Variable};
 use noetl_work::{NAME_MAX, Redaction};
 
 /// Errors of storing auxiliary data of an execution.
@@ -19,7 +19,6 @@ pub enum SaveError {
     /// The value is nested too deeply.
     #[error("'{0}' nests more than {DEPTH_MAX} levels deep")]
     TooDeep(String),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -33,12 +32,12 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), SaveError
 /// Reads and writes variables. Cheap to clone.
 #[derive(Clone)]
 pub struct Variables {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ExecutionDataStore>,
     redaction: Redaction,
 }
 
 impl Variables {
-    pub(crate) fn new(store: Arc<dyn Store>, redaction: Redaction) -> Self {
+    pub(crate) fn new(store: Arc<dyn ExecutionDataStore>, redaction: Redaction) -> Self {
         Self { store, redaction }
     }
 

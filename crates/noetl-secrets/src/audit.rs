@@ -5,7 +5,7 @@ mod verify;
 use std::sync::Arc;
 
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{AuditFilter, SecretUse, Store, StoreError};
+use noetl_store::{AuditFilter, SecretUse, SecretsStore, StoreError};
 use tracing::warn;
 
 use noetl_identity::IdGenerator;
@@ -53,14 +53,14 @@ impl SecretOutcome {
 /// Audit service. Cheap to clone.
 #[derive(Clone)]
 pub struct SecretAuditLog {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     ids: IdGenerator,
     /// Whether a secret is withheld if its use cannot be recorded.
     is_required: bool,
 }
 
 impl SecretAuditLog {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: IdGenerator, is_required: bool) -> Self {
+    pub(crate) fn new(store: Arc<dyn SecretsStore>, ids: IdGenerator, is_required: bool) -> Self {
         Self { store, ids, is_required }
     }
 

@@ -5,10 +5,8 @@
 //! stored values are rewritten, and finally a marker disables version 1. Both steps are stored as
 //! settings, so every replica follows.
 
-use std::sync::Arc;
-
 use noetl_model::Value;
-use noetl_store::{SealedRow, Store, StoreError};
+use noetl_store::{SealedRow, SecretsStore, StoreError};
 use tracing::warn;
 
 use crate::credential_error::CredentialError;
@@ -41,7 +39,10 @@ pub struct Resealed {
 }
 
 /// Loads the markers that other processes stored, and switches the key to their envelope version.
-pub(crate) async fn follow(store: &dyn Store, key: &EncryptionKey) -> Result<(), StoreError> {
+pub(crate) async fn follow(
+    store: &dyn SecretsStore,
+    key: &EncryptionKey,
+) -> Result<(), StoreError> {
     for (name, binding) in [(BOUND, Binding::Bound), (WRITING, Binding::Writing)] {
         if key.binding() >= binding {
             return Ok(());
@@ -94,7 +95,7 @@ impl KeyRotation {
                 match key.bound(&SealedAt::from_row(row), &row.sealed) {
                     Ok(None) => done.bound += 1,
                     Ok(Some(bound)) => {
-                        let kept = self.store.reseal(&row.place, &row.sealed, &bound).await;
+                        let kept = self.store.reseal(&row.location, &row.sealed, &bound).await;
                         match kept.map_err(CredentialError::Store)? {
                             true => done.resealed += 1,
                             false => is_done = false,
@@ -103,7 +104,7 @@ impl KeyRotation {
                     Err(error) => describe(row, &error, &mut done.problems, &mut done.more),
                 }
             }
-            after = page.into_iter().next_back().map(|row| row.place);
+            after = page.into_iter().next_back().map(|row| row.location);
         }
         Ok(is_done)
     }
@@ -126,7 +127,7 @@ impl KeyRotation {
 
 fn describe(row: &SealedRow, error: &SealError, problems: &mut Vec<String>, more: &mut u64) {
     match problems.len() < NAMED_MAX {
-        true => problems.push(format!("{}: {error}", named(&row.place))),
+        true => problems.push(format!("{}: {error}", named(&row.location))),
         false => *more += 1,
     }
 }
@@ -134,13 +135,13 @@ fn describe(row: &SealedRow, error: &SealError, problems: &mut Vec<String>, more
 /// Returns the problems of a store's encrypted values: those that do not decrypt at their location,
 /// and those in version 1 although version 1 is disabled. Without a key, checks only the latter.
 pub async fn verify_sealed(
-    store: &Arc<dyn Store>,
+    store: &dyn SecretsStore,
     key: Option<&EncryptionKey>,
 ) -> Result<Vec<String>, StoreError> {
     let (mut problems, mut more) = (Vec::new(), 0);
     let is_marked = store.sealed_setting(BOUND).await?.is_some();
     if let Some(key) = key {
-        follow(&**store, key).await?;
+        follow(store, key).await?;
     }
     let mut after = None;
     loop {
@@ -158,7 +159,7 @@ pub async fn verify_sealed(
         if page.len() < PAGE {
             break;
         }
-        after = page.into_iter().next_back().map(|row| row.place);
+        after = page.into_iter().next_back().map(|row| row.location);
     }
     if more > 0 {
         problems.push(format!("{more} more encrypted values do not open"));
@@ -168,6 +169,8 @@ pub async fn verify_sealed(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use noetl_model::{CredentialId, Tenant};
     use noetl_store::{
         CredentialStore as _, MemoryStore, NewCredential, SealedLocation, SealedRecordStore as _,
@@ -210,8 +213,7 @@ mod tests {
         let old = store.sealed_rows(None, 10).await.unwrap();
         let done = keys(&store, &key).reseal().await.unwrap();
         assert_eq!((done.resealed, done.is_complete), (2, true), "{done:?}");
-        let all: Arc<dyn Store> = store.clone();
-        assert_eq!(verify_sealed(&all, Some(&key)).await.unwrap(), [""; 0]);
+        assert_eq!(verify_sealed(&*store, Some(&key)).await.unwrap(), [""; 0]);
         // Another process follows the marker, and refuses the old envelope from a backup.
         let replica = of_another_process(&key);
         follow(&*store, &replica).await.unwrap();
@@ -220,27 +222,27 @@ mod tests {
         // The row of one tenant in the place of another's.
         let rows = store.sealed_rows(None, 10).await.unwrap();
         let (one, two) = (&rows[0], &rows[1]);
-        assert!(store.reseal(&one.place, &one.sealed, &two.sealed).await.unwrap());
+        assert!(store.reseal(&one.location, &one.sealed, &two.sealed).await.unwrap());
         assert_eq!(replica.open_at(&at, &two.sealed), Err(SealError::Moved));
-        let found = verify_sealed(&all, Some(&key)).await.unwrap();
+        let found = verify_sealed(&*store, Some(&key)).await.unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("credential 1: it was sealed for another"), "{found:?}");
+        assert!(found[0].starts_with("credential 1: value was sealed for another"), "{found:?}");
         // Without a key an old envelope is seen, too.
-        assert!(store.reseal(&one.place, &two.sealed, &old[0].sealed).await.unwrap());
-        let found = verify_sealed(&all, None).await.unwrap();
+        assert!(store.reseal(&one.location, &two.sealed, &old[0].sealed).await.unwrap());
+        let found = verify_sealed(&*store, None).await.unwrap();
         assert!(found[0].contains("envelope version 1"), "{found:?}");
     }
 
     #[tokio::test]
-    async fn nothing_is_bound_before_it_is_asked_for_and_what_does_not_open_keeps_the_old_form() {
+    async fn values_are_bound_on_request_only_and_undecryptable_ones_stay_unbound() {
         let (store, key) = (Arc::<MemoryStore>::default(), EncryptionKey::generate());
         let tenant = Tenant::default();
         put(&store, &key, 1, &tenant, "a").await;
         let rows = store.sealed_rows(None, 10).await.unwrap();
         assert!(rows.iter().all(|row| !is_bound(&row.sealed)), "older replicas read it");
-        let place = SealedLocation::Credential(CredentialId::new(1));
+        let location = SealedLocation::Credential(CredentialId::new(1));
         let broken = SealedText::new("{}");
-        assert!(store.reseal(&place, &rows[0].sealed, &broken).await.unwrap());
+        assert!(store.reseal(&location, &rows[0].sealed, &broken).await.unwrap());
         let done = keys(&store, &key).reseal().await.unwrap();
         assert!(!done.is_complete && done.problems[0].starts_with("credential 1: "), "{done:?}");
         assert_eq!(key.binding(), Binding::Writing, "what is written from now on is bound");

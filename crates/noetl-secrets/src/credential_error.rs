@@ -38,12 +38,7 @@ pub enum CredentialError {
     #[error(
         "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
     )]
-    NotGranted {
-        /// Name of the credential.
-        name: String,
-        /// Path of the playbook.
-        path: String,
-    },
+    NotGranted { name: String, path: String },
     /// The response cannot be sealed for the requesting worker.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker { worker: String, reason: String },
@@ -53,7 +48,6 @@ pub enum CredentialError {
     /// The audit is required, and the change could not be recorded.
     #[error("failed to record the change in the audit, so nothing was changed")]
     ChangeUnrecorded(#[source] StoreError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

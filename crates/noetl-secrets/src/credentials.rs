@@ -9,7 +9,7 @@ use std::sync::Arc;
 use noetl_identity::IdGenerator;
 use noetl_model::{CredentialId, Tenant, Value};
 use noetl_store::{
-    CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, SealedText, Store,
+    CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, SealedText, SecretsStore,
     StoredCredential,
 };
 use noetl_work::{
@@ -39,14 +39,13 @@ pub struct CredentialRequest {
     /// Free-form metadata of the owner.
     pub meta: Option<Value>,
     pub tags: Vec<String>,
-    /// Purpose of the credential.
     pub description: Option<String>,
 }
 
 /// Credential service. Cheap to clone.
 #[derive(Clone)]
 pub struct Credentials {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     ids: IdGenerator,
     key: Option<EncryptionKey>,
     redaction: Redaction,
@@ -57,7 +56,7 @@ pub struct Credentials {
 
 impl Credentials {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn SecretsStore>,
         ids: IdGenerator,
         key: Option<EncryptionKey>,
         redaction: Redaction,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{Digest, Grant, GrantKind, NewGrant, Store, StoreError};
+use noetl_store::{Digest, Grant, GrantKind, NewGrant, SecretsStore, StoreError};
 
 use crate::tokens::{Role, random_text};
 
@@ -58,7 +58,6 @@ pub enum GrantError {
     /// The audit is required, and the change could not be recorded.
     #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -68,7 +67,7 @@ type Cached = HashMap<Tenant, (Arc<Vec<Grant>>, Instant)>;
 /// Grant service. Cheap to clone.
 #[derive(Clone)]
 pub struct Grants {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     cached: Arc<Mutex<Cached>>,
 }
 
@@ -79,7 +78,7 @@ impl fmt::Debug for Grants {
 }
 
 impl Grants {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn SecretsStore>) -> Self {
         Self { store, cached: Arc::default() }
     }
 

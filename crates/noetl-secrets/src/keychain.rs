@@ -8,7 +8,7 @@ use std::sync::Arc;
 use noetl_catalog::Playbooks;
 use noetl_model::{CatalogId, Clock, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::{
-    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Store,
+    CacheKind, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, SecretsStore,
     StoredCredential,
 };
 use noetl_work::NAME_MAX;
@@ -46,7 +46,6 @@ impl KeychainKey {
     }
 }
 
-/// Keychain entry to store.
 #[derive(Clone)]
 pub struct KeychainRequest {
     /// Secret data, encrypted before it is stored.
@@ -58,7 +57,6 @@ pub struct KeychainRequest {
     pub expires_at: Option<Timestamp>,
     /// Whether the entry is to be renewed before it expires.
     pub auto_renew: bool,
-    /// Settings for the renewal.
     pub renew_config: Option<Value>,
 }
 
@@ -67,7 +65,6 @@ pub struct KeychainRequest {
 pub enum KeychainLookup {
     /// Valid entry with its decrypted data.
     Found(KeychainEntry, Value),
-    /// Entry that has expired.
     Expired(KeychainEntry),
     NotFound,
 }
@@ -87,7 +84,7 @@ pub enum RevealedSecret {
 /// Keychain service. Cheap to clone.
 #[derive(Clone)]
 pub struct KeychainService {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     clock: Arc<dyn Clock>,
     credentials: Credentials,
     playbooks: Playbooks,
@@ -95,7 +92,7 @@ pub struct KeychainService {
 
 impl KeychainService {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn SecretsStore>,
         clock: Arc<dyn Clock>,
         credentials: Credentials,
         playbooks: Playbooks,
@@ -250,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_found_by_name_playbook_and_who_shares_it() {
+    fn an_entry_is_found_by_name_playbook_and_scope() {
         let key = |scope, execution: Option<i64>| {
             let execution = execution.map(ExecutionId::new);
             let name = "api".to_owned();

@@ -19,7 +19,7 @@ use noetl_model::placeholder::{
     Placeholder, Tag, edit_map, map_has_tag, placeholders_in, tagged, text_has_tag,
 };
 use noetl_model::{ExecutionId, Map, Tenant, Value};
-use noetl_store::{SealedText, Store, StoreError};
+use noetl_store::{SealedText, SecretsStore, StoreError};
 use sha2::Sha256;
 use tracing::warn;
 use zeroize::Zeroizing;
@@ -49,7 +49,7 @@ type PlaceholderKey = Zeroizing<[u8; KEY_BYTES]>;
 /// Creates and verifies placeholders. Cheap to clone; clones share keys and grants.
 #[derive(Clone)]
 pub struct Placeholders {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     encryption: Option<EncryptionKey>,
     keys: Arc<RwLock<BTreeMap<u32, Arc<PlaceholderKey>>>>,
     /// Aliases given to each execution by this process.
@@ -73,7 +73,7 @@ impl Minter {
 }
 
 impl Placeholders {
-    pub(crate) fn new(store: Arc<dyn Store>, encryption: Option<EncryptionKey>) -> Self {
+    pub(crate) fn new(store: Arc<dyn SecretsStore>, encryption: Option<EncryptionKey>) -> Self {
         let grants = Arc::new(Mutex::new(LruCache::new(EXECUTIONS_MAX)));
         Self { store, encryption, keys: Arc::default(), grants }
     }

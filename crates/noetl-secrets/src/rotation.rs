@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_store::{SealedLocation, SealedRow, Store};
+use noetl_store::{SealedLocation, SealedRow, SecretsStore};
 
 use crate::credential_error::CredentialError;
 use crate::sealing::{EncryptionKey, WrappedBy, key_version};
@@ -52,7 +52,6 @@ pub struct KeyStatus {
 /// Result of one rotation run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotated {
-    /// Number of credentials rewrapped.
     pub credentials: u64,
     /// Number of keychain entries rewrapped.
     pub keychain: u64,
@@ -73,13 +72,13 @@ pub struct Rotated {
 /// Manages the encryption key. Cheap to clone.
 #[derive(Clone)]
 pub struct KeyRotation {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn SecretsStore>,
     key: Option<EncryptionKey>,
 }
 
 impl KeyRotation {
     /// Creates the service on a store.
-    pub fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
+    pub fn new(store: Arc<dyn SecretsStore>, key: Option<EncryptionKey>) -> Self {
         Self { store, key }
     }
 
@@ -96,7 +95,7 @@ impl KeyRotation {
         let mut after = None;
         while let Some(page) = self.page(after.as_ref()).await? {
             for row in &page {
-                let tally = match row.place {
+                let tally = match row.location {
                     SealedLocation::Credential(_) => &mut status.credentials,
                     SealedLocation::Keychain(..) => &mut status.keychain,
                     SealedLocation::Setting(_) => &mut status.settings,
@@ -111,7 +110,7 @@ impl KeyRotation {
                     *tally.versions.entry(version).or_default() += 1;
                 }
             }
-            after = page.into_iter().next_back().map(|row| row.place);
+            after = page.into_iter().next_back().map(|row| row.location);
         }
         Ok(status)
     }
@@ -128,7 +127,7 @@ impl KeyRotation {
                 }
                 self.rewrap(key, row, &mut done).await?;
             }
-            after = page.into_iter().next_back().map(|row| row.place);
+            after = page.into_iter().next_back().map(|row| row.location);
         }
         done.is_complete = true;
         Ok(done)
@@ -143,7 +142,7 @@ impl KeyRotation {
         let wrapped = match key.rewrap(&row.sealed) {
             Ok(Some(wrapped)) => wrapped,
             Ok(None) => {
-                if !matches!(row.place, SealedLocation::Setting(_)) {
+                if !matches!(row.location, SealedLocation::Setting(_)) {
                     done.current += 1;
                 }
                 return Ok(());
@@ -151,13 +150,13 @@ impl KeyRotation {
             Err(_) => {
                 done.unreadable += 1;
                 if done.unreadable_places.len() < NAMED_MAX {
-                    done.unreadable_places.push(named(&row.place));
+                    done.unreadable_places.push(named(&row.location));
                 }
                 return Ok(());
             }
         };
-        let kept = self.store.reseal(&row.place, &row.sealed, &wrapped).await;
-        match (kept.map_err(CredentialError::Store)?, &row.place) {
+        let kept = self.store.reseal(&row.location, &row.sealed, &wrapped).await;
+        match (kept.map_err(CredentialError::Store)?, &row.location) {
             (false, _) => done.changed += 1,
             (true, SealedLocation::Credential(_)) => done.credentials += 1,
             (true, SealedLocation::Keychain(..)) => done.keychain += 1,
@@ -180,8 +179,8 @@ impl KeyRotation {
     }
 }
 
-pub(crate) fn named(place: &SealedLocation) -> String {
-    match place {
+pub(crate) fn named(location: &SealedLocation) -> String {
+    match location {
         SealedLocation::Credential(id) => format!("credential {id}"),
         SealedLocation::Keychain(tenant, key) => format!("keychain {tenant}/{key}"),
         SealedLocation::Setting(name) => format!("setting {name}"),

@@ -34,7 +34,6 @@ pub const KEY_VERSION_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_VERSION";
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// Key of one record.
 type RecordKey = [u8; KEY_BYTES];
 
 /// Envelope version without associated data.
@@ -99,7 +98,7 @@ pub(crate) enum SealedAt<'a> {
 impl<'a> SealedAt<'a> {
     /// Returns the location of a row.
     pub(crate) fn from_row(row: &'a SealedRow) -> Self {
-        match &row.place {
+        match &row.location {
             SealedLocation::Credential(_) => {
                 Self::Credential { tenant: &row.tenant, name: &row.name }
             }
@@ -325,21 +324,21 @@ pub enum SealError {
     #[error("could not encrypt")]
     Encrypt,
     /// The stored text is not an envelope.
-    #[error("what is stored is not an encrypted value")]
+    #[error("stored text is not an encrypted value")]
     Shape,
     /// The record key is wrapped by a key service that this process does not support.
-    #[error("its key is wrapped by '{0}', which is not available here")]
+    #[error("record key is wrapped by '{0}', a key service that is not available here")]
     Provider(String),
     /// The record key is wrapped by another key, or the record was modified.
-    #[error("it was encrypted under another key")]
+    #[error("value was encrypted under another key")]
     Key,
     /// The value is bound to another tenant, name, or kind of row.
-    #[error("it was sealed for another tenant or name: its row was swapped or renamed")]
+    #[error("value was sealed for another tenant or name: the row was swapped or renamed")]
     Moved,
     /// The value is in envelope version 1, which is rejected since `noetl credential reseal`.
     #[error(
-        "it is in envelope version 1, which is refused since values are bound to tenant and name; \
-         store it again"
+        "value is in envelope version 1, which is rejected since values are bound to tenant and name; \
+         store the value again"
     )]
     Unbound,
 }
@@ -413,13 +412,13 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_stored_is_read() {
+    fn values_sealed_by_the_published_server_are_opened() {
         let found = key().open_at(&AT, &SealedText::new(STORED));
         assert_eq!(found, Ok(json!({"token": "s3cret", "port": 5432, "note": "größer"})));
     }
 
     #[test]
-    fn what_is_sealed_is_opened_and_never_looks_the_same() {
+    fn sealed_values_are_opened_and_never_look_the_same() {
         for value in [json!(null), json!("bare"), json!({"a": [1, {"b": "c"}]}), json!({})] {
             let (one, other) = (key().seal_at(&AT, &value), key().seal_at(&AT, &value));
             let (one, other) = (one.expect("sealed"), other.expect("sealed"));
@@ -481,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_key_has_wrapped_is_not_wrapped_again() {
+    fn values_wrapped_by_an_unknown_key_are_not_rewrapped() {
         let both = EncryptionKey::generate().with_previous(&EncryptionKey::generate());
         assert_eq!(both.rewrap(&SealedText::new(STORED)), Err(SealError::Key));
         assert_eq!(both.rewrap(&SealedText::new("{}")), Err(SealError::Shape));

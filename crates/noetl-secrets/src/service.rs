@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_catalog::Playbooks;
 use noetl_identity::IdGenerator;
 use noetl_model::Clock;
-use noetl_store::{Store, StoreError};
+use noetl_store::{SecretsStore, StoreError};
 use noetl_work::Redaction;
 
 use crate::audit::SecretAuditLog;
@@ -37,11 +37,9 @@ pub struct Secrets {
     pub audit: SecretAuditLog,
     /// Encryption key and its rotation.
     pub keys: KeyRotation,
-    /// Access tokens of callers.
     pub tokens: Tokens,
     /// Path permissions of callers, and credential permissions of playbooks.
     pub grants: Grants,
-    /// Restrictions of workers' tokens.
     pub worker_access: WorkerAccess,
     /// Texts that replace secrets in event logs.
     pub placeholders: Placeholders,
@@ -53,7 +51,7 @@ impl Secrets {
     /// Opens the services, and adds the stored secrets to `redaction`.
     pub async fn open(
         options: Options,
-        store: &Arc<dyn Store>,
+        store: Arc<dyn SecretsStore>,
         clock: &Arc<dyn Clock>,
         ids: &IdGenerator,
         playbooks: &Playbooks,
@@ -79,8 +77,8 @@ impl Secrets {
             credentials.clone(),
             playbooks.clone(),
         );
-        let worker_access = WorkerAccess::new(store, &grants);
-        let tokens = Tokens::new(store.clone(), clock.clone());
+        let worker_access = WorkerAccess::new(store.clone(), &grants);
+        let tokens = Tokens::new(store, clock.clone());
         Ok(Self {
             credentials,
             keychain,

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use lru::LruCache;
 use noetl_model::{Clock, Tenant, Timestamp};
-use noetl_store::{AccessToken, Digest, NewToken, Store, StoreError};
+use noetl_store::{AccessToken, Digest, NewToken, SecretsStore, StoreError};
 use subtle::ConstantTimeEq as _;
 
 /// Prefix of every token, so leaked tokens can be recognized.
@@ -32,7 +32,6 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 /// Maximum length of a token's name, in characters.
 const NAME_MAX: usize = 200;
 
-/// Permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Everything except internal routes.
@@ -82,7 +81,6 @@ impl FromStr for Role {
     }
 }
 
-/// A token to create.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
     /// Purpose of the token, 1 to 200 characters.
@@ -109,7 +107,6 @@ pub enum TokenError {
     /// The change could not be recorded in the audit log, which is required.
     #[error("failed to record the change in the audit, so nothing was changed")]
     Unrecorded(#[source] StoreError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -120,9 +117,7 @@ const LASTS_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Holder of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
-    /// ID of the token.
     pub id: String,
-    /// Purpose of the token.
     pub name: String,
     /// Tenant whose data the holder may access.
     pub tenant: Tenant,
@@ -136,14 +131,14 @@ pub struct TokenHolder {
 /// Creates and verifies tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     clock: Arc<dyn Clock>,
     known: Arc<Mutex<LruCache<String, (AccessToken, Instant)>>>,
 }
 
 impl Tokens {
     /// Creates the service on a store.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn SecretsStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: Arc::new(Mutex::new(LruCache::new(REMEMBERED))) }
     }
 
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_known_by_what_was_shown_and_by_nothing_else() {
+    async fn a_token_is_recognized_only_by_its_text() {
         let (tokens, _) = made();
         let acme = Tenant::new("acme");
         let (kept, shown) = tokens.create(&acme, request(Role::Worker, None)).await.expect("made");

@@ -15,7 +15,7 @@ use lru::LruCache;
 use noetl_model::event::CommandSpec;
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant};
 use noetl_playbook::check_subscription;
-use noetl_store::{CommandRow, Store, StoreError, SubscriptionState};
+use noetl_store::{CommandRow, SecretsStore, StoreError, SubscriptionState};
 
 use self::named::NamedCredentials;
 use crate::grants::{Grants, covers};
@@ -53,15 +53,15 @@ type Owners = LruCache<CommandId, (Tenant, Arc<str>)>;
 /// Decides the access of a worker's token. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkerAccess {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     grants: Grants,
     /// Tenant and pool of commands. Neither changes.
     owners: Arc<Mutex<Owners>>,
 }
 
 impl WorkerAccess {
-    pub(crate) fn new(store: &Arc<dyn Store>, grants: &Grants) -> Self {
-        let (store, grants) = (store.clone(), grants.clone());
+    pub(crate) fn new(store: Arc<dyn SecretsStore>, grants: &Grants) -> Self {
+        let grants = grants.clone();
         Self { store, grants, owners: Arc::new(Mutex::new(LruCache::new(CACHED))) }
     }
 

@@ -1,218 +1,29 @@
-//! State and settings shared by all routes.
+//! State shared by all routes.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use noetl_access::{Access, CodeHolder, Issuers, Options as AccessOptions, SignInCodes};
 use noetl_bus::EventStream;
 use noetl_control::ControlPlane;
-use noetl_fence::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_secrets::Role;
-use noetl_web::Site;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::address::Network;
-use crate::http::limits::Places;
-use crate::http::rate::RequestLimiter;
-use crate::http::streams::Streams;
-use crate::oidc::{Issuers, Oidc};
-use crate::sessions::Sessions;
-use crate::sign_in_codes::{CodeHolder, SignInCodes};
-
-/// Default of [`Options::body_limit`]: the limit of the published wire format.
-const BODY_LIMIT: usize = 2 << 20;
-
-/// Default of [`Options::requests_max`], for each server process.
-const REQUESTS_MAX: usize = 1024;
-
-/// Default of [`Options::anonymous_max`]: a quarter of the limit for other requests, so that
-/// anonymous callers cannot starve authenticated ones.
-const ANONYMOUS_MAX: usize = 256;
-
-/// Default time for a body of a caller without a token. Messages to listeners have at most 2 MiB,
-/// which a server's uplink sends in well under this time.
-const BODY_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Default of [`Options::body_min_rate`]: slower than any modem.
-const BODY_MIN_RATE: u64 = 1024;
-
-/// Default of [`Options::address_rate_limit`]: more than people and message senders need, and low
-/// enough to leave capacity for others.
-const ADDRESS_RATE_LIMIT: f64 = 1000.0;
-
-/// Default of [`Options::listener_rate_limit`], per second.
-const LISTENER_RATE_LIMIT: f64 = 500.0;
-
-/// Default of [`Options::connections_max`], for each listener.
-const CONNECTIONS_MAX: usize = 16_384;
-
-/// Default of [`Options::request_timeout`]. The server may hold a report for up to 20 seconds while
-/// the journal is busy.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-const SILENCE: Duration = Duration::from_secs(60);
-
-/// Default of [`Options::streams_max`]. Each stream occupies a connection and buffers the data that
-/// its client has not read.
-const STREAMS_MAX: usize = 1024;
-
-/// Default of [`Options::tenant_streams_max`]: a quarter of all streams.
-const TENANT_STREAMS_MAX: usize = 256;
+use crate::capacity::{Places, RequestLimiter, Streams};
+use crate::options::Options;
 
 /// Maximum concurrent transfers of large results.
 pub(crate) const TRANSFERS_MAX: usize = 256;
-
-/// Origins of other web pages that may call the API. The server's own pages are always allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CorsOrigins {
-    /// Pages of these origins, such as `https://noetl.example`.
-    Listed(Vec<String>),
-    Any,
-}
-
-impl Default for CorsOrigins {
-    fn default() -> Self {
-        Self::Listed(Vec::new())
-    }
-}
-
-/// Source of the access token for the internal routes, read on every request.
-#[derive(Clone)]
-pub struct InternalToken(Arc<dyn Fn() -> Option<String> + Send + Sync>);
-
-impl InternalToken {
-    /// Creates a source that calls `read` on every request. `None` closes the internal routes.
-    pub fn read_by(read: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-
-    pub(crate) fn read(&self) -> Option<String> {
-        (self.0)()
-    }
-}
-
-impl Default for InternalToken {
-    /// Returns a source without a token, which closes the internal routes.
-    fn default() -> Self {
-        Self::read_by(|| None)
-    }
-}
-
-impl fmt::Debug for InternalToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("InternalToken")
-    }
-}
-
-/// Authentication mode of the API.
-#[derive(Debug, Clone, Default)]
-pub enum Auth {
-    /// No authentication: every client that reaches the listener may call all routes except the
-    /// internal ones.
-    #[default]
-    Open,
-    /// Requires an access token issued by this control plane.
-    Token,
-    /// Requires a token of an identity provider, or an access token issued by this control plane.
-    Oidc(Oidc),
-}
-
-/// Settings of the HTTP server.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Authentication mode. Default: [`Auth::Open`].
-    pub auth: Auth,
-    /// Origins of other web pages that may call the API. Default: none.
-    pub cors_origins: CorsOrigins,
-    /// Maximum size of a request body, in bytes. Default: 2 MiB.
-    pub body_limit: usize,
-    /// Value of `version` in `GET /api/health`. Default: the version of this crate.
-    pub version: String,
-    /// Whether requests whose `Host` is not loopback are accepted. Default: `false`, so that a web
-    /// page cannot reach the control plane through a DNS name of its own.
-    pub allow_any_host: bool,
-    /// Egress policy for the identity providers that listeners name. Default: all addresses except
-    /// cloud metadata services.
-    pub fence: EgressPolicy,
-    /// Access token of the internal routes. Default: none, so every request to them is rejected.
-    pub internal_token: InternalToken,
-    /// Database of the sessions that gateways validate. Default: none, so access tokens are the
-    /// only sessions.
-    pub sessions: Option<Sessions>,
-    /// Whether `GET /metrics` is enabled. Default: `true`.
-    pub has_metrics: bool,
-    /// Maximum requests in flight, excluding routes that need no token. Default: 1,024.
-    pub requests_max: usize,
-    /// Maximum requests in flight on routes that need no token; at most half of them may have a
-    /// body. Default: 256.
-    pub anonymous_max: usize,
-    /// Maximum time to receive a body on routes that need no token. On other routes,
-    /// `request_timeout` applies. Default: 15 seconds.
-    pub body_timeout: Duration,
-    /// Minimum rate of a request body after its first five seconds, in bytes per second; 0 for no
-    /// minimum. Default: 1,024.
-    pub body_min_rate: u64,
-    /// Maximum open streams. Default: 1,024.
-    pub streams_max: usize,
-    /// Maximum open streams per tenant. Default: 256.
-    pub tenant_streams_max: usize,
-    /// Maximum open connections. At the limit, a new connection replaces the oldest one that is
-    /// idle and never made an authenticated request. Default: 16,384.
-    pub connections_max: usize,
-    /// Maximum requests per second and tenant. Default: unlimited.
-    pub rate_limit: Option<f64>,
-    /// Maximum requests per second and client address without a valid token. Default: 1,000.
-    pub address_rate_limit: Option<f64>,
-    /// Maximum messages per second to one listener from one client address. Default: 500.
-    pub listener_rate_limit: Option<f64>,
-    /// Proxies whose `X-Forwarded-For` header names the client address. Default: none.
-    pub trusted_proxies: Vec<Network>,
-    /// Maximum duration of a request. Default: 60 seconds.
-    pub request_timeout: Duration,
-    /// Maximum idle time of a connection, before its first request and between requests. Default:
-    /// 60 seconds, longer than the heartbeat interval of workers, so that no heartbeat is sent into
-    /// a closing connection.
-    pub silence: Duration,
-    /// Files of the web UI. Default: the files built into the program.
-    pub site: Site,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            auth: Auth::default(),
-            cors_origins: CorsOrigins::default(),
-            body_limit: BODY_LIMIT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            allow_any_host: false,
-            fence: EgressPolicy::default(),
-            internal_token: InternalToken::default(),
-            sessions: None,
-            has_metrics: true,
-            requests_max: REQUESTS_MAX,
-            anonymous_max: ANONYMOUS_MAX,
-            body_timeout: BODY_TIMEOUT,
-            body_min_rate: BODY_MIN_RATE,
-            streams_max: STREAMS_MAX,
-            tenant_streams_max: TENANT_STREAMS_MAX,
-            connections_max: CONNECTIONS_MAX,
-            rate_limit: None,
-            address_rate_limit: Some(ADDRESS_RATE_LIMIT),
-            listener_rate_limit: Some(LISTENER_RATE_LIMIT),
-            trusted_proxies: Vec::new(),
-            request_timeout: REQUEST_TIMEOUT,
-            silence: SILENCE,
-            site: Site::default(),
-        }
-    }
-}
 
 /// A control plane with the state of its HTTP server. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) control: Arc<ControlPlane>,
     pub(crate) options: Arc<Options>,
+    /// Finds the caller of each request by its headers.
+    pub(crate) access: Access,
     /// Tenant whose rows the caller sees. All callers without a token share the default tenant.
     pub(crate) tenant: Tenant,
     pub(crate) bus: Option<Arc<dyn EventStream>>,
@@ -238,14 +49,21 @@ impl App {
     pub fn new(control: Arc<ControlPlane>, options: Options) -> Self {
         let tenant = Tenant::default();
         let places = Places::new(&options);
+        let access = AccessOptions {
+            auth: options.auth.clone(),
+            internal_token: options.internal_token.clone(),
+            sessions: options.sessions.clone(),
+        };
+        let access = Access::new(access, &control.secrets);
         let options = Arc::new(options);
         let (streams, stopping) = (Streams::default(), CancellationToken::new());
         let transfers = Arc::new(Semaphore::new(TRANSFERS_MAX));
         let (since, requests) = (Instant::now(), RequestLimiter::default());
-        let issuers = Issuers::behind(options.fence.clone());
+        let issuers = Issuers::with_policy(options.egress.clone());
         Self {
             control,
             options,
+            access,
             tenant,
             bus: None,
             places,

@@ -3,6 +3,7 @@
 //! The message is safe to show to callers. The cause is logged here, once, and only for failures of
 //! the control plane; client errors are not logged.
 
+mod access;
 mod forks;
 mod quotas;
 mod resources;
@@ -24,7 +25,7 @@ use noetl_remote::ReportError;
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
 
-use crate::shape;
+use crate::shape::{self, bounded};
 
 /// Default `Retry-After` of retryable responses, in seconds.
 const RETRY_AFTER_SECS: HeaderValue = HeaderValue::from_static("1");
@@ -42,7 +43,7 @@ pub(crate) struct ApiError {
     /// Value of the `Allow` header: the methods that the route supports.
     allowed: Option<String>,
     /// Value of the `Retry-After` header, in seconds. `None` for the default of 1.
-    again: Option<u64>,
+    retry_after: Option<u64>,
 }
 
 impl ApiError {
@@ -53,7 +54,7 @@ impl ApiError {
         message: impl Into<String>,
     ) -> Self {
         let message = bounded(message.into());
-        Self { status, code, message, diagnostics: Vec::new(), allowed: None, again: None }
+        Self { status, code, message, diagnostics: Vec::new(), allowed: None, retry_after: None }
     }
 
     /// Sets the `Allow` header to the supported methods.
@@ -129,8 +130,8 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         if passes.contains(&self.status) {
-            let again = self.again.map_or(RETRY_AFTER_SECS, HeaderValue::from);
-            response.headers_mut().insert(RETRY_AFTER, again);
+            let retry_after = self.retry_after.map_or(RETRY_AFTER_SECS, HeaderValue::from);
+            response.headers_mut().insert(RETRY_AFTER, retry_after);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -347,21 +348,6 @@ fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// Maximum bytes of a message's beginning and end.
-const SAID: (usize, usize) = (1500, 300);
-
-/// Truncates the middle of a long message. A caller that sends a megabyte as a name doesn't get it
-/// back in full. The end is included because it states the expected form.
-pub(crate) fn bounded(message: String) -> String {
-    let (first, last) = SAID;
-    if message.len() <= first + last {
-        return message;
-    }
-    let (first, last) =
-        (message.floor_char_boundary(first), message.ceil_char_boundary(message.len() - last));
-    format!("{} … {}", &message[..first], &message[last..])
-}
-
 /// Formats a diagnostic as `line:column: message`.
 pub(crate) fn sentence(found: &Diagnostic) -> String {
     format!("{}:{}: {}", found.line, found.column, found.message)
@@ -381,15 +367,6 @@ fn chain(failure: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sentence_has_an_end_and_keeps_its_beginning() {
-        let long = format!("begins {} ends", "é".repeat(1 << 20));
-        let cut = bounded(long);
-        assert!(cut.starts_with("begins é") && cut.ends_with("é ends"), "{cut}");
-        assert!(cut.len() < 2000, "{}", cut.len());
-        assert_eq!(bounded("short".to_owned()), "short");
-    }
 
     #[test]
     fn a_database_of_several_that_fails_is_named_and_its_causes_are_not() {

@@ -1,10 +1,9 @@
 //! Middleware: origin checks, authentication, authorization, limits, extractors, and panic
 //! handling.
 
+pub(crate) mod absent;
 pub(crate) mod access;
 pub(crate) mod acted;
-pub(crate) mod address;
-mod authorization;
 pub(crate) mod authorize;
 pub(crate) mod bound;
 pub(crate) mod caller;
@@ -13,7 +12,6 @@ pub(crate) mod credential;
 pub(crate) mod extract;
 pub(crate) mod granted;
 pub(crate) mod headers;
-pub(crate) mod internal;
 pub(crate) mod limits;
 pub(crate) mod openapi;
 pub(crate) mod pace;
@@ -21,6 +19,4 @@ pub(crate) mod panics;
 pub(crate) mod placeholders;
 pub(crate) mod rate;
 pub(crate) mod roles;
-pub(crate) mod session;
-pub(crate) mod streams;
 pub(crate) mod trace_context;

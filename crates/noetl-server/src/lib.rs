@@ -7,33 +7,30 @@
 //! crate makes no workflow decisions and has no storage.
 
 mod app;
+mod capacity;
 mod connections;
 mod error;
 mod event_queries;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
-mod oidc;
+mod options;
 mod router;
 mod routes;
 mod serve;
-mod sessions;
 mod shape;
-mod sign_in_codes;
 mod tls;
 
-pub use app::{App, Auth, CorsOrigins, InternalToken, Options};
+pub use app::App;
+pub use noetl_access::{
+    Auth, CODE_LASTS, InternalToken, Network, NetworkError, Oidc, OidcSettings, SESSION_CREDENTIAL,
+    SessionCredential, SessionDatabase, SessionFuture, SessionLookup, SessionLookupError, Sessions,
+    StoredSession, TOKEN_VARIABLE,
+};
 pub use noetl_web::{File as SiteFile, Site};
 
-pub use http::address::{Network, NetworkError};
-pub use http::internal::TOKEN_VARIABLE;
-pub use oidc::{Oidc, OidcSettings};
+pub use options::{CorsOrigins, Options};
 pub use router::router;
 pub use routes::tokens::view as token_view;
 pub use serve::serve;
-pub use sessions::{
-    SESSION_CREDENTIAL, SessionCredential, SessionDatabase, SessionFuture, SessionLookup,
-    SessionLookupError, Sessions, StoredSession,
-};
-pub use sign_in_codes::CODE_LASTS;
 pub use tls::{Tls, TlsError};

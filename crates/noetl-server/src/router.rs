@@ -16,11 +16,12 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use self::route_docs::{Routes, routes};
-use crate::app::{App, Options};
+use crate::app::App;
 use crate::http::openapi::{self, ApiDoc};
 use crate::http::{
     access, authorize, counted, headers, limits, panics, placeholders, trace_context,
 };
+use crate::options::Options;
 use crate::routes::executions::steer;
 use crate::routes::{
     approvals, callback, catalog, cleanup, commands, completions, credentials, dashboard, database,
@@ -54,7 +55,7 @@ pub fn router(app: App) -> Router {
         .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
-        .fallback(ui::elsewhere)
+        .fallback(ui::page_or_not_found)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(placeholders::shown))

@@ -1,5 +1,6 @@
 //! Conversion of rows and events to their API form.
 
+mod bounded;
 mod catalog;
 
 use std::borrow::Cow;
@@ -21,8 +22,8 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+pub(crate) use self::bounded::bounded;
 pub(crate) use self::catalog::{credential_entry, entry, registered};
-use crate::error::bounded;
 
 /// Status that workers report for a successful tool call.
 const SUCCESS: &str = "success";

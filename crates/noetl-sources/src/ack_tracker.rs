@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_holds_the_place_and_comes_once() {
+    fn a_redelivered_message_blocks_the_position_and_is_delivered_once() {
         let ledger = AckTracker::default();
         let now = Instant::now();
         ledger.begin(1, (), "a");

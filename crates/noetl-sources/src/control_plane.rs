@@ -11,7 +11,6 @@ use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::ToolCredential;
 use noetl_work::{DeadLetter, MessageCounts};
 
-/// Errors of control-plane requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlPlaneError {
     /// The control plane is unavailable. Retry later.
@@ -66,9 +65,7 @@ pub enum StartOutcome {
 pub struct StartFailure {
     /// Party at fault, which determines whether a retry can succeed.
     pub of: FaultOwner,
-    /// Short, stable error code.
     pub code: String,
-    /// Description of the error.
     pub reason: String,
 }
 
@@ -116,7 +113,7 @@ pub trait ControlPlaneClient: Send + Sync {
     /// Returns every subscription, including deactivated ones.
     async fn list(&self) -> Result<Vec<SubscriptionView>, ControlPlaneError>;
 
-    async fn standing(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError>;
+    async fn view(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError>;
 
     /// Changes the state of a subscription.
     async fn act(
@@ -135,18 +132,14 @@ pub trait ControlPlaneClient: Send + Sync {
     /// Acquires or renews the lease of a subscription for `holder`, and records its measurements.
     async fn hold(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         holder: &str,
         ttl: Duration,
         reading: RuntimeReport,
     ) -> Result<SubscriptionGrant, ControlPlaneError>;
 
     /// Releases the lease of a subscription.
-    async fn let_go(
-        &self,
-        standing: &SubscriptionView,
-        holder: &str,
-    ) -> Result<(), ControlPlaneError>;
+    async fn let_go(&self, view: &SubscriptionView, holder: &str) -> Result<(), ControlPlaneError>;
 
     /// Starts executions and returns an outcome for each, in request order. `together` limits how
     /// many a batch request contains; `None` sends them individually.

@@ -16,7 +16,6 @@ impl MessageCounters {
         add(&mut self.lock());
     }
 
-    /// Returns the current counts.
     pub fn counts(&self) -> MessageCounts {
         *self.lock()
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kafka_protocol::ResponseError;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Map;
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::Mutex;
@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use self::cluster::{Cluster, OffsetEdge, TopicPartition};
 use self::offsets::GroupOffsets;
 use self::reader::PartitionReader;
-use self::settings::Settings;
+use self::settings::KafkaSettings;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Nominal ack deadline. This source enforces none.
@@ -40,13 +40,13 @@ const ACK_WAIT: Duration = Duration::from_secs(3600);
 /// Opens sources of kind `kafka`.
 #[derive(Debug, Clone, Default)]
 pub struct Kafka {
-    fence: EgressPolicy,
+    egress: EgressPolicy,
 }
 
 impl Kafka {
     /// Restricts token endpoints to those this egress policy allows.
-    pub fn with_egress_policy(fence: EgressPolicy) -> Self {
-        Self { fence }
+    pub fn with_egress_policy(egress: EgressPolicy) -> Self {
+        Self { egress }
     }
 }
 
@@ -61,7 +61,7 @@ impl SourceFactory for Kafka {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Arc::new(Settings::read(settings, &subscription.path, &self.fence)?);
+        let settings = Arc::new(KafkaSettings::read(settings, &subscription.path, &self.egress)?);
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // Commits and lookups must not wait for fetches, so they use separate connections.
@@ -81,15 +81,17 @@ async fn begin(
     leaders: &BTreeMap<TopicPartition, i32>,
 ) -> Result<BTreeMap<TopicPartition, i64>, SourceError> {
     let known = words.read(leaders.keys().cloned().collect()).await?;
-    let mut at: BTreeMap<TopicPartition, i64> =
-        known.iter().filter_map(|(place, at)| Some((place.clone(), (*at)?))).collect();
+    let mut at: BTreeMap<TopicPartition, i64> = known
+        .iter()
+        .filter_map(|(topic_partition, at)| Some((topic_partition.clone(), (*at)?)))
+        .collect();
     // If any offset is committed, the other partitions were added later. They are read from the
     // start, because all of their messages are new.
     let is_new = cluster.settings.is_from_new && at.is_empty();
     let missing: BTreeMap<TopicPartition, i32> = leaders
         .iter()
-        .filter(|(place, _)| !at.contains_key(place))
-        .map(|(place, leader)| (place.clone(), *leader))
+        .filter(|(topic_partition, _)| !at.contains_key(topic_partition))
+        .map(|(topic_partition, leader)| (topic_partition.clone(), *leader))
         .collect();
     if !missing.is_empty() {
         let end = if is_new { OffsetEdge::Next } else { OffsetEdge::First };
@@ -131,9 +133,9 @@ struct TopicSource {
 }
 
 impl TopicSource {
-    fn delivery(&self, place: TopicPartition, offset: u64, message: Message) -> Delivery {
+    fn delivery(&self, topic_partition: TopicPartition, offset: u64, message: Message) -> Delivery {
         let is_answered = AtomicBool::new(false);
-        let handle = KafkaAck { place, offset, words: self.words.clone(), is_answered };
+        let handle = KafkaAck { topic_partition, offset, words: self.words.clone(), is_answered };
         Delivery::new(message, handle)
     }
 }
@@ -146,10 +148,15 @@ impl Source for TopicSource {
         let due = self.words.due(Instant::now(), most);
         if !due.is_empty() {
             let again = due.into_iter();
-            return Ok(again.map(|(place, at, found)| self.delivery(place, at, found)).collect());
+            return Ok(again
+                .map(|(topic_partition, at, found)| self.delivery(topic_partition, at, found))
+                .collect());
         }
         let found = reader.next(most.max(1), wait).await?;
-        Ok(found.into_iter().map(|(place, at, found)| self.delivery(place, at, found)).collect())
+        Ok(found
+            .into_iter()
+            .map(|(topic_partition, at, found)| self.delivery(topic_partition, at, found))
+            .collect())
     }
 
     fn ack_wait(&self) -> Duration {
@@ -160,8 +167,8 @@ impl Source for TopicSource {
         let leaders = self.look.leaders().await?;
         let ends = self.look.ends(&leaders, OffsetEdge::Next).await?;
         let passed = self.words.passed();
-        let waiting = ends.iter().map(|(place, end)| {
-            let passed = passed.get(place).copied().unwrap_or(0);
+        let waiting = ends.iter().map(|(topic_partition, end)| {
+            let passed = passed.get(topic_partition).copied().unwrap_or(0);
             u64::try_from(end - passed).unwrap_or(0)
         });
         Ok(Some(waiting.sum()))
@@ -171,7 +178,7 @@ impl Source for TopicSource {
 }
 
 struct KafkaAck {
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     offset: u64,
     words: Arc<GroupOffsets>,
     is_answered: AtomicBool,
@@ -181,12 +188,12 @@ struct KafkaAck {
 impl DeliveryAck for KafkaAck {
     async fn ack(&self) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.done(&self.place, self.offset).await
+        self.words.done(&self.topic_partition, self.offset).await
     }
 
     async fn nack(&self, after: Duration) -> Result<(), SourceError> {
         self.is_answered.store(true, Ordering::Release);
-        self.words.schedule_redelivery(&self.place, self.offset, after);
+        self.words.schedule_redelivery(&self.topic_partition, self.offset, after);
         Ok(())
     }
 
@@ -202,7 +209,7 @@ impl DeliveryAck for KafkaAck {
 impl Drop for KafkaAck {
     fn drop(&mut self) {
         if !self.is_answered.load(Ordering::Acquire) {
-            self.words.schedule_redelivery(&self.place, self.offset, Duration::ZERO);
+            self.words.schedule_redelivery(&self.topic_partition, self.offset, Duration::ZERO);
         }
     }
 }

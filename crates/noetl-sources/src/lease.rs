@@ -17,7 +17,6 @@ use crate::control_plane::{
 use crate::counters::MessageCounters;
 use crate::source::Source;
 
-/// Renewals per lease duration.
 const RENEWALS: u32 = 3;
 
 /// Attempts per lease duration while renewals fail.
@@ -43,7 +42,7 @@ pub(crate) struct SubscriptionLease {
 
 struct Shared {
     plane: Arc<dyn ControlPlaneClient>,
-    standing: SubscriptionView,
+    view: SubscriptionView,
     terms: LeaseTerms,
     state: Mutex<LeaseState>,
     /// Triggers a renewal at once, to report a new source's backlog.
@@ -63,24 +62,23 @@ impl SubscriptionLease {
     /// Waits until the lease is acquired.
     pub(crate) async fn take(
         plane: &Arc<dyn ControlPlaneClient>,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         terms: &LeaseTerms,
     ) -> Self {
         let mut is_told = false;
         loop {
             let asked = Instant::now();
-            let answer =
-                plane.hold(standing, &terms.holder, terms.ttl, RuntimeReport::default()).await;
+            let answer = plane.hold(view, &terms.holder, terms.ttl, RuntimeReport::default()).await;
             let pause = match answer {
                 Ok(hold) if hold.is_held => {
                     let until = asked + terms.ttl;
-                    return Self::keep(plane, standing, terms, until, hold.is_awaited);
+                    return Self::keep(plane, view, terms, until, hold.is_awaited);
                 }
                 Ok(_) => terms.ttl / RENEWALS,
                 Err(error) => {
                     if !is_told {
                         warn!(
-                            subscription = standing.path, %error,
+                            subscription = view.path, %error,
                             "failed to acquire subscription lease, retrying"
                         );
                         is_told = true;
@@ -94,14 +92,14 @@ impl SubscriptionLease {
 
     fn keep(
         plane: &Arc<dyn ControlPlaneClient>,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         terms: &LeaseTerms,
         until: Instant,
         is_awaited: bool,
     ) -> Self {
         let shared = Arc::new(Shared {
             plane: plane.clone(),
-            standing: standing.clone(),
+            view: view.clone(),
             terms: terms.clone(),
             state: Mutex::new(LeaseState { until, counts: MessageCounts::default(), source: None }),
             stirred: Notify::new(),
@@ -136,7 +134,6 @@ impl SubscriptionLease {
         }
     }
 
-    /// Counts outcomes of messages.
     pub(crate) fn count(&self, add: impl Fn(&mut MessageCounts)) {
         self.shared.terms.tally.add(&add);
         add(&mut self.shared.lock().counts);
@@ -150,10 +147,10 @@ impl SubscriptionLease {
         if counts != MessageCounts::default() && !shared.lost.is_cancelled() {
             let reading = RuntimeReport { backlog: None, counts };
             let (holder, ttl) = (&shared.terms.holder, shared.terms.ttl);
-            let _ = shared.plane.hold(&shared.standing, holder, ttl, reading).await;
+            let _ = shared.plane.hold(&shared.view, holder, ttl, reading).await;
         }
         // If the request fails, the lease expires.
-        let _ = shared.plane.let_go(&shared.standing, &shared.terms.holder).await;
+        let _ = shared.plane.let_go(&shared.view, &shared.terms.holder).await;
     }
 }
 
@@ -177,7 +174,7 @@ impl Shared {
             let asked = Instant::now();
             let (holder, ttl) = (&self.terms.holder, self.terms.ttl);
             let reading = RuntimeReport { backlog, counts };
-            pause = match self.plane.hold(&self.standing, holder, ttl, reading).await {
+            pause = match self.plane.hold(&self.view, holder, ttl, reading).await {
                 Ok(hold) if hold.is_held => {
                     self.is_awaited.store(hold.is_awaited, Ordering::Relaxed);
                     self.lock().until = asked + ttl;
@@ -185,7 +182,7 @@ impl Shared {
                 }
                 Ok(_) => break,
                 Err(ControlPlaneError::Refused(reason)) => {
-                    warn!(subscription = self.standing.path, reason, "lease rejected");
+                    warn!(subscription = self.view.path, reason, "lease rejected");
                     break;
                 }
                 Err(ControlPlaneError::Away(reason)) => {
@@ -195,7 +192,7 @@ impl Shared {
                         Instant::now() >= state.until
                     };
                     if is_over {
-                        warn!(subscription = self.standing.path, reason, "lease expired");
+                        warn!(subscription = self.view.path, reason, "lease expired");
                         break;
                     }
                     ttl / RETRIES

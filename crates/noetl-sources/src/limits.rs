@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_there_again() {
+    fn unused_permits_are_returned() {
         let start = Instant::now();
         let mut bucket = Bucket::new(3.0, start);
         assert_eq!(bucket.take(3, start), 3);

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 
 use self::ids::MessageIds;
-use self::settings::Settings;
+use self::settings::MqttSettings;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory};
 
 /// Time the broker has to respond.
@@ -55,7 +55,7 @@ impl SourceFactory for Mqtt {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Settings::read(settings, &subscription.path)?;
+        let settings = MqttSettings::read(settings, &subscription.path)?;
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let line = Line {
             sender,
@@ -76,7 +76,7 @@ impl SourceFactory for Mqtt {
         let words = Arc::new(Acker {
             client,
             said,
-            again: Shared::default(),
+            redeliveries: Shared::default(),
             ids: self.ids.clone(),
             name: settings.client_id,
         });
@@ -192,23 +192,23 @@ enum Client {
 struct Acker {
     client: Client,
     said: PendingAcks,
-    again: Shared<Vec<(Instant, Came)>>,
+    redeliveries: Shared<Vec<(Instant, Came)>>,
     ids: MessageIds,
     name: String,
 }
 
 impl Acker {
     fn lock_redeliveries(&self) -> MutexGuard<'_, Vec<(Instant, Came)>> {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+        self.redeliveries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self, now: Instant, most: usize) -> Vec<Came> {
-        let mut again = self.lock_redeliveries();
+        let mut redeliveries = self.lock_redeliveries();
         let mut due = Vec::new();
         let mut place = 0;
-        while place < again.len() && due.len() < most {
-            match again[place].0 <= now {
-                true => due.push(again.remove(place).1),
+        while place < redeliveries.len() && due.len() < most {
+            match redeliveries[place].0 <= now {
+                true => due.push(redeliveries.remove(place).1),
                 false => place += 1,
             }
         }

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 
-use self::settings::Settings;
+use self::settings::NatsSettings;
 use self::stream::StreamSource;
 use self::subject::SubjectSource;
 use crate::source::{Source, SourceError, SourceFactory, chain, name_of, text};
@@ -42,7 +42,7 @@ impl SourceFactory for Nats {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let wanted = Settings::read(settings)?;
+        let wanted = NatsSettings::read(settings)?;
         let subject = match text(settings, "topic")? {
             Some(subject) => Some(subject),
             None => text(settings, "subscription")?,
@@ -78,7 +78,7 @@ impl SourceFactory for Nats {
 
 /// Connects to the server in these settings.
 pub(crate) async fn client(settings: &Map) -> Result<Client, SourceError> {
-    Settings::read(settings)?.connect().await
+    NatsSettings::read(settings)?.connect().await
 }
 
 /// Returns an error unless the client is connected.

@@ -86,7 +86,6 @@ struct TableQuery<'a> {
     path: &'a str,
 }
 
-/// Opens a dedicated connection.
 async fn connect(settings: &Map, notices: NotifyHandling) -> Result<Client, SourceError> {
     connect_postgres(settings, notices).await.map_err(|failure: Failure| match failure.kind {
         FailureKind::Config => SourceError::Settings(failure.message),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::{Mutex, oneshot};
@@ -44,13 +44,13 @@ const WORDS_MAX: usize = 1000;
 /// Opens sources of kind `pubsub`.
 #[derive(Debug, Clone, Default)]
 pub struct Pubsub {
-    fence: EgressPolicy,
+    egress: EgressPolicy,
 }
 
 impl Pubsub {
     /// Restricts endpoints to those this egress policy allows.
-    pub fn with_egress_policy(fence: EgressPolicy) -> Self {
-        Self { fence }
+    pub fn with_egress_policy(egress: EgressPolicy) -> Self {
+        Self { egress }
     }
 }
 
@@ -66,7 +66,7 @@ impl SourceFactory for Pubsub {
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
         let deadline = number(settings, "ack_deadline_secs")?.unwrap_or(DEADLINE_DEFAULT_SECS);
-        let calls = Arc::new(PubsubClient::new(settings, name(settings)?, self.fence.clone())?);
+        let calls = Arc::new(PubsubClient::new(settings, name(settings)?, self.egress.clone())?);
         calls.look().await?;
         let words = AckBatcher { calls, unsaid: Mutex::default(), saying: Mutex::default() };
         Ok(Arc::new(PullSource {
@@ -113,7 +113,6 @@ struct PullSource {
 }
 
 struct PubsubReader {
-    /// Pull request in flight.
     asked: Option<JoinHandle<Result<Vec<Value>, SourceError>>>,
     count: usize,
 }
@@ -162,7 +161,7 @@ impl AckBatcher {
 }
 
 fn unheard() -> SourceError {
-    SourceError::Away("nobody said whether it was acknowledged".to_owned())
+    SourceError::Away("the service sent no result for the acknowledgment".to_owned())
 }
 
 #[async_trait]

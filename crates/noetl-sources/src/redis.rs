@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use self::entry::RedisEntry;
-use self::settings::Settings;
+use self::settings::RedisSettings;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, SourceFactory, chain};
 
 /// Time the server has to respond, in addition to the requested wait.
@@ -49,7 +49,7 @@ impl SourceFactory for Redis {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Settings::read(settings, &subscription.path)?;
+        let settings = RedisSettings::read(settings, &subscription.path)?;
         // Reads block the connection, and acks must not wait for them.
         let reader = settings.connect().await?;
         let words =
@@ -84,14 +84,14 @@ struct RedisReader {
 /// Acks entries and tracks those in flight.
 struct EntryAcker {
     connection: MultiplexedConnection,
-    settings: Settings,
+    settings: RedisSettings,
     /// Delivered entries, with the time of redelivery if nacked.
     held: Shared<HashMap<String, PendingEntry>>,
 }
 
 struct PendingEntry {
     message: Message,
-    again: Option<Instant>,
+    redeliver_at: Option<Instant>,
 }
 
 impl EntryAcker {
@@ -105,7 +105,7 @@ impl EntryAcker {
 
     /// Creates the group, and the stream if it doesn't exist. Leaves an existing group unchanged.
     async fn make_group(&self) -> Result<(), SourceError> {
-        let Settings { stream, group, from, .. } = &self.settings;
+        let RedisSettings { stream, group, from, .. } = &self.settings;
         let mut command = redis::cmd("XGROUP");
         command.arg("CREATE").arg(stream).arg(group).arg(from).arg("MKSTREAM");
         match self.ask(&command).await {
@@ -115,7 +115,7 @@ impl EntryAcker {
     }
 
     async fn ack(&self, id: &str) -> Result<(), SourceError> {
-        let Settings { stream, group, .. } = &self.settings;
+        let RedisSettings { stream, group, .. } = &self.settings;
         let mut command = redis::cmd("XACK");
         command.arg(stream).arg(group).arg(id);
         let said = self.ask(&command).await;
@@ -124,9 +124,9 @@ impl EntryAcker {
 
     fn due(&self, now: Instant, most: usize) -> Vec<(String, Message)> {
         let mut held = self.lock();
-        let due = held.iter_mut().filter(|(_, held)| held.again.is_some_and(|at| at <= now));
+        let due = held.iter_mut().filter(|(_, held)| held.redeliver_at.is_some_and(|at| at <= now));
         let taken = due.take(most).map(|(id, held)| {
-            held.again = None;
+            held.redeliver_at = None;
             (id.clone(), held.message.clone())
         });
         taken.collect()
@@ -134,7 +134,7 @@ impl EntryAcker {
 
     fn come_again(&self, id: &str, after: Duration) {
         if let Some(held) = self.lock().get_mut(id) {
-            held.again = Some(Instant::now() + after);
+            held.redeliver_at = Some(Instant::now() + after);
         }
     }
 }
@@ -187,7 +187,7 @@ impl StreamSource {
         wait: Option<Duration>,
         after: &str,
     ) -> Result<Vec<RedisEntry>, RedisError> {
-        let Settings { stream, group, consumer, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, .. } = &self.words.settings;
         let mut command = redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(count);
         if let Some(wait) = wait {
@@ -205,7 +205,7 @@ impl StreamSource {
         reader: &mut RedisReader,
         count: usize,
     ) -> Result<Vec<RedisEntry>, RedisError> {
-        let Settings { stream, group, consumer, claim, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, claim, .. } = &self.words.settings;
         let mut command = redis::cmd("XAUTOCLAIM");
         command.arg(stream).arg(group).arg(consumer);
         command.arg(u64::try_from(claim.as_millis()).unwrap_or(u64::MAX));
@@ -261,7 +261,10 @@ impl Source for StreamSource {
                 if held.contains_key(&id) {
                     continue;
                 }
-                held.insert(id.clone(), PendingEntry { message: message.clone(), again: None });
+                held.insert(
+                    id.clone(),
+                    PendingEntry { message: message.clone(), redeliver_at: None },
+                );
             }
             delivered.push(self.delivery(id, message));
         }
@@ -273,7 +276,7 @@ impl Source for StreamSource {
     }
 
     async fn backlog(&self) -> Result<Option<u64>, SourceError> {
-        let Settings { stream, group, .. } = &self.words.settings;
+        let RedisSettings { stream, group, .. } = &self.words.settings;
         let mut command = redis::cmd("XINFO");
         command.arg("GROUPS").arg(stream);
         let found = self.words.ask(&command).await;
@@ -311,7 +314,7 @@ impl DeliveryAck for RedisAck {
 
     /// Claims the entry again, which resets the idle time that other consumers check.
     async fn extend(&self) -> Result<(), SourceError> {
-        let Settings { stream, group, consumer, .. } = &self.words.settings;
+        let RedisSettings { stream, group, consumer, .. } = &self.words.settings;
         let mut command = redis::cmd("XCLAIM");
         command.arg(stream).arg(group).arg(consumer).arg(0).arg(&self.id).arg("JUSTID");
         let said = self.words.ask(&command).await;

@@ -1,9 +1,9 @@
-//! Source kinds by name.
+//! Maps the name of a source kind to its factory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 
 use crate::kafka::Kafka;
 use crate::mqtt::Mqtt;
@@ -21,11 +21,11 @@ pub struct SourceRegistry {
 
 impl SourceRegistry {
     /// Returns all built-in kinds. Those that use HTTP obey this egress policy.
-    pub fn standard(fence: EgressPolicy) -> Self {
+    pub fn standard(egress: EgressPolicy) -> Self {
         let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
         servers
-            .with(Kafka::with_egress_policy(fence.clone()))
-            .with(Pubsub::with_egress_policy(fence))
+            .with(Kafka::with_egress_policy(egress.clone()))
+            .with(Pubsub::with_egress_policy(egress))
     }
 
     /// Adds a kind, replacing one of the same name.

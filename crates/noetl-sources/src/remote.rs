@@ -163,7 +163,7 @@ fn of_client(error: &ClientError) -> ControlPlaneError {
     }
 }
 
-fn standing(status: SubscriptionStatus) -> Result<SubscriptionView, ControlPlaneError> {
+fn view(status: SubscriptionStatus) -> Result<SubscriptionView, ControlPlaneError> {
     let state = SubscriptionState::from_text(&status.state);
     let unknown = || ControlPlaneError::Refused(format!("'{}' is no state we know", status.state));
     Ok(SubscriptionView {
@@ -197,19 +197,19 @@ impl ControlPlaneClient for HttpControlPlane {
 
     async fn register(&self, path: &str) -> Result<SubscriptionView, ControlPlaneError> {
         let answer = self.client.ask(calls::subscribe(path)).await;
-        standing(answer.map_err(|error| of_client(&error))?.value)
+        view(answer.map_err(|error| of_client(&error))?.value)
     }
 
     async fn list(&self) -> Result<Vec<SubscriptionView>, ControlPlaneError> {
         let answer = self.client.ask(calls::subscriptions()).await;
         let listed = answer.map_err(|error| of_client(&error))?.value.subscriptions;
         // Skips subscriptions in a state that this version doesn't know.
-        Ok(listed.into_iter().filter_map(|status| standing(status).ok()).collect())
+        Ok(listed.into_iter().filter_map(|status| view(status).ok()).collect())
     }
 
-    async fn standing(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
+    async fn view(&self, id: SubscriptionId) -> Result<SubscriptionView, ControlPlaneError> {
         let answer = self.client.ask(calls::subscription(id.get())).await;
-        standing(answer.map_err(|error| of_client(&error))?.value)
+        view(answer.map_err(|error| of_client(&error))?.value)
     }
 
     async fn act(
@@ -218,12 +218,12 @@ impl ControlPlaneClient for HttpControlPlane {
         action: SubscriptionAction,
     ) -> Result<SubscriptionView, ControlPlaneError> {
         let call = calls::move_subscription(id.get(), action.as_str());
-        standing(self.client.ask(call).await.map_err(|error| of_client(&error))?.value)
+        view(self.client.ask(call).await.map_err(|error| of_client(&error))?.value)
     }
 
     async fn changed(&self, seen: &SubscriptionView) -> SubscriptionView {
         loop {
-            if let Ok(now) = self.standing(seen.id).await
+            if let Ok(now) = self.view(seen.id).await
                 && now != *seen
             {
                 return now;
@@ -238,7 +238,7 @@ impl ControlPlaneClient for HttpControlPlane {
 
     async fn hold(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         holder: &str,
         ttl: Duration,
         reading: RuntimeReport,
@@ -256,17 +256,13 @@ impl ControlPlaneClient for HttpControlPlane {
             backlog: reading.backlog,
             counts,
         };
-        let call = calls::lease_subscription(standing.id.get(), &request);
+        let call = calls::lease_subscription(view.id.get(), &request);
         let reply = self.client.ask(call).await.map_err(|error| of_client(&error))?.value;
         Ok(SubscriptionGrant { is_held: reply.held, is_awaited: reply.awaited })
     }
 
-    async fn let_go(
-        &self,
-        standing: &SubscriptionView,
-        holder: &str,
-    ) -> Result<(), ControlPlaneError> {
-        let call = calls::release_subscription(standing.id.get(), holder);
+    async fn let_go(&self, view: &SubscriptionView, holder: &str) -> Result<(), ControlPlaneError> {
+        let call = calls::release_subscription(view.id.get(), holder);
         self.client.ask(call).await.map(|_| ()).map_err(|error| of_client(&error))
     }
 
@@ -375,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_batch_says_whose_fault_it_was() {
+    fn the_error_of_a_batch_names_the_responsible_side() {
         let of = |text: &str| told(text.to_owned()).of;
         assert_eq!(of("Resource not found: Playbook not found: p"), FaultOwner::Playbook);
         assert_eq!(of("Validation error: no"), FaultOwner::Message);

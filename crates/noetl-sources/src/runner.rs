@@ -62,31 +62,31 @@ impl Runner {
     }
 
     /// Runs a subscription until it is deactivated or the runtime stops.
-    pub(crate) async fn run(&self, mut standing: SubscriptionView) -> RunnerExit {
-        match self.is_ours(&standing).await {
+    pub(crate) async fn run(&self, mut view: SubscriptionView) -> RunnerExit {
+        match self.is_ours(&view).await {
             Some(true) => {}
-            Some(false) => return RunnerExit::NotOurs(standing),
+            Some(false) => return RunnerExit::NotOurs(view),
             None => {
-                self.leave(&standing).await;
+                self.leave(&view).await;
                 return RunnerExit::Over;
             }
         }
         let mut failures = 0;
         loop {
-            let next = match standing.state {
+            let next = match view.state {
                 SubscriptionState::Deactivated => return RunnerExit::Over,
                 SubscriptionState::Registered => {
-                    match self.act(&standing, SubscriptionAction::Activate, &mut failures).await {
+                    match self.act(&view, SubscriptionAction::Activate, &mut failures).await {
                         Some(moved) => NextAction::Moved(moved),
                         None => NextAction::Stopped,
                     }
                 }
-                SubscriptionState::Active => self.active(&standing).await,
-                SubscriptionState::Paused => self.paused(&standing).await,
-                SubscriptionState::Draining => self.draining(&standing, &mut failures).await,
+                SubscriptionState::Active => self.active(&view).await,
+                SubscriptionState::Paused => self.paused(&view).await,
+                SubscriptionState::Draining => self.draining(&view, &mut failures).await,
             };
             match next {
-                NextAction::Moved(moved) => standing = moved,
+                NextAction::Moved(moved) => view = moved,
                 NextAction::Lost => {}
                 NextAction::Stopped => return RunnerExit::Over,
             }
@@ -95,10 +95,10 @@ impl Runner {
 
     /// Returns `true` if this runtime must run the subscription according to its document, or
     /// `None` if the runtime stops first.
-    async fn is_ours(&self, standing: &SubscriptionView) -> Option<bool> {
+    async fn is_ours(&self, view: &SubscriptionView) -> Option<bool> {
         let mut failures = 0;
         let reason = loop {
-            match self.document(standing).await {
+            match self.document(view).await {
                 Ok(found) if found.mode != Mode::Pull => return Some(false),
                 Ok(found) if self.parts.sources.get(found.source.as_str()).is_none() => {
                     break format!(
@@ -108,7 +108,7 @@ impl Runner {
                 }
                 // Such a subscription is activated from outside, not by this runtime.
                 Ok(found) if found.activation == Activation::Scheduled => {
-                    return Some(standing.state != SubscriptionState::Registered);
+                    return Some(view.state != SubscriptionState::Registered);
                 }
                 Ok(_) => return Some(true),
                 Err(Unready::Settings(reason)) => break reason,
@@ -120,7 +120,7 @@ impl Runner {
                 () = tokio::time::sleep(RETRY.delay(failures)) => {}
             }
         };
-        OutageLog::source(&self.parts.plane, standing).begin(&reason).await;
+        OutageLog::source(&self.parts.plane, view).begin(&reason).await;
         Some(false)
     }
 
@@ -128,12 +128,12 @@ impl Runner {
     /// another process changed it, or `None` if the runtime stops.
     async fn act(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         action: SubscriptionAction,
         failures: &mut u32,
     ) -> Option<SubscriptionView> {
         loop {
-            let error = match self.parts.plane.act(standing.id, action).await {
+            let error = match self.parts.plane.act(view.id, action).await {
                 Ok(moved) => {
                     *failures = 0;
                     return Some(moved);
@@ -141,15 +141,15 @@ impl Runner {
                 Err(error) => error,
             };
             // Another process may have changed the state meanwhile.
-            if let Ok(now) = self.parts.plane.standing(standing.id).await
-                && now != *standing
+            if let Ok(now) = self.parts.plane.view(view.id).await
+                && now != *view
             {
                 return Some(now);
             }
             if *failures == 0 {
                 let action = action.as_str();
                 warn!(
-                    subscription = standing.path, action, %error,
+                    subscription = view.path, action, %error,
                     "subscription state change failed, retrying"
                 );
             }
@@ -161,11 +161,11 @@ impl Runner {
         }
     }
 
-    async fn paused(&self, standing: &SubscriptionView) -> NextAction {
+    async fn paused(&self, view: &SubscriptionView) -> NextAction {
         tokio::select! {
-            moved = self.parts.plane.changed(standing) => NextAction::Moved(moved),
+            moved = self.parts.plane.changed(view) => NextAction::Moved(moved),
             () = self.stop.cancelled() => {
-                self.leave(standing).await;
+                self.leave(view).await;
                 NextAction::Stopped
             }
         }
@@ -173,47 +173,47 @@ impl Runner {
 
     /// Deactivates a subscription without messages in flight, if configured for shutdown and no
     /// other runtime holds or awaits its lease.
-    async fn leave(&self, standing: &SubscriptionView) {
+    async fn leave(&self, view: &SubscriptionView) {
         if self.parts.at_end != ShutdownAction::Deactivate {
             return;
         }
-        let taken = SubscriptionLease::take(&self.parts.plane, standing, &self.parts.terms);
+        let taken = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms);
         // On a timeout, the holder of the lease is responsible for deactivating it.
         if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
             if !held.is_awaited() {
-                self.ask(standing, SubscriptionAction::Drain).await;
-                self.ask(standing, SubscriptionAction::Deactivate).await;
+                self.ask(view, SubscriptionAction::Drain).await;
+                self.ask(view, SubscriptionAction::Deactivate).await;
             }
             held.release().await;
         }
     }
 
     /// Deactivates a draining subscription, without messages in flight, once its lease is free.
-    async fn draining(&self, standing: &SubscriptionView, failures: &mut u32) -> NextAction {
+    async fn draining(&self, view: &SubscriptionView, failures: &mut u32) -> NextAction {
         let held = tokio::select! {
-            held = SubscriptionLease::take(&self.parts.plane, standing, &self.parts.terms) => held,
-            moved = self.parts.plane.changed(standing) => return NextAction::Moved(moved),
+            held = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => held,
+            moved = self.parts.plane.changed(view) => return NextAction::Moved(moved),
             () = self.stop.cancelled() => return NextAction::Stopped,
         };
-        let moved = self.act(standing, SubscriptionAction::Deactivate, failures).await;
+        let moved = self.act(view, SubscriptionAction::Deactivate, failures).await;
         held.release().await;
         moved.map_or(NextAction::Stopped, NextAction::Moved)
     }
 
-    async fn active(&self, standing: &SubscriptionView) -> NextAction {
+    async fn active(&self, view: &SubscriptionView) -> NextAction {
         let plane = &self.parts.plane;
-        let changed = plane.changed(standing);
+        let changed = plane.changed(view);
         tokio::pin!(changed);
         let held = tokio::select! {
-            held = SubscriptionLease::take(plane, standing, &self.parts.terms) => Arc::new(held),
+            held = SubscriptionLease::take(plane, view, &self.parts.terms) => Arc::new(held),
             moved = &mut changed => return NextAction::Moved(moved),
             () = self.stop.cancelled() => {
-                self.leave(standing).await;
+                self.leave(view).await;
                 return NextAction::Stopped;
             }
         };
         let end = CancellationToken::new();
-        let work = self.work(standing, &held, &end);
+        let work = self.work(view, &held, &end);
         tokio::pin!(work);
         let next = tokio::select! {
             biased;
@@ -227,13 +227,13 @@ impl Runner {
             && self.parts.at_end == ShutdownAction::Deactivate
             && !held.is_awaited();
         if is_last {
-            self.ask(standing, SubscriptionAction::Drain).await;
+            self.ask(view, SubscriptionAction::Drain).await;
         }
         end.cancel();
         // All messages in flight are acked or nacked before another runtime can start.
         work.await;
         if is_last {
-            self.ask(standing, SubscriptionAction::Deactivate).await;
+            self.ask(view, SubscriptionAction::Deactivate).await;
         }
         held.look_at(None);
         held.release().await;
@@ -241,10 +241,10 @@ impl Runner {
     }
 
     /// Changes the subscription's state once, without retries.
-    async fn ask(&self, standing: &SubscriptionView, action: SubscriptionAction) {
-        if let Err(error) = self.parts.plane.act(standing.id, action).await {
+    async fn ask(&self, view: &SubscriptionView, action: SubscriptionAction) {
+        if let Err(error) = self.parts.plane.act(view.id, action).await {
             let action = action.as_str();
-            warn!(subscription = standing.path, action, %error, "subscription state change failed");
+            warn!(subscription = view.path, action, %error, "subscription state change failed");
         }
     }
 
@@ -252,15 +252,15 @@ impl Runner {
     /// unavailable.
     async fn work(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         held: &Arc<SubscriptionLease>,
         end: &CancellationToken,
     ) {
-        let trouble = OutageLog::source(&self.parts.plane, standing);
+        let trouble = OutageLog::source(&self.parts.plane, view);
         let mut failures = 0;
         while !end.is_cancelled() {
             let opened = tokio::select! {
-                opened = self.open(standing) => opened,
+                opened = self.open(view) => opened,
                 () = end.cancelled() => return,
             };
             let reason = match opened {
@@ -270,7 +270,7 @@ impl Runner {
                     let begun = Instant::now();
                     let flow = FetchLoop {
                         plane: self.parts.plane.clone(),
-                        standing: standing.clone(),
+                        view: view.clone(),
                         subscription,
                         source: source.clone(),
                         spool,
@@ -300,8 +300,8 @@ impl Runner {
         }
     }
 
-    async fn open(&self, standing: &SubscriptionView) -> Result<OpenPipeline, Unready> {
-        let subscription = self.document(standing).await?;
+    async fn open(&self, view: &SubscriptionView) -> Result<OpenPipeline, Unready> {
+        let subscription = self.document(view).await?;
         let kind = subscription.source.as_str();
         let missing = || Unready::Settings(format!("this runtime has no source of kind '{kind}'"));
         let opener = self.parts.sources.get(kind).ok_or_else(missing)?;
@@ -312,7 +312,7 @@ impl Runner {
             laid.map_err(Unready::Settings)?;
         }
         let source = opener.open(&subscription, &settings).await?;
-        let spool = match self.spool(standing, &subscription, settings, &*source).await {
+        let spool = match self.spool(view, &subscription, settings, &*source).await {
             Ok(spool) => spool,
             Err(error) => {
                 source.close().await;
@@ -326,7 +326,7 @@ impl Runner {
     /// doesn't retain unacked messages needs it.
     async fn spool(
         &self,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         subscription: &Subscription,
         mut connection: Map,
         source: &dyn Source,
@@ -343,13 +343,13 @@ impl Runner {
         if let Some(name) = &wanted.credential {
             connection = self.parts.plane.credential(name).await?.data;
         }
-        Ok(Some(Spool::open(wanted, standing.id, &connection).await?))
+        Ok(Some(Spool::open(wanted, view.id, &connection).await?))
     }
 
     /// Reads and checks the newest document at the subscription's path.
-    async fn document(&self, standing: &SubscriptionView) -> Result<Subscription, Unready> {
-        let text = self.parts.plane.document(&standing.path).await?;
-        let path = standing.path.clone();
+    async fn document(&self, view: &SubscriptionView) -> Result<Subscription, Unready> {
+        let text = self.parts.plane.document(&view.path).await?;
+        let path = view.path.clone();
         // Parsing a large document takes long enough to block the other tasks on this thread.
         let read = tokio::task::spawn_blocking(move || check_subscription(&text)).await;
         let read = read.map_err(|_| Unready::Settings("the document cannot be read".to_owned()))?;

@@ -18,7 +18,6 @@ use crate::lease::LeaseTerms;
 use crate::registry::SourceRegistry;
 use crate::runner::{Runner, RunnerExit};
 
-/// Configuration of a [`SubscriptionRuntime`].
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Lease holder name, unique among all running runtimes.
@@ -117,10 +116,10 @@ impl All {
                 Ok(listed) => {
                     failures = 0;
                     known.retain(|id, known| {
-                        known.runner.is_some() || listed.iter().any(|standing| standing.id == *id)
+                        known.runner.is_some() || listed.iter().any(|view| view.id == *id)
                     });
-                    for standing in listed.into_iter().filter(is_alive) {
-                        self.begin(standing, &mut known, &mut running);
+                    for view in listed.into_iter().filter(is_alive) {
+                        self.begin(view, &mut known, &mut running);
                     }
                 }
                 Err(error) => {
@@ -149,33 +148,32 @@ impl All {
 
     fn begin(
         &self,
-        standing: SubscriptionView,
+        view: SubscriptionView,
         known: &mut HashMap<SubscriptionId, KnownSubscription>,
         running: &mut JoinSet<(SubscriptionView, RunnerExit)>,
     ) {
-        let is_known =
-            |known: &KnownSubscription| known.runner.is_some() || known.standing == standing;
-        if known.get(&standing.id).is_some_and(is_known) {
+        let is_known = |known: &KnownSubscription| known.runner.is_some() || known.view == view;
+        if known.get(&view.id).is_some_and(is_known) {
             return;
         }
         let runner = Runner::new(self.parts.clone(), self.stop.clone());
-        let view = standing.clone();
+        let own = view.clone();
         let task = running.spawn(async move {
-            let ended = runner.run(view.clone()).await;
-            (view, ended)
+            let ended = runner.run(own.clone()).await;
+            (own, ended)
         });
-        known.insert(standing.id, KnownSubscription { standing, runner: Some(task.id()) });
+        known.insert(view.id, KnownSubscription { view, runner: Some(task.id()) });
     }
 }
 
 struct KnownSubscription {
-    standing: SubscriptionView,
+    view: SubscriptionView,
     /// Task of its runner, while that runs.
     runner: Option<tokio::task::Id>,
 }
 
-fn is_alive(standing: &SubscriptionView) -> bool {
-    standing.state != SubscriptionState::Deactivated
+fn is_alive(view: &SubscriptionView) -> bool {
+    view.state != SubscriptionState::Deactivated
 }
 
 fn forget(
@@ -184,11 +182,11 @@ fn forget(
 ) {
     match ended {
         // The next change of its status starts a new runner.
-        Ok((standing, RunnerExit::NotOurs(at))) => {
-            known.insert(standing.id, KnownSubscription { standing: at, runner: None });
+        Ok((view, RunnerExit::NotOurs(at))) => {
+            known.insert(view.id, KnownSubscription { view: at, runner: None });
         }
-        Ok((standing, RunnerExit::Over)) => {
-            known.remove(&standing.id);
+        Ok((view, RunnerExit::Over)) => {
+            known.remove(&view.id);
         }
         Err(error) => {
             error!(%error, "subscription runner failed, restarting");
@@ -207,9 +205,9 @@ struct One {
 impl One {
     async fn run(self) {
         let mut failures = 0;
-        let standing = loop {
+        let view = loop {
             let error = match self.activated().await {
-                Ok(standing) => break standing,
+                Ok(view) => break view,
                 Err(error) => error,
             };
             if failures == 0 {
@@ -224,7 +222,7 @@ impl One {
                 () = tokio::time::sleep(RETRY.delay(failures)) => {}
             }
         };
-        Runner::new(self.parts, self.stop).run(standing).await;
+        Runner::new(self.parts, self.stop).run(view).await;
     }
 
     /// Returns the subscription, registered and active unless an operator paused it. Reactivates a
@@ -232,21 +230,21 @@ impl One {
     async fn activated(&self) -> Result<SubscriptionView, ControlPlaneError> {
         let plane = &self.parts.plane;
         let listed = plane.list().await?;
-        let last = listed.into_iter().rfind(|standing| standing.path == self.path);
-        let standing = match last {
-            Some(standing) => standing,
+        let last = listed.into_iter().rfind(|view| view.path == self.path);
+        let view = match last {
+            Some(view) => view,
             None => plane.register(&self.path).await?,
         };
-        match standing.state {
+        match view.state {
             SubscriptionState::Registered | SubscriptionState::Deactivated => {
-                plane.act(standing.id, SubscriptionAction::Activate).await
+                plane.act(view.id, SubscriptionAction::Activate).await
             }
             // The runtime that drained it stopped before it finished.
             SubscriptionState::Draining => {
-                plane.act(standing.id, SubscriptionAction::Deactivate).await?;
-                plane.act(standing.id, SubscriptionAction::Activate).await
+                plane.act(view.id, SubscriptionAction::Deactivate).await?;
+                plane.act(view.id, SubscriptionAction::Activate).await
             }
-            SubscriptionState::Active | SubscriptionState::Paused => Ok(standing),
+            SubscriptionState::Active | SubscriptionState::Paused => Ok(view),
         }
     }
 }
@@ -270,9 +268,9 @@ mod tests {
         let healthy = running.spawn(std::future::pending()).id();
         let failing = running.spawn(async { panic!("a bug in a source") }).id();
         let mut known = HashMap::from([
-            (view(1).id, KnownSubscription { standing: view(1), runner: Some(healthy) }),
-            (view(2).id, KnownSubscription { standing: view(2), runner: Some(failing) }),
-            (view(3).id, KnownSubscription { standing: view(3), runner: None }),
+            (view(1).id, KnownSubscription { view: view(1), runner: Some(healthy) }),
+            (view(2).id, KnownSubscription { view: view(2), runner: Some(failing) }),
+            (view(3).id, KnownSubscription { view: view(3), runner: None }),
         ]);
         let ended = running.join_next().await.expect("the failed task");
         forget(&mut known, ended);

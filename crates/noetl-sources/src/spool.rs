@@ -38,7 +38,7 @@ pub(crate) enum SpoolOutcome {
 
 /// Spool of one subscription. Only the holder of the subscription's lease uses it.
 pub(crate) struct Spool {
-    place: SpoolStorage,
+    storage: SpoolStorage,
     prefix: String,
     bytes_max: u64,
     on_full: OnFull,
@@ -47,7 +47,6 @@ pub(crate) struct Spool {
     held: Mutex<SpoolUsage>,
 }
 
-/// Usage of a spool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SpoolUsage {
     pub(crate) entries: u64,
@@ -68,9 +67,9 @@ impl Spool {
         subscription: SubscriptionId,
         credential: &Map,
     ) -> Result<Arc<Self>, SourceError> {
-        let place = SpoolStorage::open(settings, credential).await?;
+        let storage = SpoolStorage::open(settings, credential).await?;
         let prefix = subscription.to_string();
-        let listed = place.list(&prefix).await?;
+        let listed = storage.list(&prefix).await?;
         let last = listed.last().and_then(|listed| entry::number_of(&listed.name));
         let held = SpoolUsage {
             entries: listed.len() as u64,
@@ -78,7 +77,7 @@ impl Spool {
         };
         let retention = &settings.retention;
         Ok(Arc::new(Self {
-            place,
+            storage,
             prefix,
             bytes_max: retention.max_bytes.unwrap_or(BYTES_MAX),
             on_full: retention.on_full.unwrap_or(OnFull::StopAcking),
@@ -127,7 +126,7 @@ impl Spool {
             held.bytes += bytes;
         }
         let name = entry::name(&self.prefix, number);
-        let put = self.place.put(&name, text).await;
+        let put = self.storage.put(&name, text).await;
         if put.is_err() {
             self.forget(bytes);
         }
@@ -136,7 +135,7 @@ impl Spool {
 
     /// Returns all entries, oldest first.
     pub(crate) async fn list(&self) -> Result<Vec<SpoolEntry>, SourceError> {
-        self.place.list(&self.prefix).await
+        self.storage.list(&self.prefix).await
     }
 
     /// Reads the message of an entry. Returns `None` if the entry no longer exists.
@@ -144,7 +143,7 @@ impl Spool {
         self: &Arc<Self>,
         listed: SpoolEntry,
     ) -> Result<Option<SpooledMessage>, SourceError> {
-        let Some(text) = self.place.get(&listed.name).await? else { return Ok(None) };
+        let Some(text) = self.storage.get(&listed.name).await? else { return Ok(None) };
         let (message, fault) = match entry::read(&text) {
             Ok((message, at)) => (message, self.expired(at)),
             Err(error) => {
@@ -189,7 +188,7 @@ struct SpoolAck {
 
 impl SpoolAck {
     async fn remove(&self) -> Result<(), SourceError> {
-        self.spool.place.delete(&self.name).await?;
+        self.spool.storage.delete(&self.name).await?;
         self.spool.forget(self.bytes);
         Ok(())
     }

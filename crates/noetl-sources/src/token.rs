@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Value;
 use reqwest::{Client, RequestBuilder, Url};
 use tokio::sync::Mutex;
@@ -19,19 +19,23 @@ const MARGIN: Duration = Duration::from_secs(60);
 const REDIRECTS_MAX: usize = 3;
 
 /// Builds an HTTP client that obeys this egress policy.
-pub(crate) fn client(fence: &EgressPolicy) -> Result<Client, SourceError> {
+pub(crate) fn client(egress: &EgressPolicy) -> Result<Client, SourceError> {
     // Fails only if another part of the program has installed a provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().connect_timeout(Duration::from_secs(5));
-    let client = fence.around(client.redirect(fence.redirects(REDIRECTS_MAX))).build();
+    let client = egress.around(client.redirect(egress.redirects(REDIRECTS_MAX))).build();
     client.map_err(|error| SourceError::Settings(chain("no client can be made", &error)))
 }
 
 /// Checks that a setting is a valid URL the egress policy allows.
-pub(crate) fn check(setting: &str, address: &str, fence: &EgressPolicy) -> Result<(), SourceError> {
+pub(crate) fn check(
+    setting: &str,
+    address: &str,
+    egress: &EgressPolicy,
+) -> Result<(), SourceError> {
     let wrong = |message: String| SourceError::Settings(format!("`{setting}`: {message}"));
     let address = address.parse::<Url>().map_err(|error| wrong(error.to_string()))?;
-    fence.check(&address).map_err(|error| wrong(error.to_string()))
+    egress.check(&address).map_err(|error| wrong(error.to_string()))
 }
 
 /// A token cached until shortly before it expires.
@@ -56,7 +60,6 @@ impl CachedToken {
         Ok(token)
     }
 
-    /// Discards the cached token.
     pub(crate) async fn forget(&self) {
         *self.0.lock().await = None;
     }

@@ -54,7 +54,7 @@ impl EncodedAppend {
         let Append { expected, after, start, events, row, leases, commands, due, delivered, blobs } =
             append;
         Ok(Self {
-            expected: place(expected),
+            expected: stored_seq(expected),
             after,
             last: events.last().map(|event| event.id),
             start,
@@ -90,7 +90,7 @@ impl EncodedAppend {
 
 /// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;
 /// as the start of a read they are past every event.
-pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
+pub(crate) fn stored_seq(seq: noetl_model::Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
@@ -224,7 +224,7 @@ fn bind_items<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q>
         small(ends.last.row.playbook_version),
         ends.last.row.parent.map(|parent| parent.get()),
         ends.last.row.status.as_str(),
-        place(ends.last.row.version),
+        stored_seq(ends.last.row.version),
         ends.terminal.map(EventId::get),
         PgTimestamptz(ends.last.row.started_at),
         PgTimestamptz(ends.last.row.updated_at),
@@ -244,7 +244,7 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q
         query,
         events,
         |row| row.execution_id.get(),
-        place(row.seq),
+        stored_seq(row.seq),
         row.event_id.get(),
         PgTimestamp(row.created_at),
         row.origin.as_str(),

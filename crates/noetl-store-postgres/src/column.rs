@@ -44,7 +44,7 @@ pub(crate) struct PgTimestamp(pub(crate) Timestamp);
 
 impl PgTimestamp {
     /// Returns the timestamp, or the earliest one that Postgres can store if that is later.
-    pub(crate) fn within(at: Timestamp) -> Self {
+    pub(crate) fn clamped(at: Timestamp) -> Self {
         Self(PgTimestamptz::clamped(at).0)
     }
 }
@@ -96,13 +96,11 @@ macro_rules! time_column {
 time_column!(PgTimestamptz, 1184, 1185);
 time_column!(PgTimestamp, 1114, 1115);
 
-/// Reads a nonnegative `bigint`.
 pub(crate) fn number(row: &PgRow, index: usize) -> Result<u64, sqlx::Error> {
     let number: i64 = row.try_get(index)?;
     u64::try_from(number).map_err(unreadable)
 }
 
-/// Reads a nonnegative `integer`.
 pub(crate) fn small(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
     let number: i32 = row.try_get(index)?;
     u32::try_from(number).map_err(unreadable)

@@ -6,68 +6,54 @@ use sqlx::Error;
 /// Error of opening a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is malformed.
     #[error("the database URL is not of the form postgres://user:password@host:port/database")]
     Url(#[source] BackendError),
     /// The server is unavailable or rejected the connection.
-    #[error("could not connect to Postgres at {place}")]
+    #[error("could not connect to Postgres at {location}")]
     Connect {
-        /// Host, port, and database.
-        place: String,
+        location: String,
         #[source]
         source: BackendError,
     },
     /// The server is older than Postgres 15.
-    #[error("Postgres at {place} is version {found}; 15 or newer is needed")]
-    Version {
-        /// Host, port, and database.
-        place: String,
-        found: String,
-    },
+    #[error("Postgres at {location} is version {found}; 15 or newer is needed")]
+    Version { location: String, found: String },
     /// The encoding of the database can't represent all texts.
-    #[error("the database at {place} has encoding {found}; make one with encoding UTF8")]
-    Encoding {
-        /// Host, port, and database.
-        place: String,
-        found: String,
-    },
+    #[error("the database at {location} has encoding {found}; make one with encoding UTF8")]
+    Encoding { location: String, found: String },
     /// A newer version of this program changed the schema.
     #[error(
-        "the schema at {place} has version {found}, and this program knows {known}: a newer version changed it"
+        "the schema at {location} has version {found}, and this program knows {known}: a newer version changed the schema"
     )]
     Newer {
-        /// Host, port, and database.
-        place: String,
+        location: String,
         found: i32,
         /// Latest version that this program knows.
         known: i32,
     },
     /// The schema is out of date, and migration was not allowed.
     #[error(
-        "the schema at {place} has version {found} and {known} is needed: run `noetl db migrate`"
+        "the schema at {location} has version {found} and {known} is needed: run `noetl db migrate`"
     )]
     Older {
-        /// Host, port, and database.
-        place: String,
+        location: String,
         /// Schema version of the database; 0 if there is no schema.
         found: i32,
         /// Schema version that this program needs.
         known: i32,
     },
     /// A migration failed and was rolled back.
-    #[error("migration {name} failed at {place} and was undone")]
+    #[error("migration {name} failed at {location} and was undone")]
     Migration {
-        /// Host, port, and database.
-        place: String,
+        location: String,
         name: String,
         #[source]
         source: BackendError,
     },
     /// Any other error of the database.
-    #[error("could not open the database at {place}")]
+    #[error("could not open the database at {location}")]
     Database {
-        /// Host, port, and database.
-        place: String,
+        location: String,
         #[source]
         source: BackendError,
     },

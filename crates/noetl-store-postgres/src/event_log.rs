@@ -10,7 +10,7 @@ use noetl_store::{Append, Committed, EventLog, LockedLog, ReadBound, StoreError,
 use sqlx::Row;
 
 use crate::PostgresStore;
-use crate::arrays::{place, rows};
+use crate::arrays::{rows, stored_seq};
 use crate::column::{PgTimestamp, number};
 use crate::event_rows::{event, event_row};
 use crate::listen::CHANNEL;
@@ -83,7 +83,7 @@ impl EventLog for PostgresStore {
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
         let sql = include_str!("../queries/event_rows.sql");
-        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::within));
+        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::clamped));
         let make = || {
             let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
             read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
@@ -97,7 +97,7 @@ impl EventLog for PostgresStore {
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
         let sql = include_str!("../queries/event_least_since.sql");
-        let make = || sqlx::query(sql).bind(execution.get()).bind(place(after));
+        let make = || sqlx::query(sql).bind(execution.get()).bind(stored_seq(after));
         let least: Option<Option<i64>> =
             self.in_order().one("look for late events", make, |row| row.try_get(0)).await?;
         Ok(least.flatten().map(EventId::new))
@@ -148,7 +148,8 @@ impl PostgresStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let sql = include_str!("../queries/event_read.sql");
-        let make = || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit));
+        let make =
+            || sqlx::query(sql).bind(execution.get()).bind(stored_seq(after)).bind(rows(limit));
         self.in_order().list("read the event log", make, event).await
     }
 }

@@ -115,10 +115,10 @@ impl CommandLeaseStore for PostgresStore {
     async fn claim_expired(
         &self,
         limit: usize,
-        again: Duration,
+        reclaim_after: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let sql = include_str!("../queries/command_take_ended.sql");
-        let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(again));
+        let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(reclaim_after));
         let taken = self.in_order().change("take ended leases", make, |row| {
             Ok((row.try_get::<PgTimestamptz, _>(12)?.0, command(row)?))
         });

@@ -12,7 +12,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
-use crate::arrays::{place, plain, replace_nul};
+use crate::arrays::{plain, replace_nul, stored_seq};
 use crate::column::{PgTimestamp, PgTimestamptz};
 use crate::error::{StatementOutcome, fate, store_error, write_error};
 use crate::executions::execution;
@@ -157,7 +157,7 @@ impl<'a> Importer<'a> {
             let mut one = decode(row)?;
             let id = one.listed.row.id;
             if one.is_imported && (one.is_unplaced || one.listed.row.version == Seq::START) {
-                one.listed.row.version = self.place(id).await?;
+                one.listed.row.version = self.next_seq(id).await?;
                 one.is_placed = one.listed.row.version > Seq::START;
             }
             known.insert(id, one);
@@ -166,7 +166,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Assigns sequence numbers to the rows of an adopted log, and returns the last one.
-    async fn place(&mut self, execution: ExecutionId) -> Result<Seq, sqlx::Error> {
+    async fn next_seq(&mut self, execution: ExecutionId) -> Result<Seq, sqlx::Error> {
         let place = self.query("select noetl.place_imported_1($1)");
         place.bind(execution.get()).execute(&mut *self.connection).await?;
         let sql = "select coalesce(max(seq), 0) from noetl.event where execution_id = $1";
@@ -215,7 +215,7 @@ impl<'a> Importer<'a> {
         let insert = columns!(
             insert,
             |row| row.execution_id.get(),
-            place(row.seq),
+            stored_seq(row.seq),
             row.event_id.get(),
             PgTimestamp(row.created_at),
             row.event_type.as_deref().map(plain),
@@ -290,7 +290,7 @@ impl<'a> Importer<'a> {
             row.path.to_lowercase(),
             row.parent.map(|parent| parent.get()),
             row.status.as_str(),
-            place(row.version),
+            stored_seq(row.version),
             PgTimestamptz(row.started_at),
             PgTimestamptz(row.updated_at),
             row.ended_at.map(PgTimestamptz),

@@ -17,12 +17,12 @@ pub struct Schema {
 
 /// Returns the schema version of a database. Read-only.
 pub async fn schema(options: &Options) -> Result<Schema, OpenError> {
-    let place = options.place();
+    let location = options.location();
     let connected = options.connect.connect().await;
     let mut connection = connected
-        .map_err(|error| OpenError::Connect { place: place.clone(), source: error.into() })?;
+        .map_err(|error| OpenError::Connect { location: location.clone(), source: error.into() })?;
     let found = migrate::version(&mut connection).await;
-    let found = found.map_err(|error| OpenError::Database { place, source: error.into() })?;
+    let found = found.map_err(|error| OpenError::Database { location, source: error.into() })?;
     // The result is known, so a failure to close doesn't matter.
     let _ = connection.close().await;
     Ok(Schema { found, known: migrate::known() })

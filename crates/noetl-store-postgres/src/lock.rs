@@ -6,7 +6,7 @@ use noetl_store::{Append, Committed, LockedLog, StoreError};
 use sqlx::{Postgres, Transaction};
 
 use crate::append_mode::AppendMode;
-use crate::arrays::{self, EncodedAppend, RejectedChain, place, rows};
+use crate::arrays::{self, EncodedAppend, RejectedChain, rows, stored_seq};
 use crate::error::{StatementOutcome, fate, store_error, write_error};
 use crate::event_rows::event;
 use crate::outbox_rows::OutboxWriter;
@@ -53,7 +53,7 @@ impl LockedLog for LockedExecution {
         // Plan the query each time: a plan cached here must not be used for reads with other
         // planner settings.
         let query = sqlx::query(sql).persistent(false);
-        let query = query.bind(self.execution.get()).bind(place(after)).bind(rows(limit));
+        let query = query.bind(self.execution.get()).bind(stored_seq(after)).bind(rows(limit));
         let failed = |error| store_error("read the event log", error);
         let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;
         found.iter().map(event).collect::<Result<_, _>>().map_err(failed)

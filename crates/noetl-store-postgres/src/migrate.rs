@@ -42,19 +42,22 @@ pub(crate) fn known() -> i32 {
 }
 
 /// Runs all pending migrations, replaces the functions, and adopts an existing log.
-pub(crate) async fn migrate(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+pub(crate) async fn migrate(
+    connection: &mut PgConnection,
+    location: &str,
+) -> Result<(), OpenError> {
     let prepared = prepare(connection).await;
-    prepared.map_err(|error| failed("the list of migrations", place, error))?;
+    prepared.map_err(|error| failed("the list of migrations", location, error))?;
     for (index, (name, sql)) in MIGRATIONS.iter().enumerate() {
         let number = i32::try_from(index + 1).unwrap_or(i32::MAX);
         let run = run_one(connection, number, name, sql).await;
-        run.map_err(|error| failed(name, place, error))?;
+        run.map_err(|error| failed(name, location, error))?;
     }
-    check(connection, place).await?;
+    check(connection, location).await?;
     let replaced = replace_functions(connection).await;
-    replaced.map_err(|error| failed("functions", place, error))?;
+    replaced.map_err(|error| failed("functions", location, error))?;
     let adopted = adopt(connection).await;
-    adopted.map_err(|error| failed("the list of adopted executions", place, error))
+    adopted.map_err(|error| failed("the list of adopted executions", location, error))
 }
 
 /// Creates execution rows for an adopted log, one batch per transaction. A later run continues
@@ -85,14 +88,16 @@ pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sql
 }
 
 /// Returns an error if the schema is older or newer than this program needs.
-pub(crate) async fn check(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+pub(crate) async fn check(connection: &mut PgConnection, location: &str) -> Result<(), OpenError> {
     let found = version(connection).await;
-    let found = found
-        .map_err(|error| OpenError::Database { place: place.to_owned(), source: error.into() })?;
-    let (place, known) = (place.to_owned(), known());
+    let found = found.map_err(|error| OpenError::Database {
+        location: location.to_owned(),
+        source: error.into(),
+    })?;
+    let (location, known) = (location.to_owned(), known());
     match found {
-        found if found > known => Err(OpenError::Newer { place, found, known }),
-        found if found < known => Err(OpenError::Older { place, found, known }),
+        found if found > known => Err(OpenError::Newer { location, found, known }),
+        found if found < known => Err(OpenError::Older { location, found, known }),
         _ => Ok(()),
     }
 }
@@ -162,6 +167,10 @@ pub(crate) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Erro
     Ok(())
 }
 
-fn failed(name: &str, place: &str, error: sqlx::Error) -> OpenError {
-    OpenError::Migration { place: place.to_owned(), name: name.to_owned(), source: error.into() }
+fn failed(name: &str, location: &str, error: sqlx::Error) -> OpenError {
+    OpenError::Migration {
+        location: location.to_owned(),
+        name: name.to_owned(),
+        source: error.into(),
+    }
 }

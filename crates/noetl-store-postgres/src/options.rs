@@ -100,7 +100,7 @@ impl Options {
     }
 
     /// Returns the host, port, and database for messages, without the password.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn location(&self) -> String {
         let database = self.connect.get_database().unwrap_or("");
         format!("{}:{}/{database}", self.connect.get_host(), self.connect.get_port())
     }

@@ -48,11 +48,11 @@ impl SealedRecordStore for PostgresStore {
 
     async fn reseal(
         &self,
-        place: &SealedLocation,
+        location: &SealedLocation,
         was: &SealedText,
         now: &SealedText,
     ) -> Result<bool, StoreError> {
-        let make = || match place {
+        let make = || match location {
             SealedLocation::Credential(id) => {
                 let sql = "update noetl.credential set data_encrypted = $3 \
                            where id = $1 and data_encrypted = $2";
@@ -97,7 +97,7 @@ fn of_text(row: &PgRow) -> Result<SealedText, sqlx::Error> {
 fn of_setting(row: &PgRow) -> Result<SealedRow, sqlx::Error> {
     let name: String = row.try_get(0)?;
     Ok(SealedRow {
-        place: SealedLocation::Setting(name.clone()),
+        location: SealedLocation::Setting(name.clone()),
         tenant: Tenant::default(),
         name,
         kind: String::new(),
@@ -107,7 +107,7 @@ fn of_setting(row: &PgRow) -> Result<SealedRow, sqlx::Error> {
 
 fn of_credential(row: &PgRow) -> Result<SealedRow, sqlx::Error> {
     Ok(SealedRow {
-        place: SealedLocation::Credential(CredentialId::new(row.try_get(0)?)),
+        location: SealedLocation::Credential(CredentialId::new(row.try_get(0)?)),
         tenant: Tenant::new(row.try_get::<String, _>(1)?),
         name: row.try_get(2)?,
         kind: row.try_get(3)?,
@@ -118,7 +118,7 @@ fn of_credential(row: &PgRow) -> Result<SealedRow, sqlx::Error> {
 fn of_keychain(row: &PgRow) -> Result<SealedRow, sqlx::Error> {
     let tenant = Tenant::new(row.try_get::<String, _>(0)?);
     Ok(SealedRow {
-        place: SealedLocation::Keychain(tenant.clone(), row.try_get(1)?),
+        location: SealedLocation::Keychain(tenant.clone(), row.try_get(1)?),
         tenant,
         name: row.try_get(2)?,
         kind: row.try_get(3)?,

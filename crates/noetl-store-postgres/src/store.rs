@@ -40,21 +40,23 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens a store: connects, checks the server, and migrates the schema.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let place = options.place();
+        let location = options.location();
         let connected = options.connect.connect().await;
-        let mut connection = connected
-            .map_err(|error| OpenError::Connect { place: place.clone(), source: error.into() })?;
-        check_server(&mut connection, &place).await?;
+        let mut connection = connected.map_err(|error| OpenError::Connect {
+            location: location.clone(),
+            source: error.into(),
+        })?;
+        check_server(&mut connection, &location).await?;
         if options.migrate {
-            migrate::migrate(&mut connection, &place).await?;
+            migrate::migrate(&mut connection, &location).await?;
             partitions::make_ahead(&mut connection).await.map_err(|source| {
-                OpenError::Database { place: place.clone(), source: source.into() }
+                OpenError::Database { location: location.clone(), source: source.into() }
             })?;
         } else {
-            migrate::check(&mut connection, &place).await?;
+            migrate::check(&mut connection, &location).await?;
         }
         let is_binary = migrate::is_binary(&mut connection).await.map_err(|source| {
-            OpenError::Database { place: place.clone(), source: source.into() }
+            OpenError::Database { location: location.clone(), source: source.into() }
         })?;
         // The connection is no longer needed, so a failure to close doesn't matter.
         let _ = connection.close().await;
@@ -182,20 +184,22 @@ fn pool(options: &Options, connections: u32) -> PgPool {
         .connect_lazy_with(options.connect.clone())
 }
 
-async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+async fn check_server(connection: &mut PgConnection, location: &str) -> Result<(), OpenError> {
     let sql = "select current_setting('server_version_num')::integer, \
                current_setting('server_version'), current_setting('server_encoding')";
-    let failed =
-        |error: sqlx::Error| OpenError::Database { place: place.to_owned(), source: error.into() };
+    let failed = |error: sqlx::Error| OpenError::Database {
+        location: location.to_owned(),
+        source: error.into(),
+    };
     let row = sqlx::raw_sql(sql).fetch_one(connection).await.map_err(failed)?;
     let number: i32 = row.try_get(0).map_err(failed)?;
     let version: String = row.try_get(1).map_err(failed)?;
     let encoding: String = row.try_get(2).map_err(failed)?;
     if number < 150_000 {
-        return Err(OpenError::Version { place: place.to_owned(), found: version });
+        return Err(OpenError::Version { location: location.to_owned(), found: version });
     }
     if encoding != "UTF8" {
-        return Err(OpenError::Encoding { place: place.to_owned(), found: encoding });
+        return Err(OpenError::Encoding { location: location.to_owned(), found: encoding });
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
 use crate::append_mode::AppendMode;
-use crate::arrays::{place, plain, replace_nul};
+use crate::arrays::{plain, replace_nul, stored_seq};
 use crate::column::{PgTimestamp, PgTimestamptz, interval, number, parsed};
 use crate::error::{StatementOutcome, fate, no_row, write_error};
 
@@ -277,7 +277,7 @@ async fn tell(
     if how.has_outbox {
         let sql = "select event_id from noetl.event where execution_id = $1 and seq = $2";
         let find = sqlx::query(sql).persistent(is_kept);
-        let find = find.bind(row.execution_id.get()).bind(place(row.seq) - 1);
+        let find = find.bind(row.execution_id.get()).bind(stored_seq(row.seq) - 1);
         let found = find.fetch_optional(&mut *connection).await?;
         let previous = found.map(|found| found.try_get(0).map(EventId::new)).transpose()?;
         let envelope = Envelope { tenant, catalog, previous, row: &row };
@@ -290,7 +290,7 @@ async fn tell(
         .bind(tenant.as_str())
         .bind(catalog.get())
         .bind(row.execution_id.get())
-        .bind(place(row.seq))
+        .bind(stored_seq(row.seq))
         .bind(row.event_id.get())
         .bind(PgTimestamp(row.created_at))
         .bind(row.origin.as_str())

@@ -341,7 +341,7 @@ impl<'a> CommitPlan<'a> {
 fn follows(chain: &AppendChain<'_>, item: &EncodedAppend) -> bool {
     item.start.is_none()
         && chain.last().is_some_and(|last| {
-            arrays::place(last.row.version) == item.expected && last.last == item.after
+            arrays::stored_seq(last.row.version) == item.expected && last.last == item.after
         })
 }
 

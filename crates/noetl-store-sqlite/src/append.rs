@@ -12,7 +12,7 @@ use noetl_store::command_leases::{HELD_MAX, LeaseGrant, TIMEOUT_GRACE, lease_of}
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
-use crate::encoded_append::{EncodedAppend, EncodedTimer, place, rows};
+use crate::encoded_append::{EncodedAppend, EncodedTimer, rows, stored_seq};
 use crate::error::store_error;
 use crate::event_rows::EventRows;
 use crate::outbox_writer::OutboxWriter;
@@ -146,7 +146,7 @@ impl<'c> Appender<'c> {
             row.playbook_version,
             row.parent.map(|parent| parent.get()),
             row.status.as_str(),
-            place(row.version),
+            stored_seq(row.version),
             row.started_at.as_micros(),
             row.updated_at.as_micros(),
             row.ended_at.map(|at| at.as_micros()),
@@ -186,7 +186,7 @@ impl<'c> Appender<'c> {
                 row.id.get(),
                 item.expected,
                 row.status.as_str(),
-                place(row.version),
+                stored_seq(row.version),
                 row.updated_at.as_micros(),
                 row.ended_at.map(|at| at.as_micros()),
                 row.error,
@@ -268,7 +268,7 @@ impl<'c> Appender<'c> {
         let inserted = self.command.execute(params![
             row.id.get(),
             row.execution.get(),
-            place(row.issued),
+            stored_seq(row.issued),
             &*row.step,
             &*row.tool,
             row.attempt,

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_leaves_room_behind_the_log_and_what_was_committed() {
+    fn a_crash_leaves_preallocated_space_and_committed_data() {
         let directory = TempDir::new().expect("a temporary directory");
         let (writer, mut checkpoints) = opened(&directory, Synchronous::Full, 10_000);
         let log = || std::fs::metadata(directory.path().join("noetl.db-wal")).expect("a log").len();

@@ -5,7 +5,6 @@ use noetl_store::Digest;
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
-/// Reads a nonnegative integer.
 pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| Error::IntegralValueOutOfRange(column, number))
@@ -31,7 +30,6 @@ pub(crate) fn value(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     json(row, column)?.ok_or_else(|| unreadable(column, "no value"))
 }
 
-/// Reads a nullable timestamp.
 pub(crate) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
 }

@@ -1,4 +1,4 @@
-//! Opens and configures connections.
+//! Opens connections and sets page size, caches, and time limits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -59,7 +59,6 @@ pub(crate) fn set_up_writer(
     add_functions(connection)
 }
 
-/// Opens a read-only connection.
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

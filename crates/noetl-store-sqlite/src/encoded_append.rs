@@ -51,7 +51,7 @@ impl EncodedAppend {
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
-            expected: place(expected),
+            expected: stored_seq(expected),
             after: after.map(|id| id.get()),
             last,
             start,
@@ -75,7 +75,7 @@ fn rising_from(events: &[Arc<Event>]) -> Option<i64> {
 
 /// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;
 /// as the start of a read they are past every event.
-pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
+pub(crate) fn stored_seq(seq: noetl_model::Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 

@@ -17,7 +17,7 @@ pub enum OpenError {
     NotOurs { path: PathBuf },
     /// A newer version of this program changed the file.
     #[error(
-        "{} has schema version {found}, and this program knows {known}: a newer version wrote it",
+        "{} has schema version {found}, and this program knows {known}: a newer version wrote the file",
         path.display()
     )]
     Newer {
@@ -34,7 +34,6 @@ pub enum OpenError {
         /// Schema version that this program needs.
         known: usize,
     },
-    /// The file is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {
         path: PathBuf,

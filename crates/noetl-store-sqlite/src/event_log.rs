@@ -11,7 +11,7 @@ use noetl_store::{
 
 use crate::SqliteStore;
 use crate::decoded_event::event;
-use crate::encoded_append::{EncodedAppend, place, rows};
+use crate::encoded_append::{EncodedAppend, rows, stored_seq};
 use crate::places;
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl EventLog for SqliteStore {
         self.read("read the event log", move |connection| {
             let sql = include_str!("../queries/event_read.sql");
             let mut read = connection.prepare_cached(sql)?;
-            let found = read.query_map((execution.get(), place(after), rows(limit)), event)?;
+            let found = read.query_map((execution.get(), stored_seq(after), rows(limit)), event)?;
             found.collect()
         })
         .await
@@ -66,7 +66,7 @@ impl EventLog for SqliteStore {
             let sql = include_str!("../queries/event_least_since.sql");
             let mut find = connection.prepare_cached(sql)?;
             let least: Option<i64> =
-                find.query_row((execution.get(), place(after)), |row| row.get(0))?;
+                find.query_row((execution.get(), stored_seq(after)), |row| row.get(0))?;
             Ok(least.map(EventId::new))
         })
         .await

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use noetl_model::row::EventRow;
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use crate::encoded_append::{place, rows};
+use crate::encoded_append::{rows, stored_seq};
 
 /// Maximum number of rows per statement. A step has six events.
 const ROWS_MAX: usize = 8;
@@ -79,7 +79,7 @@ impl Placed<'_> {
         let row = self.event;
         let mut values = InsertValues { insert, at: before };
         values.next(row.execution_id.get())?;
-        values.next(place(row.seq))?;
+        values.next(stored_seq(row.seq))?;
         values.next(row.event_id.get())?;
         values.next(row.created_at.as_micros())?;
         values.next(row.origin.as_str())?;

@@ -123,7 +123,7 @@ impl CommandLeaseStore for SqliteStore {
     async fn claim_expired(
         &self,
         limit: usize,
-        again: Duration,
+        reclaim_after: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let now = self.clock().now();
         let sql = include_str!("../queries/command_ended.sql");
@@ -142,7 +142,7 @@ impl CommandLeaseStore for SqliteStore {
             let sql = "update command set lease_until = ?2 where id = ?1";
             let mut put_off = connection.prepare_cached(sql)?;
             for row in &ended {
-                put_off.execute([row.id.get(), now.plus(again).as_micros()])?;
+                put_off.execute([row.id.get(), now.plus(reclaim_after).as_micros()])?;
             }
             Ok(ended)
         })

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
 use crate::append::{last_position, raise};
-use crate::encoded_append::place;
+use crate::encoded_append::stored_seq;
 use crate::event_rows::EventRows;
 use crate::executions::execution;
 use crate::outbox_writer::OutboxWriter;
@@ -157,7 +157,7 @@ impl<'c> Importer<'c> {
                 &*row.path,
                 row.parent.map(|parent| parent.get()),
                 row.status.as_str(),
-                place(row.version),
+                stored_seq(row.version),
                 row.started_at.as_micros(),
                 row.updated_at.as_micros(),
                 row.ended_at.map(|at| at.as_micros()),

@@ -43,16 +43,13 @@ impl Options {
     }
 }
 
-/// Location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseLocation {
     /// Database file, next to its `-wal`, `-shm`, and `.lock` files.
     File(PathBuf),
-    /// Memory of this process.
     Memory,
 }
 
-/// Durability of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
     /// The write-ahead log is synced to disk before a commit is acknowledged.

@@ -6,7 +6,7 @@ use noetl_store::outbox::{CODEC, Envelope, subject};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::column::unreadable;
-use crate::encoded_append::{EncodedAppend, place};
+use crate::encoded_append::{EncodedAppend, stored_seq};
 
 /// Writes events to the outbox in the transaction that appends them.
 pub(crate) struct OutboxWriter<'c> {
@@ -68,7 +68,7 @@ impl<'c> OutboxWriter<'c> {
         };
         let sql = include_str!("../queries/event_id_at.sql");
         let mut find = self.connection.prepare_cached(sql)?;
-        let found = find.query_row((execution_id.get(), place(*seq) - 1), |row| row.get(0));
+        let found = find.query_row((execution_id.get(), stored_seq(*seq) - 1), |row| row.get(0));
         Ok(found.optional()?.map(EventId::new))
     }
 }

@@ -1,4 +1,4 @@
-//! Pool of read-only connections.
+//! Fixed pool of read-only connections, each used by one read at a time.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -40,14 +40,14 @@ impl SealedRecordStore for SqliteStore {
 
     async fn reseal(
         &self,
-        place: &SealedLocation,
+        location: &SealedLocation,
         was: &SealedText,
         now: &SealedText,
     ) -> Result<bool, StoreError> {
-        let (place, was, now) = (place.clone(), was.clone(), now.clone());
+        let (location, was, now) = (location.clone(), was.clone(), now.clone());
         self.write("replace what is encrypted", move |connection, _| {
             let (was, now) = (was.as_str(), now.as_str());
-            let changed = match &place {
+            let changed = match &location {
                 SealedLocation::Credential(id) => {
                     let sql = "update credential set data_encrypted = ?3 \
                                where id = ?1 and data_encrypted = ?2";
@@ -106,7 +106,7 @@ fn settings(
     let row = |row: &Row<'_>| {
         let name: String = row.get(0)?;
         Ok(SealedRow {
-            place: SealedLocation::Setting(name.clone()),
+            location: SealedLocation::Setting(name.clone()),
             tenant: Tenant::default(),
             name,
             kind: String::new(),
@@ -125,7 +125,7 @@ fn credentials(
     let sql = include_str!("../queries/credential_sealed.sql");
     let row = |row: &Row<'_>| {
         Ok(SealedRow {
-            place: SealedLocation::Credential(CredentialId::new(row.get(0)?)),
+            location: SealedLocation::Credential(CredentialId::new(row.get(0)?)),
             tenant: Tenant::new(row.get::<_, String>(1)?),
             name: row.get(2)?,
             kind: row.get(3)?,
@@ -146,7 +146,7 @@ fn keychain(
     let row = |row: &Row<'_>| {
         let tenant = Tenant::new(row.get::<_, String>(0)?);
         Ok(SealedRow {
-            place: SealedLocation::Keychain(tenant.clone(), row.get(1)?),
+            location: SealedLocation::Keychain(tenant.clone(), row.get(1)?),
             tenant,
             name: row.get(2)?,
             kind: row.get(3)?,

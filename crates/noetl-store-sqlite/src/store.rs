@@ -38,7 +38,6 @@ struct OpenFile {
     lock: Option<LockFile>,
 }
 
-/// Size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStats {
     /// Size of the database in bytes, including free pages.

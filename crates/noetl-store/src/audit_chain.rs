@@ -43,7 +43,7 @@ impl fmt::Display for AuditHead {
 
 /// A text that does not parse as the head of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no head of a chain: it is a number, a colon and 64 hexadecimal digits")]
+#[error("'{0}' is not the head of a chain: write a number, a colon, and 64 hexadecimal digits")]
 pub struct AuditHeadError(String);
 
 impl FromStr for AuditHead {
@@ -64,9 +64,7 @@ impl FromStr for AuditHead {
 pub struct AuditLink {
     /// Number of the link, from 1.
     pub seq: i64,
-    /// Time of the use.
     pub at: Timestamp,
-    /// Digest of the use.
     pub content: Digest,
     /// Digest of the previous link and of this one.
     pub hash: Digest,
@@ -88,7 +86,6 @@ impl AuditLink {
     }
 }
 
-/// Summary of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditChain {
     /// Head of the chain, as stored.
@@ -179,7 +176,7 @@ mod tests {
 
     /// What is stored must read the same with every later version.
     #[test]
-    fn the_digest_of_a_use_stays_what_it_is() {
+    fn the_digest_of_a_secret_use_is_stable() {
         let (link, head) = AuditHead::START.next(&Tenant::default(), &used());
         assert!(link.follows(&AuditHead::START.hash));
         assert_eq!(head.to_string().parse(), Ok(head));

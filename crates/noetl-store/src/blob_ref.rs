@@ -2,7 +2,6 @@
 
 use crate::{Digest, StoreError};
 
-/// Reference to a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobRef {
     pub digest: Digest,
@@ -50,7 +49,6 @@ pub enum BlobError {
         /// Difference between the stored bytes and the reference.
         reason: String,
     },
-    /// The blob store failed.
     #[error("blob store is unavailable")]
     Place(#[from] StoreError),
 }

@@ -18,7 +18,6 @@ use crate::{Digest, SpooledFile, StoreError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredBlob {
     pub digest: Digest,
-    /// Number of bytes stored.
     pub bytes: u64,
     /// Time the blob was last put or touched.
     pub written_at: Timestamp,

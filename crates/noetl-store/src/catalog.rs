@@ -5,7 +5,6 @@ use noetl_model::{CatalogId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// A document to register.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
     /// Catalog ID, minted by the caller.
@@ -13,7 +12,6 @@ pub struct NewEntry {
     pub path: String,
     /// Kind of the document, in lower case.
     pub kind: String,
-    /// Document text as sent.
     pub content: String,
     /// The document's `workflow` block as JSON.
     pub layout: Option<Value>,
@@ -33,7 +31,6 @@ pub struct CatalogEntry {
     pub version: u32,
     /// Kind of the document, in lower case.
     pub kind: String,
-    /// Document text as sent.
     pub content: String,
     /// The document's `workflow` block as JSON.
     pub layout: Option<Value>,
@@ -71,7 +68,6 @@ pub struct CatalogHead {
 /// Size of one tenant's catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogSize {
-    /// Number of document versions.
     pub documents: u64,
     /// Total size of their texts, in bytes.
     pub bytes: u64,

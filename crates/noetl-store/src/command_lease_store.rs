@@ -54,10 +54,10 @@ pub trait CommandLeaseStore: Send + Sync {
     async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError>;
 
     /// Claims commands whose leases have expired, the longest expired first. Each is returned again
-    /// after `again`, unless it has ended by then. Concurrent callers get different commands.
+    /// after `reclaim_after`, unless it has ended by then. Concurrent callers get different commands.
     async fn claim_expired(
         &self,
         limit: usize,
-        again: Duration,
+        reclaim_after: Duration,
     ) -> Result<Vec<CommandRow>, StoreError>;
 }

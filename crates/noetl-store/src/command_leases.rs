@@ -93,10 +93,10 @@ pub fn lease_of(
 /// Returns the duration of a published worker's lease on a command in this state, or `None` if the
 /// state has no lease or the worker is not remote.
 pub fn lease_in(state: CommandState, worker: Option<&str>) -> Option<Duration> {
-    let elsewhere = worker.is_some_and(is_remote_worker);
+    let is_remote = worker.is_some_and(is_remote_worker);
     match state {
-        CommandState::Claimed if elsewhere => Some(START_WITHIN),
-        CommandState::Running if elsewhere => Some(SILENCE_MAX),
+        CommandState::Claimed if is_remote => Some(START_WITHIN),
+        CommandState::Running if is_remote => Some(SILENCE_MAX),
         _ => None,
     }
 }

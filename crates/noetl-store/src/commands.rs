@@ -1,4 +1,4 @@
-//! Reads of command rows.
+//! Store trait that reads command rows.
 
 use std::sync::Arc;
 

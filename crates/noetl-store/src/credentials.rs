@@ -13,7 +13,6 @@ use crate::{StoreError, path_contains};
 pub struct SealedText(String);
 
 impl SealedText {
-    /// Wraps an encrypted text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -29,7 +28,6 @@ impl fmt::Debug for SealedText {
     }
 }
 
-/// A credential to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewCredential {
     /// Credential ID, minted by the caller; used only if the name is new.
@@ -50,7 +48,6 @@ pub struct NewCredential {
     pub description: Option<String>,
 }
 
-/// A credential as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCredential {
     /// Stored fields. The ID is the one with which the name was first put.
@@ -64,7 +61,7 @@ pub struct StoredCredential {
 /// Filter of a credential listing.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialFilter {
-    /// Includes only this type.
+    /// Includes only credentials of this type; `None` includes all.
     pub kind: Option<String>,
     /// Includes only names and descriptions that contain this text, ignoring case.
     pub text: Option<String>,

@@ -14,7 +14,6 @@ pub struct Sql {
     pub text: String,
     /// Parameters `$1`, `$2`, and so on: numbers, Booleans, and text; lists and maps as JSON text.
     pub parameters: Vec<Value>,
-    /// Schema of unqualified names.
     pub schema: Option<String>,
 }
 
@@ -22,10 +21,10 @@ pub struct Sql {
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     /// This kind of store does not run statements of operators.
-    #[error("this store runs no SQL of its operators")]
+    #[error("this kind of store does not run SQL statements")]
     Unsupported,
     /// The schema is not a plain name.
-    #[error("'{0}' is no name of a schema: write letters, digits and _, up to 63 of them")]
+    #[error("'{0}' is not a valid schema name: write at most 63 letters, digits, and underscores")]
     Schema(String),
     /// The database rejected the statement.
     #[error("{0}")]
@@ -33,17 +32,13 @@ pub enum SqlError {
     /// The result has more than [`ROWS_MAX`] rows.
     #[error("the answer has more than {ROWS_MAX} rows; ask for fewer with 'limit'")]
     TooLarge,
-    /// The database is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
 
-/// Connections to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// Maximum number of connections.
     pub max: u32,
-    /// Number of open connections.
     pub open: u32,
     /// Number of open connections that are idle.
     pub idle: u32,

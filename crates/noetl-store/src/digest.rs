@@ -1,4 +1,4 @@
-//! Digests that identify blobs.
+//! SHA-256 digests, which identify blobs by their bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_refused() {
+    fn invalid_digests_are_rejected() {
         let right = Digest::of_bytes(b"x").to_string();
         for text in ["", "e3", &right[1..], &right.to_uppercase(), &format!("{right}00"), "é"] {
             assert!(text.parse::<Digest>().is_err(), "{text}");

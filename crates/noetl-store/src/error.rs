@@ -1,4 +1,4 @@
-//! Errors of a store.
+//! Errors of store calls. Each variant says whether the call had an effect.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub enum StoreError {
     Unknown(#[source] BackendError),
     /// The log already contains an event with this ID, because another process recorded the same
     /// report concurrently. The call had no effect; look up the event and decide again.
-    #[error("an event of the batch is in its log already")]
+    #[error("the log already contains an event of the batch")]
     EventTaken(#[source] BackendError),
     /// The database rejects the input permanently. The call had no effect.
     #[error("database rejected the value")]

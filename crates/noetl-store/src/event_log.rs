@@ -55,15 +55,15 @@ impl Append {
         if self.events.is_empty() {
             return Err(Malformed::Empty { execution });
         }
-        let mut place = self.expected;
+        let mut seq = self.expected;
         let mut ids: Vec<EventId> = Vec::with_capacity(self.events.len());
         for event in &self.events {
-            place = place.next();
+            seq = seq.next();
             if event.execution != execution {
                 return Err(Malformed::Foreign { execution, found: event.execution });
             }
-            if event.seq != place {
-                return Err(Malformed::Gap { execution, place, found: event.seq });
+            if event.seq != seq {
+                return Err(Malformed::Gap { execution, seq, found: event.seq });
             }
             ids.push(event.id);
         }
@@ -74,8 +74,8 @@ impl Append {
         if self.events.iter().filter(|event| event.fact.is_end()).count() > 1 {
             return Err(Malformed::SecondEnd { execution });
         }
-        if self.row.version != place {
-            return Err(Malformed::Version { execution, last: place, found: self.row.version });
+        if self.row.version != seq {
+            return Err(Malformed::Version { execution, last: seq, found: self.row.version });
         }
         if self.row.status.is_final() != self.row.ended_at.is_some() {
             return Err(Malformed::End { execution });
@@ -96,15 +96,17 @@ pub enum Malformed {
     #[error("an append to execution {execution} has an event of execution {found}")]
     Foreign { execution: ExecutionId, found: ExecutionId },
     /// The events do not follow the log, or one another.
-    #[error("an append to execution {execution} has event {found} at place {place}")]
+    #[error("an append to execution {execution} has event {found} instead of {seq}")]
     Gap {
         execution: ExecutionId,
         /// Sequence number that was expected.
-        place: Seq,
+        seq: Seq,
         found: Seq,
     },
     /// The execution row is not the one after the last event.
-    #[error("an append to execution {execution} ends at {last}, but its row is at {found}")]
+    #[error(
+        "an append to execution {execution} ends at {last}, but the execution row is at {found}"
+    )]
     Version {
         execution: ExecutionId,
         /// Sequence number of the last event.
@@ -112,7 +114,7 @@ pub enum Malformed {
         found: Seq,
     },
     /// The row has an end time without a final status, or the reverse.
-    #[error("the row of execution {execution} disagrees with itself on whether it ended")]
+    #[error("end time and status of the row of execution {execution} contradict each other")]
     End { execution: ExecutionId },
     /// Two events of one log have the same ID.
     #[error("execution {execution} has an event {event} already")]
@@ -140,11 +142,9 @@ pub struct StartAppend {
     /// Random key. Starting an ID again with the same key is a repeat; with another key, it is a
     /// conflict.
     pub key: u64,
-    /// Tenant of the execution.
     pub tenant: Tenant,
 }
 
-/// Outcome of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
     Appended,

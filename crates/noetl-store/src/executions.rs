@@ -7,7 +7,6 @@ use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
 
 use crate::StoreError;
 
-/// Status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExecutionStatus {
     /// The execution has not ended.
@@ -77,7 +76,7 @@ pub struct ExecutionRow {
 /// Filter of an execution listing.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionFilter {
-    /// Includes only this status.
+    /// Includes only executions with this status; `None` includes all.
     pub status: Option<ExecutionStatus>,
     /// Includes only paths that contain this text, ignoring case.
     pub path: Option<String>,
@@ -105,7 +104,6 @@ pub struct TimeBuckets {
     pub from: Timestamp,
     /// Length of each bucket, in microseconds; at least 1.
     pub width_micros: i64,
-    /// Number of time buckets.
     pub count: u32,
 }
 
@@ -117,7 +115,7 @@ impl TimeBuckets {
     }
 
     /// Returns the index of the bucket that contains a time.
-    pub fn place(self, at: Timestamp) -> Option<u32> {
+    pub fn bucket_at(self, at: Timestamp) -> Option<u32> {
         if at < self.from || at >= self.end() {
             return None;
         }

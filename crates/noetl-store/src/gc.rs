@@ -19,7 +19,6 @@ const PAGE: usize = 256;
 /// Report of a run, or of a dry run.
 #[derive(Debug, Default)]
 pub struct GcReport {
-    /// Number of blobs listed.
     pub seen: usize,
     /// Number of blobs younger than the grace period.
     pub young: usize,

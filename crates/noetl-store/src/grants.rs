@@ -15,7 +15,6 @@ pub enum GrantKind {
 }
 
 impl GrantKind {
-    /// Returns the stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -29,7 +28,6 @@ impl GrantKind {
     }
 }
 
-/// A grant to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGrant {
     /// Grant ID, unique across all tenants.
@@ -45,7 +43,6 @@ pub struct NewGrant {
     pub prefix: String,
 }
 
-/// A grant as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// Tenant whose paths and credentials the grant covers.

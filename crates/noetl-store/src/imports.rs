@@ -13,7 +13,6 @@ use noetl_model::{CatalogId, Event, EventId, ExecutionId, Fact, Seq, Tenant, Tim
 
 use crate::{ExecutionRow, ExecutionStatus, StoreError};
 
-/// A row to import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
     pub tenant: Tenant,

@@ -5,7 +5,6 @@ use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp, Value};
 
 use crate::{SealedText, StoreError};
 
-/// Content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
     /// A secret as its provider returned it.
@@ -53,7 +52,6 @@ impl KeychainScope {
     }
 }
 
-/// An entry to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewKeychainEntry {
     /// Lookup key, unique within the tenant.
@@ -70,21 +68,17 @@ pub struct NewKeychainEntry {
     pub parent: Option<ExecutionId>,
     /// Encrypted text of the value.
     pub sealed: SealedText,
-    /// Schema of the value.
     pub schema: Option<Value>,
     /// Expiration time; never expires if `None`.
     pub expires_at: Option<Timestamp>,
     /// Whether to renew the value before it expires.
     pub auto_renew: bool,
-    /// Settings for the renewal.
     pub renew_config: Option<Value>,
 }
 
-/// An entry as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeychainEntry {
     pub kept: NewKeychainEntry,
-    /// Time of the put.
     pub created_at: Timestamp,
     /// Time of the last use.
     pub accessed_at: Option<Timestamp>,

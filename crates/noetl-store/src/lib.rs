@@ -34,6 +34,7 @@ mod schedules;
 mod sealed_rows;
 mod secret_audit;
 mod secret_use;
+mod services;
 mod sharded;
 mod snapshots;
 mod spooled_file;
@@ -90,6 +91,10 @@ pub use schedules::{NewSchedule, ScheduleRow, ScheduleStore};
 pub use sealed_rows::{SealedLocation, SealedRecordStore, SealedRow};
 pub use secret_audit::{AuditFilter, SecretAuditStore};
 pub use secret_use::SecretUse;
+pub use services::{
+    DocumentStore, ExecutionDataStore, IdentityStore, JournalStore, PublishingStore, RemoteStore,
+    SecretsStore, TriggerStore, ViewStore,
+};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, SnapshotStore, checksum};
 pub use spooled_file::{PIECE_BYTES, SpooledFile};
@@ -104,84 +109,33 @@ pub use timers::{NewTimer, TimerRow, TimerStore};
 pub use tokens::{AccessToken, NewToken, TokenStore};
 pub use variables::{NewVariable, Variable, VariableKind, VariableStore};
 
-/// Auxiliary data: credentials, variables, results, step logs, objects, and blobs.
-pub trait AuxiliaryStore:
-    CredentialStore
-    + KeychainStore
-    + SealedRecordStore
-    + SecretAuditStore
-    + TokenStore
-    + Grants
-    + VariableStore
-    + ResultStore
-    + StepLogStore
-    + Objects
-    + Plugins
-    + Blobs
-    + BlobRefs
-{
-}
-
-impl<S> AuxiliaryStore for S where
-    S: CredentialStore
-        + KeychainStore
-        + SealedRecordStore
-        + SecretAuditStore
-        + TokenStore
-        + Grants
-        + VariableStore
-        + ResultStore
-        + StepLogStore
-        + Objects
-        + Plugins
-        + Blobs
-        + BlobRefs
-{
-}
-
-/// All storage of a control plane.
+/// All storage of a control plane: that of its services, and retention.
 pub trait Store:
-    EventLog
-    + LogTail
-    + ImportStore
-    + ExecutionStore
-    + CommandStore
-    + CommandLeaseStore
-    + CatalogStore
-    + LeaseStore
-    + CursorStore
-    + SnapshotStore
-    + TimerStore
-    + OutboxStore
-    + RuntimeStore
-    + SubscriptionStore
-    + ScheduleStore
-    + AuxiliaryStore
+    IdentityStore
+    + DocumentStore
+    + ExecutionDataStore
+    + SecretsStore
+    + JournalStore
+    + RemoteStore
+    + ViewStore
+    + TriggerStore
+    + PublishingStore
+    + Blobs
     + RetentionStore
-    + Database
 {
 }
 
 impl<S> Store for S where
-    S: EventLog
-        + LogTail
-        + ImportStore
-        + ExecutionStore
-        + CommandStore
-        + CommandLeaseStore
-        + CommandLeaseStore
-        + CatalogStore
-        + LeaseStore
-        + CursorStore
-        + SnapshotStore
-        + TimerStore
-        + OutboxStore
-        + RuntimeStore
-        + SubscriptionStore
-        + ScheduleStore
-        + AuxiliaryStore
+    S: IdentityStore
+        + DocumentStore
+        + ExecutionDataStore
+        + SecretsStore
+        + JournalStore
+        + RemoteStore
+        + ViewStore
+        + TriggerStore
+        + PublishingStore
+        + Blobs
         + RetentionStore
-        + Database
-        + Database
 {
 }

@@ -47,7 +47,6 @@ use crate::{
     path_contains, row_bytes,
 };
 
-/// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<MemoryState>,
@@ -55,7 +54,6 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -241,7 +239,7 @@ impl ExecutionStore for MemoryStore {
         let mut counts = BTreeMap::new();
         for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
             let status = known.row.status;
-            let Some(place) = stretch.place(known.row.started_at) else { continue };
+            let Some(place) = stretch.bucket_at(known.row.started_at) else { continue };
             let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
             *count += 1;
         }
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_goes_out_unless_asked_for() {
+    async fn nothing_is_published_unless_requested() {
         let store = MemoryStore::new();
         write(&store, Story::new(10).start()).await;
         assert_eq!(store.pending().await.expect("a count"), 0);
@@ -360,9 +358,8 @@ mod tests {
     crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
 
     #[tokio::test]
-    async fn a_finished_execution_goes_with_everything_it_has() {
+    async fn a_finished_execution_is_purged_completely() {
         let store = std::sync::Arc::new(MemoryStore::new());
-        crate::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
-            .await;
+        crate::conformance::retention::a_finished_execution_is_purged_completely(store).await;
     }
 }

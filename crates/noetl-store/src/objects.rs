@@ -12,19 +12,16 @@ use crate::{Digest, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSummary {
     pub key: String,
-    /// Digest of the bytes.
     pub digest: Digest,
     /// Media type of the bytes.
     pub media_type: String,
     /// Size in bytes of the content.
     pub size: u64,
-    /// Time of the put.
     pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Everything but the bytes.
     pub summary: ObjectSummary,
     pub bytes: Vec<u8>,
 }
@@ -69,19 +66,16 @@ pub struct PluginSummary {
     pub path: String,
     /// Version, chosen by the caller.
     pub version: i32,
-    /// Digest of the bytes.
     pub digest: Digest,
     /// Media type of the bytes.
     pub media_type: String,
     /// Size in bytes of the content.
     pub size: u64,
-    /// Time of the put.
     pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
-    /// Everything but the bytes.
     pub summary: PluginSummary,
     pub bytes: Vec<u8>,
 }

@@ -28,10 +28,8 @@ pub struct ResultSummary {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A result to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewResult {
-    /// Everything but the data.
     pub summary: ResultSummary,
     pub data: Value,
 }

@@ -71,19 +71,14 @@ impl Default for RetentionPolicy {
 /// Number of removed rows by table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PurgeCounts {
-    /// Number of executions removed.
     pub executions: u64,
     /// Number of events removed from event logs.
     pub events: u64,
-    /// Number of commands removed.
     pub commands: u64,
-    /// Number of snapshots removed.
     pub snapshots: u64,
     /// Number of blob references removed. [`crate::collect_garbage`] removes the blobs themselves.
     pub references: u64,
-    /// Number of variables removed.
     pub variables: u64,
-    /// Number of results removed.
     pub results: u64,
     /// Number of step log lines removed.
     pub lines: u64,

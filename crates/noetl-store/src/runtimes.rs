@@ -7,7 +7,6 @@ use noetl_model::{RuntimeId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// Kind of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuntimeKind {
     /// A broker, which delivers messages.
@@ -44,7 +43,6 @@ impl RuntimeKind {
     }
 }
 
-/// Registration of a runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRuntime {
     /// Runtime ID if the runtime is new; a known one retains its ID.
@@ -52,7 +50,6 @@ pub struct NewRuntime {
     pub kind: RuntimeKind,
     /// Name. Identifies the runtime together with tenant and kind.
     pub name: String,
-    /// Address of the runtime.
     pub uri: Option<String>,
     /// Status that the runtime reports, such as `active`.
     pub status: String,
@@ -65,7 +62,6 @@ pub struct NewRuntime {
     pub runtime: Option<Value>,
 }
 
-/// A runtime as registered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeRow {
     /// Latest registration, with the ID of the first one.
@@ -81,9 +77,9 @@ pub struct RuntimeRow {
 /// Filter of a runtime listing.
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeFilter {
-    /// Includes only this kind.
+    /// Includes only runtimes of this kind; `None` includes all.
     pub kind: Option<RuntimeKind>,
-    /// Includes only this status.
+    /// Includes only runtimes with this status; `None` includes all.
     pub status: Option<String>,
     /// Includes only names that contain this text (case-sensitive).
     pub name: Option<String>,

@@ -15,7 +15,6 @@ use crate::StoreError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
     pub id: ScheduleId,
-    /// Path of the playbook.
     pub path: String,
     /// Version of the playbook; the newest if `None`.
     pub version: Option<u32>,
@@ -27,9 +26,7 @@ pub struct NewSchedule {
     pub is_enabled: bool,
     /// Time zone of the cron expression.
     pub timezone: Option<String>,
-    /// Payload of the executions.
     pub payload: Option<Value>,
-    /// Metadata of the schedule.
     pub meta: Option<Value>,
     /// Time of the next run; never if `None`.
     pub next_run_at: Option<Timestamp>,
@@ -52,7 +49,6 @@ pub struct ScheduleRow {
     pub updated_at: Timestamp,
 }
 
-/// Schedules of all tenants.
 #[async_trait]
 pub trait ScheduleStore: Send + Sync {
     /// Adds a schedule, or replaces the user-defined part of a known one. The last run is

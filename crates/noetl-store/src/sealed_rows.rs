@@ -20,7 +20,7 @@ pub enum SealedLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
     /// Row that holds the text; also the cursor of the walk.
-    pub place: SealedLocation,
+    pub location: SealedLocation,
     /// Owner; the default tenant for settings.
     pub tenant: Tenant,
     /// Name of the credential, keychain entry, or setting.
@@ -46,7 +46,7 @@ pub trait SealedRecordStore: Send + Sync {
     /// the row is unchanged.
     async fn reseal(
         &self,
-        place: &SealedLocation,
+        location: &SealedLocation,
         was: &SealedText,
         now: &SealedText,
     ) -> Result<bool, StoreError>;

@@ -8,7 +8,6 @@ pub struct SecretUse {
     /// Audit ID, minted by the caller.
     pub id: AuditId,
     pub at: Timestamp,
-    /// Name of the credential.
     pub credential: String,
     /// Requested operation, such as `resolve`.
     pub operation: String,

@@ -93,10 +93,10 @@ impl Sharded {
         let part =
             |(name, store): (String, Arc<dyn Store>)| NamedStore { name: name.into(), store };
         let cluster = NamedStore { name: "cluster".into(), store: cluster };
-        Self::of(cluster, shards.into_iter().map(part).collect())
+        Self::from_named(cluster, shards.into_iter().map(part).collect())
     }
 
-    fn of(cluster: NamedStore, shards: Vec<NamedStore>) -> Self {
+    fn from_named(cluster: NamedStore, shards: Vec<NamedStore>) -> Self {
         Self { cluster, shards, turn: AtomicUsize::new(0) }
     }
 
@@ -104,7 +104,7 @@ impl Sharded {
     /// Errors name the shard, and data that belongs to no execution is still in the cluster store.
     pub fn shards(&self) -> Vec<Arc<dyn Store>> {
         let alone = |shard: &NamedStore| -> Arc<dyn Store> {
-            Arc::new(Self::of(self.cluster.clone(), vec![shard.clone()]))
+            Arc::new(Self::from_named(self.cluster.clone(), vec![shard.clone()]))
         };
         self.shards.iter().map(alone).collect()
     }

@@ -27,9 +27,8 @@ pub struct Snapshot {
     pub version: i64,
     /// State as JSON text, stored byte for byte.
     pub body: String,
-    /// [`checksum`] of the body.
+    /// [`checksum`] of the body. Every store compares it on every read.
     pub checksum: String,
-    /// Metadata of the snapshot.
     pub meta: Value,
 }
 

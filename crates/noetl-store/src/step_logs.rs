@@ -54,7 +54,6 @@ impl LogStream {
     }
 }
 
-/// A line to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLine {
     /// Command that printed the line.
@@ -72,7 +71,6 @@ impl NewLine {
     }
 }
 
-/// A line as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
     /// Number of the line within its execution, from 1, with gaps where lines were dropped.
@@ -120,7 +118,6 @@ pub struct LogBudget {
     pub head_bytes: u64,
     /// Bytes charged for the newest lines.
     pub tail_bytes: u64,
-    /// Number of dropped lines.
     pub gap_lines: u64,
     /// Bytes charged for the dropped lines.
     pub gap_bytes: u64,
@@ -167,7 +164,6 @@ impl LogBudget {
     }
 }
 
-/// Step logs by execution.
 #[async_trait]
 pub trait StepLogStore: Send + Sync {
     /// Appends lines to an execution's log, in order. No line becomes visible after one with a

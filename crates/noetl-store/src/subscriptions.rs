@@ -16,7 +16,6 @@ use noetl_model::{
 
 use crate::StoreError;
 
-/// State of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionState {
     /// Registered, not yet consuming messages.
@@ -53,7 +52,6 @@ impl SubscriptionState {
     }
 }
 
-/// Action on a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionAction {
     /// Starts to consume messages.
@@ -138,12 +136,10 @@ pub struct EventStamp {
     pub at: Timestamp,
 }
 
-/// A subscription to register.
 #[derive(Debug, Clone)]
 pub struct NewSubscription {
     /// Subscription ID if the subscription is new; a path that has a subscription retains its ID.
     pub id: SubscriptionId,
-    /// Path of the document.
     pub path: String,
     /// Catalog entry of the document's version.
     pub catalog: CatalogId,
@@ -162,7 +158,6 @@ pub struct NewRuntimeEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionRow {
     pub id: SubscriptionId,
-    /// Path of the document.
     pub path: String,
     /// Catalog entry of the document's version at registration.
     pub catalog: CatalogId,

@@ -21,7 +21,6 @@ pub const PAGE_BYTES: usize = 8 << 20;
 /// A commit lane: one of the independent commit orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane {
-    /// Number of the lane.
     pub number: u16,
     /// Last assigned position; 0 if there is none.
     pub newest: i64,

@@ -24,7 +24,6 @@ pub struct NewTimer {
     pub target: ExecutionId,
     /// Earliest delivery time, by the store's clock.
     pub at: Timestamp,
-    /// Kind-specific payload as JSON.
     pub payload: Value,
 }
 
@@ -40,7 +39,6 @@ pub struct TimerRow {
     pub target: ExecutionId,
     /// Original due time. Rescheduling doesn't change it.
     pub at: Timestamp,
-    /// Kind-specific payload as JSON.
     pub payload: Value,
     /// Number of times the timer was claimed for delivery.
     pub attempts: u32,

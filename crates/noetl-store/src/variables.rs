@@ -5,7 +5,6 @@ use noetl_model::{ExecutionId, Tenant, Timestamp, Value};
 
 use crate::StoreError;
 
-/// Origin of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableKind {
     /// Set by a client.
@@ -18,7 +17,6 @@ pub enum VariableKind {
 }
 
 impl VariableKind {
-    /// All kinds of variables.
     pub const ALL: [Self; 4] =
         [Self::UserDefined, Self::StepResult, Self::Computed, Self::IteratorState];
 
@@ -37,7 +35,6 @@ impl VariableKind {
     }
 }
 
-/// A variable to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewVariable {
     /// Name, unique within the execution.
@@ -52,11 +49,9 @@ pub struct NewVariable {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A variable as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
     pub kept: NewVariable,
-    /// Time of the put.
     pub created_at: Timestamp,
     /// Time of the last read by name.
     pub accessed_at: Option<Timestamp>,

@@ -37,7 +37,6 @@ pub(super) fn has_delimiters(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
-/// Compiles a template string.
 pub(super) fn template(source: &str) -> Result<Program, SyntaxError> {
     let mut compiler = Compiler::new(source, 0);
     compiler.check_tokens(source, false)?;

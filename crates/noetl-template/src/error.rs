@@ -4,7 +4,6 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// Description of the mistake.
     pub message: String,
     /// Line within the string, from 1.
     pub line: usize,

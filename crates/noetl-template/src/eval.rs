@@ -33,7 +33,6 @@ pub(super) struct Evaluation<'s> {
     pub(super) frame: usize,
     /// Whether the rendering evaluates a condition.
     in_guard: bool,
-    /// Number of active loops.
     pub(super) loops: usize,
     /// State for minijinja's own filters. Created when the first one runs.
     state: Option<State<'static, 'static>>,

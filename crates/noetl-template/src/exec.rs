@@ -20,7 +20,6 @@ enum BlockExit {
 }
 
 impl Evaluation<'_> {
-    /// Renders a text template.
     pub(super) fn text(&mut self, statements: &[Stmt]) -> Result<String, EvalError> {
         let mut out = String::new();
         self.in_frame(|run| run.block(statements, &mut out))?;

@@ -11,7 +11,6 @@ use super::value_ref::{
     DeferredValue, Names, ValueList, ValuePatch, ValueRef, ValueSlot, ValueSource, merged,
 };
 
-/// Loaded values, by reference.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedValues {
     values: HashMap<(Seq, Option<Arc<str>>), Data>,

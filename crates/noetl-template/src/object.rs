@@ -46,7 +46,6 @@ pub(super) struct LoopState {
     pub(super) index: usize,
     /// All items of the loop.
     pub(super) items: Arc<[Data]>,
-    /// Number of enclosing loops.
     pub(super) depth: usize,
 }
 

@@ -58,7 +58,6 @@ pub(super) struct For {
     pub(super) otherwise: Vec<Stmt>,
 }
 
-/// Target of an assignment.
 pub(super) enum AssignTarget {
     Name(Arc<str>),
     Unpack(Vec<AssignTarget>),

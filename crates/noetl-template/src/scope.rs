@@ -48,7 +48,6 @@ pub struct Scope {
     pub keychain: Option<Arc<KeychainNames>>,
     /// Environment variables visible as `env`, restricted to an allowlist.
     pub env: Arc<BTreeMap<String, String>>,
-    /// Time that `now()` returns.
     pub now: Timestamp,
     /// Source of `uuid4()` and of retry jitter.
     pub entropy: Entropy,
@@ -115,7 +114,6 @@ pub struct ExecutionIdentity {
     pub catalog: CatalogId,
     pub path: Arc<str>,
     pub version: u32,
-    /// Parent execution, if any.
     pub parent: Option<ExecutionId>,
 }
 

@@ -32,7 +32,6 @@ impl Template {
         compile::has_delimiters(text)
     }
 
-    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.program.source
     }

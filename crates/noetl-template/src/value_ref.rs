@@ -26,7 +26,6 @@ pub enum ValueSlot {
 }
 
 impl Default for ValueSlot {
-    /// Returns an inline null.
     fn default() -> Self {
         Self::Held(Data::from(()))
     }
@@ -67,7 +66,6 @@ pub enum ValueSource {
         /// Approximate size in memory, in bytes.
         bytes: u64,
     },
-    /// Value in a blob.
     Blob {
         reference: Arc<BlobRef>,
         /// Top-level fields known without loading the value: a map, or null.

@@ -32,7 +32,6 @@ const GRACE: Duration = Duration::from_millis(200);
 const RELEASE_CHECKS: u32 = 1000;
 const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Settings of a [`TestApp`].
 pub struct TestAppBuilder {
     slots: usize,
     tools: ToolRegistry,
@@ -142,7 +141,6 @@ impl TestAppBuilder {
         self
     }
 
-    /// Starts the app.
     pub async fn start(self) -> TestApp {
         let Self {
             slots,
@@ -198,7 +196,6 @@ impl TestAppBuilder {
 
 /// A running app. Close it, so that a failure in its tasks fails the test.
 pub struct TestApp {
-    /// Client of the app.
     pub client: Client,
     /// Base URL, such as `http://127.0.0.1:40123`.
     pub base: String,

@@ -17,7 +17,6 @@ impl SimClock {
         Self { micros: AtomicI64::new(start.as_micros()) }
     }
 
-    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.micros.fetch_add(by, Ordering::SeqCst);

@@ -24,7 +24,6 @@ use tokio::sync::watch;
 pub use self::interceptor::CallInterceptor;
 use crate::backend::Backend;
 
-/// Failure of one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitFault {
     /// The store rejects the commit and writes nothing.

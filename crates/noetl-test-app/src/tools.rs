@@ -1,4 +1,4 @@
-//! Tools without side effects.
+//! Tools without side effects: an echo of the arguments, and `noop`.
 
 use async_trait::async_trait;
 use noetl_model::{Failure, Value};

@@ -47,7 +47,6 @@ pub struct Collected {
 
 /// A running collector. Close it at the end of the test.
 pub struct Collector {
-    /// URL that accepts traces.
     pub endpoint: String,
     state: Arc<State>,
     requests: watch::Receiver<usize>,
@@ -108,7 +107,6 @@ impl Collector {
         }
     }
 
-    /// Stops the collector.
     pub async fn close(self) {
         self.server.abort();
         let _ = self.server.await;

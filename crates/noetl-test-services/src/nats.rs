@@ -57,7 +57,6 @@ impl TestNats {
         self.url = url;
     }
 
-    /// Stops the server gracefully.
     pub fn stop(&self) {
         require(SCRIPT, &["stop", &self.path()]);
     }
@@ -72,12 +71,10 @@ impl TestNats {
         self.signal("STOP");
     }
 
-    /// Resumes a paused server.
     pub fn resume(&self) {
         self.signal("CONT");
     }
 
-    /// Returns the server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -46,7 +46,6 @@ impl TestDatabase {
         Self { server, name }
     }
 
-    /// Returns the database's URL.
     pub fn url(&self) -> String {
         database_url(&self.server, &self.name)
     }

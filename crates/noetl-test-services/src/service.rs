@@ -59,12 +59,10 @@ impl TestService {
         self.url = url;
     }
 
-    /// Stops the server gracefully.
     pub fn stop(&self) {
         run(self.script, &["stop", &self.path()]).expect("the server stops");
     }
 
-    /// Returns the server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }

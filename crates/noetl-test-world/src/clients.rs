@@ -11,7 +11,6 @@ use noetl_triggers::{DedupKey, DedupStart};
 use super::plan::Asked;
 use super::scene::Scene;
 
-/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Starts an execution, repeats the request as planned, and cancels the execution.

@@ -14,19 +14,15 @@ use super::scene::Scene;
 
 type Commit = (Vec<Append>, oneshot::Sender<Result<Vec<Committed>, StoreError>>);
 
-/// Faults before a call.
 const BEFORE: [Fault; 5] =
     [Fault::Slow, Fault::Refused, Fault::CallLost, Fault::CrashBefore, Fault::Frozen];
-/// Faults after a call.
 const AFTER: [Fault; 3] = [Fault::Slow, Fault::AnswerLost, Fault::CrashAfter];
 
-/// Connection of one process.
 pub(crate) struct Connection {
     calls: Calls,
     commits: mpsc::UnboundedSender<Commit>,
 }
 
-/// State of every call.
 #[derive(Clone)]
 struct Calls {
     scene: Arc<Scene>,
@@ -171,7 +167,6 @@ impl CallInterceptor for Connection {
     }
 }
 
-/// Lock on an execution.
 struct ExecutionLock {
     calls: Calls,
     execution: ExecutionId,

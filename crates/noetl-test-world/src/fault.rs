@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A database call takes seconds.
@@ -43,7 +42,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every kind of fault.
     pub const ALL: [Self; 17] = [
         Self::Slow,
         Self::Refused,

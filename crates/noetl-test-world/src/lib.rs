@@ -48,7 +48,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Most simulated time for the stream to become complete.
 const STREAM_MAX: Duration = Duration::from_secs(300);
 
-/// Outcome of one simulation.
 #[derive(Debug, Clone, Default)]
 pub struct SimReport {
     /// First violated promise, if any.
@@ -59,11 +58,8 @@ pub struct SimReport {
     pub transcript: Vec<String>,
     /// Number of faults by kind.
     pub faults: BTreeMap<Fault, u64>,
-    /// Number of started executions.
     pub executions: usize,
-    /// Number of appended events.
     pub events: u64,
-    /// Number of started processes.
     pub processes: usize,
 }
 

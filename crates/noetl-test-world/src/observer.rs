@@ -27,7 +27,6 @@ struct Seen {
     ended: bool,
 }
 
-/// Whoever looks on.
 #[derive(Default)]
 pub(crate) struct Observer {
     seen: BTreeMap<ExecutionId, Seen>,

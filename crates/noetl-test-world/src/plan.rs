@@ -8,7 +8,6 @@ use super::fault::Fault;
 use super::planted::Planted;
 use super::playbooks::{Document, documents};
 
-/// Parameters of one simulation.
 #[derive(Debug, Clone, Default)]
 pub struct SimConfig {
     /// Seed of every random choice.
@@ -30,7 +29,6 @@ impl SimConfig {
     }
 }
 
-/// One execution to start.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,

@@ -118,7 +118,6 @@ impl FromStr for Planted {
     }
 }
 
-/// A defect at work.
 pub(crate) struct Defect {
     what: Planted,
     chance: Chance,

@@ -19,10 +19,8 @@ use super::fault::Fault;
 use super::scene::Scene;
 use super::tool::Scripted;
 
-/// Timeout of a report.
 const TIMEOUT: Duration = Duration::from_secs(12);
 
-/// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(6);
 
 /// Fails every load: the simulated commands reference no blobs.

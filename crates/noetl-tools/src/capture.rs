@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn output_within_the_limit_is_stored_completely() {
         check(100, &[b"one\ntw", b"o\nthree"], "one\ntwo\nthree");
         check(8, &[b"12345678"], "12345678");
         check(8, &[], "");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_kept_as_replacement_characters() {
+    fn invalid_utf8_is_stored_as_replacement_characters() {
         check(100, &[b"a\xff\n"], "a\u{fffd}\n");
     }
 }

@@ -59,7 +59,6 @@ pub(crate) async fn expiry(limit: Option<Duration>) {
     }
 }
 
-/// Creates a `config` failure.
 pub(crate) fn wrong(message: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Config, message)
 }

@@ -35,7 +35,6 @@ pub struct DuckDb {
 }
 
 impl DuckDb {
-    /// Creates a DuckDB tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }
@@ -97,8 +96,8 @@ impl Tool for DuckDb {
     }
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
+        use crate::host_protocol::{FileTask, Statements};
         use crate::sandbox::ToolRun;
-        use crate::step_host::{FileTask, Statements};
 
         let limits = &self.sandbox.options().limits;
         let guard = self.sandbox.guard(&call.tenant);

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_fence::{EgressDenied, EgressPolicy};
+use noetl_egress::{EgressDenied, EgressPolicy};
 use noetl_model::{Failure, FailureKind, Value};
 use reqwest::Client;
 use reqwest::redirect::Policy;
@@ -36,7 +36,6 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates an HTTP tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self { options, client: Arc::default() }
     }
@@ -45,7 +44,7 @@ impl Http {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let made = client(&self.options.fence).map_err(|error| {
+        let made = client(&self.options.egress).map_err(|error| {
             Failure::new(
                 FailureKind::ToolMissing,
                 format!("the HTTP client could not be set up: {}", root_cause(&error)),
@@ -60,9 +59,9 @@ impl Http {
         let request = request::build(call)?;
         let want = response::BodyFormat::read(&call.config)?;
         let target = request.url().host_str().unwrap_or_default().to_owned();
-        self.options.fence.check(request.url()).map_err(|error| fenced(&error))?;
+        self.options.egress.check(request.url()).map_err(|error| denied(&error))?;
         let response = match follows {
-            true => redirect::send(client, &self.options.fence, request).await?,
+            true => redirect::send(client, &self.options.egress, request).await?,
             false => {
                 client.execute(request).await.map_err(|error| not_answered(&error, &target))?
             }
@@ -88,22 +87,22 @@ impl Tool for Http {
 }
 
 /// Returns a client that follows no redirects: [`redirect`] follows them, with fewer headers.
-fn client(fence: &EgressPolicy) -> reqwest::Result<Client> {
+fn client(egress: &EgressPolicy) -> reqwest::Result<Client> {
     // Fails only if another part of the program installed a provider before, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(Policy::none());
-    fence.around(client).build()
+    egress.around(client).build()
 }
 
 /// Creates the failure of a request without a complete response.
 ///
 /// The message names only the host, because paths and queries may contain tokens.
 fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
-    if let Some(error) = noetl_fence::refusal(error) {
-        return fenced(error);
+    if let Some(error) = noetl_egress::refusal(error) {
+        return denied(error);
     }
     let cause = root_cause(error);
     if error.is_builder() {
@@ -117,7 +116,7 @@ fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
 }
 
 /// Creates the failure of a request that the egress policy denies.
-fn fenced(error: &EgressDenied) -> Failure {
+fn denied(error: &EgressDenied) -> Failure {
     let message = format!("{error}; its operator says what may be reached (NOETL_HTTP_FENCE)");
     Failure::new(FailureKind::Config, message)
 }

@@ -17,7 +17,7 @@ use noetl_model::{Failure, Value};
 use crate::config::{self, expiry, wrong};
 use crate::{Options, Tool, ToolCall};
 
-use clients::{Clients, Settings};
+use clients::{Clients, NatsSettings};
 
 /// Default timeout of an operation. The server usually responds within milliseconds.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ impl Nats {
         Self { options, clients: Clients::default() }
     }
 
-    async fn perform(&self, call: &ToolCall, settings: &Settings) -> Result<Value, Failure> {
+    async fn perform(&self, call: &ToolCall, settings: &NatsSettings) -> Result<Value, Failure> {
         let payload_max = self.options.limits.nats_payload;
         let Some((key, operation)) = config::first(&call.config, &["action", "operation", "op"])
         else {
@@ -69,7 +69,7 @@ impl Tool for Nats {
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
-        let settings = Settings::read(&call.config)?;
+        let settings = NatsSettings::read(&call.config)?;
         tokio::select! {
             done = self.perform(&call, &settings) => done,
             () = call.cancel.cancelled() => Err(call.cancelled()),

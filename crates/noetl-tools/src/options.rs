@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use tokio::process::Command;
 
-use crate::{AllowedDirectory, Isolation, OwnFiles, TenantRules};
+use crate::isolation::{Isolation, TenantRules};
+use crate::own::{AllowedDirectory, OwnFiles};
 
 const MIB: usize = 1024 * 1024;
 
@@ -33,10 +34,9 @@ pub struct Options {
     /// Whether steps of several tenants may run on this worker without isolation between them.
     /// Default: `true`; programs that serve several tenants set `false`.
     pub share_tenants: bool,
-    /// Output limits of steps.
     pub limits: OutputLimits,
     /// Egress policy of `http`. Default: all addresses except cloud metadata services.
-    pub fence: EgressPolicy,
+    pub egress: EgressPolicy,
 }
 
 impl Default for Options {
@@ -52,7 +52,7 @@ impl Default for Options {
             tools: TenantRules::default(),
             share_tenants: true,
             limits: OutputLimits::default(),
-            fence: EgressPolicy::default(),
+            egress: EgressPolicy::default(),
         }
     }
 }

@@ -13,8 +13,6 @@ use std::path::{Component, Path, PathBuf};
 use noetl_model::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
-use crate::AllowedDirectory;
-
 /// Suffixes of the files that SQLite opens next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -60,6 +58,15 @@ impl FileId {
     pub(crate) fn new(metadata: &fs::Metadata) -> Self {
         Self(metadata.dev(), metadata.ino())
     }
+}
+
+/// A directory that steps may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedDirectory {
+    /// Absolute path of the directory.
+    pub path: PathBuf,
+    /// Whether steps may write below the directory.
+    pub writable: bool,
 }
 
 /// Decides whether a step may use a file.

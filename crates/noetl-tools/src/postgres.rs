@@ -32,7 +32,7 @@ pub(crate) use encode::{CellParam, Param, copy_field};
 pub(crate) use execute::bound;
 pub(crate) use pool::{Pool, Session, Stopper};
 pub use sessions::{GatewaySession, GatewaySessions};
-pub(crate) use settings::Settings;
+pub(crate) use settings::PostgresSettings;
 
 #[derive(Debug, Clone)]
 pub struct Postgres {
@@ -59,7 +59,7 @@ impl Tool for Postgres {
 
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
-        let settings = Settings::read(&call.config)?;
+        let settings = PostgresSettings::read(&call.config)?;
         let script = Script::read(&call, "postgres", Dialect::Postgres)?;
         let stopper = Stopper::default();
         let mut answer = StatementResults::new(&self.options.limits);

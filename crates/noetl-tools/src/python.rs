@@ -26,7 +26,7 @@ use crate::{Http, Options, Tool, ToolCall};
 
 pub(crate) use script::read_file;
 
-use settings::Settings;
+use settings::PythonSettings;
 use zygote::Zygote;
 
 /// A sandbox with a warm interpreter. Dropping it ends both.
@@ -73,7 +73,7 @@ impl Python {
     async fn run_warm(
         &self,
         call: &ToolCall,
-        settings: &Settings<'_>,
+        settings: &PythonSettings<'_>,
         limit: Option<Duration>,
     ) -> Result<Value, Failure> {
         let mut warm = tokio::select! {
@@ -122,7 +122,7 @@ impl Tool for Python {
     async fn run(&self, call: ToolCall) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
         let code = script::code(&call, &self.http, &self.sandbox).await?;
-        let settings = Settings::read(&call, &code)?;
+        let settings = PythonSettings::read(&call, &code)?;
         if self.sandbox.is_on() {
             return self.run_warm(&call, &settings, limit).await;
         }

@@ -8,7 +8,6 @@ mod host;
 mod pool;
 mod probe;
 mod tools;
-pub(crate) mod wire;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +18,10 @@ use crate::isolation::{Level, TenantUsers, User};
 use crate::own::FileGuard;
 use crate::{IsolationError, Options};
 
+pub(crate) use crate::host_protocol::wire::Program;
 pub(crate) use host::{Host, HostedStep, Pipes};
 pub(crate) use pool::Pool;
-pub(crate) use tools::{ToolFrame, ToolRun, framed};
-pub(crate) use wire::Program;
+pub(crate) use tools::ToolRun;
 
 /// Sandbox of a worker's tools.
 #[derive(Debug)]

@@ -45,7 +45,6 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Creates a shell tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 
+use crate::host_protocol::{FileTask, Statements};
 use crate::own::FileGuard;
 use crate::sandbox::{Sandbox, ToolRun};
 use crate::sql::{self, DatabaseFile, Dialect, Script, StopFlag};
-use crate::step_host::{FileTask, Statements};
 use crate::{Options, OutputLimits, Tool, ToolCall};
 
 pub(crate) use execute::{bind, cells, failed};
@@ -30,7 +30,6 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Creates a SQLite tool.
     pub fn new(options: Arc<Options>) -> Self {
         Self::with_sandbox(Arc::new(Sandbox::new(options)))
     }

@@ -21,18 +21,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::sandbox::wire::{self, HostSpec, Reply};
-
-pub(crate) use tool::{FileTask, Statements, TransferSide, read_frame, worker_gone, write_frame};
-
-/// Path of the program that is valid in the mount namespace of a step.
-pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
-
-/// Hidden command that starts a step host.
-pub(crate) const COMMAND: &str = "step-host";
-
-/// Argument that runs a file tool in a sandbox instead of a host.
-pub(crate) const TOOL: &str = "tool";
+use crate::host_protocol::wire::{self, HostSpec, Reply};
+use crate::host_protocol::{COMMAND, OWN_PROGRAM, TOOL};
 
 /// Argument that runs process 1 of a namespace.
 const INIT: &str = "init";

@@ -18,16 +18,13 @@ const EVENT: &str = "subscription.message.dead_lettered";
 /// Length limit of an ID, reason, or header in the event, in characters.
 const TEXT_MAX: usize = 2000;
 
-/// Errors returned by [`DeadLetters::keep`].
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
     /// The subscription does not exist.
     #[error(transparent)]
     Subscription(SubscriptionError),
-    /// Storing the body failed.
     #[error(transparent)]
     Object(ObjectError),
-    /// Recording the event failed.
     #[error(transparent)]
     Report(ReportError),
 }
@@ -112,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_has_an_end() {
+    fn reasons_of_dead_letters_are_truncated() {
         let long = "x".repeat(TEXT_MAX * 2);
         let map = json!({"a": long, "b": [1], "c": 7, "d\u{0}": "e\u{0}f"});
         let Value::Object(map) = map else { panic!("a map") };

@@ -16,7 +16,7 @@ use noetl_journal::{
 };
 use noetl_model::event::ReportedEvent;
 use noetl_model::{ExecutionId, Map, Snowflakes, SubscriptionId, Tenant, Value};
-use noetl_store::{DedupOutcome, Store};
+use noetl_store::{DedupOutcome, TriggerStore};
 use tracing::warn;
 
 /// Maximum window: the default retention of dedup keys.
@@ -49,7 +49,7 @@ pub enum DedupStart {
 /// Starts deduplicated executions. Cheap to clone.
 #[derive(Clone)]
 pub struct DedupStarter {
-    store: Arc<dyn Store>,
+    store: Arc<dyn TriggerStore>,
     executions: Executions,
     subscriptions: Subscriptions,
     ids: IdGenerator,
@@ -57,7 +57,7 @@ pub struct DedupStarter {
 
 impl DedupStarter {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn TriggerStore>,
         executions: Executions,
         subscriptions: Subscriptions,
         ids: IdGenerator,

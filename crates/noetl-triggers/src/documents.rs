@@ -8,7 +8,7 @@ use noetl_identity::IdGenerator;
 use noetl_journal::Subscriptions;
 use noetl_model::{Clock, Tenant};
 use noetl_secrets::Credentials;
-use noetl_store::{Store, StoreError};
+use noetl_store::{StoreError, TriggerStore};
 
 use crate::listeners::Listeners;
 use crate::schedules::ScheduleRows;
@@ -24,14 +24,14 @@ pub struct DocumentTriggers {
 impl DocumentTriggers {
     /// Creates the service. The secrets that listeners verify are in `credentials`.
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: Arc<dyn TriggerStore>,
         clock: &Arc<dyn Clock>,
         ids: &IdGenerator,
         subscriptions: &Subscriptions,
         credentials: &Credentials,
     ) -> Self {
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
-        let schedules = ScheduleRows::new(store.clone(), clock.clone(), ids.clone());
+        let schedules = ScheduleRows::new(store, clock.clone(), ids.clone());
         Self { subscriptions: subscriptions.clone(), listeners, schedules }
     }
 }

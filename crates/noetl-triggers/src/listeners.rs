@@ -19,7 +19,7 @@ use noetl_journal::{SubscriptionError, Subscriptions};
 use noetl_model::{CatalogId, SubscriptionId, Tenant, Value};
 use noetl_playbook::subscription::Mode;
 use noetl_secrets::{CredentialError, Credentials, SecretRequest};
-use noetl_store::{Store, StoreError};
+use noetl_store::{StoreError, TriggerStore};
 
 use self::cache::{CachedListener, ListenerCache, READ_BYTES_MAX, read};
 use self::settings::{SubscriptionSpec, text};
@@ -37,7 +37,6 @@ const SECRET_KEPT: Duration = Duration::from_secs(10);
 /// Maximum number of cached secrets.
 const SECRETS_MAX: usize = 1024;
 
-/// Errors returned by [`Listeners`].
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
     /// No subscription has this listener.
@@ -45,15 +44,10 @@ pub enum ListenerError {
     Unknown(String),
     /// A required field of the subscription's document is missing or invalid.
     #[error("Subscription '{path}' has no usable '{field}'")]
-    Incomplete {
-        /// Path of the document.
-        path: String,
-        field: &'static str,
-    },
+    Incomplete { path: String, field: &'static str },
     /// The subscription's document has errors.
     #[error("Subscription '{path}' has errors: {reason}")]
     Invalid {
-        /// Path of the document.
         path: String,
         /// First error of the document.
         reason: String,
@@ -67,7 +61,6 @@ pub enum ListenerError {
     /// The subscription could not be registered.
     #[error(transparent)]
     Subscription(SubscriptionError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -78,7 +71,7 @@ type SecretCache = LruCache<(Tenant, String), (zeroize::Zeroizing<String>, Insta
 /// Looks up listeners by name. Cheap to clone.
 #[derive(Clone)]
 pub struct Listeners {
-    store: Arc<dyn Store>,
+    store: Arc<dyn TriggerStore>,
     subscriptions: Subscriptions,
     credentials: Credentials,
     read: Arc<Mutex<ListenerCache>>,
@@ -87,7 +80,7 @@ pub struct Listeners {
 
 impl Listeners {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn TriggerStore>,
         subscriptions: Subscriptions,
         credentials: Credentials,
     ) -> Self {

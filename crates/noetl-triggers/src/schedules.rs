@@ -30,13 +30,11 @@ pub struct ScheduleSpec {
     pub spec: Map,
 }
 
-/// Errors returned by [`Schedules`].
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The schedule does not exist.
     #[error("Schedule {0} not found")]
     NotFound(ScheduleId),
-    /// The definition has errors.
     #[error("the schedule has errors")]
     Invalid(Vec<Diagnostic>),
     /// The payload could be written but not read back.
@@ -44,15 +42,10 @@ pub enum ScheduleError {
     TooDeep,
     /// A document defines the schedule, so only the document can change it.
     #[error("Schedule {id} is that of the document '{path}'; change the document instead")]
-    OfDocument {
-        id: ScheduleId,
-        /// Path of the document.
-        path: String,
-    },
+    OfDocument { id: ScheduleId, path: String },
     /// The playbook could not be started.
     #[error("the playbook was not started")]
     Start(#[source] StartError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

@@ -8,7 +8,7 @@ use noetl_journal::{JournalService, Subscriptions};
 use noetl_model::Clock;
 use noetl_remote::RemoteService;
 use noetl_results::ExecutionData;
-use noetl_store::Store;
+use noetl_store::TriggerStore;
 
 use crate::dead_letters::DeadLetters;
 use crate::dedup::DedupStarter;
@@ -17,7 +17,6 @@ use crate::listeners::{IngressService, Listeners};
 use crate::message_starts::MessageStarter;
 use crate::schedules::{Runner, Schedules};
 
-/// Settings of the triggers.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Whether this process starts scheduled runs.
@@ -52,7 +51,7 @@ pub struct Triggers {
 
 /// Stores and services that these services use.
 pub struct TriggerDeps<'a> {
-    pub store: &'a Arc<dyn Store>,
+    pub store: Arc<dyn TriggerStore>,
     pub clock: &'a Arc<dyn Clock>,
     pub ids: &'a IdGenerator,
     pub documents: &'a DocumentTriggers,
@@ -63,8 +62,8 @@ pub struct TriggerDeps<'a> {
 
 impl Triggers {
     /// Opens the services, and starts the schedule runner if the options say so.
-    pub fn open(options: &Options, deps: &TriggerDeps<'_>) -> Self {
-        let TriggerDeps { store, clock, ids, documents, journal, remote, data } = *deps;
+    pub fn open(options: &Options, deps: TriggerDeps<'_>) -> Self {
+        let TriggerDeps { store, clock, ids, documents, journal, remote, data } = deps;
         let subscriptions = documents.subscriptions.clone();
         let executions = &journal.executions;
         let schedules = Schedules::new(
@@ -76,12 +75,8 @@ impl Triggers {
             let runner = Runner::new(schedules.clone(), journal.lifetime.closing().clone());
             journal.lifetime.spawn(runner.run());
         }
-        let starts = DedupStarter::new(
-            store.clone(),
-            executions.clone(),
-            subscriptions.clone(),
-            ids.clone(),
-        );
+        let starts =
+            DedupStarter::new(store, executions.clone(), subscriptions.clone(), ids.clone());
         let messages = MessageStarter::new(
             executions.clone(),
             starts.clone(),

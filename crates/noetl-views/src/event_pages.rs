@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::{Event, EventId, ExecutionId, Seq, Tenant};
-use noetl_store::{ExecutionRow, Store, StoreError};
+use noetl_store::{ExecutionRow, StoreError, ViewStore};
 
 /// Result of reading a range of an event log.
 #[derive(Debug, Clone)]
@@ -19,11 +19,11 @@ pub enum EventRange {
 /// Reads ranges of event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct EventPages {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ViewStore>,
 }
 
 impl EventPages {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn ViewStore>) -> Self {
         Self { store }
     }
 

@@ -9,7 +9,7 @@ use noetl_model::{Map, Tenant, Timestamp};
 use noetl_store::command_leases::SILENCE_MAX;
 use noetl_store::{
     Connections, ExecutionFilter, ExecutionRow, ExecutionStatus, RuntimeFilter, RuntimeKind, Sql,
-    SqlError, StartCounts, Store, StoreError, TimeBuckets,
+    SqlError, StartCounts, StoreError, TimeBuckets, ViewStore,
 };
 
 /// Number of recent executions returned.
@@ -17,7 +17,6 @@ const RECENT: usize = 10;
 
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Number of running executions.
     pub running: u64,
     /// Number of executions that succeeded.
     pub completed: u64,
@@ -42,7 +41,7 @@ impl Stats {
 /// Reads aggregate numbers. Cheap to clone.
 #[derive(Clone)]
 pub struct Overview {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ViewStore>,
 }
 
 impl Overview {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_journal::Metrics;
 use noetl_model::{EventId, ExecutionId, Map, Tenant, Value};
-use noetl_store::{Snapshot, Store, StoreError};
+use noetl_store::{Snapshot, StoreError, ViewStore};
 
 use crate::replay::Replay;
 
@@ -24,13 +24,13 @@ pub struct ProjectionProgress {
 /// Advances snapshots. Cheap to clone.
 #[derive(Clone)]
 pub struct Projections {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ViewStore>,
     replay: Replay,
     metrics: Arc<Metrics>,
 }
 
 impl Projections {
-    pub(crate) fn new(store: Arc<dyn Store>, replay: Replay, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(store: Arc<dyn ViewStore>, replay: Replay, metrics: Arc<Metrics>) -> Self {
         Self { store, replay, metrics }
     }
 

@@ -17,7 +17,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_results::{ResultStorage, StoredResults};
 use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{ReadBound, Store, StoreError, row_bytes};
+use noetl_store::{ReadBound, StoreError, ViewStore, row_bytes};
 
 use self::pass::FoldPass;
 use self::permits::FoldLimiter;
@@ -48,10 +48,8 @@ pub struct ReplayRequest {
     pub resolve_payloads: bool,
 }
 
-/// Result of a replay.
 #[derive(Debug, Clone)]
 pub struct Replayed {
-    /// Sealed state, with checksums.
     pub state: ReplayState,
     /// Whether the log has more events than the limit.
     pub is_truncated: bool,
@@ -62,7 +60,6 @@ pub struct Replayed {
 /// State of an execution at its latest event.
 #[derive(Debug, Clone)]
 pub struct AdvancedState {
-    /// Sealed state, with checksums.
     pub state: ReplayState,
     /// Largest event ID in the state.
     pub version: EventId,
@@ -75,7 +72,7 @@ pub struct AdvancedState {
 /// Replays event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Replay {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ViewStore>,
     results: ResultStorage,
     stored: StoredResults,
     turns: Arc<FoldLimiter>,
@@ -83,7 +80,7 @@ pub struct Replay {
 
 impl Replay {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ViewStore>,
         results: ResultStorage,
         stored: StoredResults,
     ) -> Self {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_journal::Metrics;
 use noetl_results::ExecutionData;
-use noetl_store::Store;
+use noetl_store::ViewStore;
 
 use crate::event_pages::EventPages;
 use crate::overview::Overview;
@@ -14,25 +14,22 @@ use crate::replay::Replay;
 /// Services that read event logs. Cheap to clone.
 #[derive(Clone)]
 pub struct Views {
-    /// Replay of event logs.
     pub replay: Replay,
-    /// Snapshots for external consumers.
     pub projections: Projections,
     /// Ranges of event logs by event ID.
     pub event_pages: EventPages,
-    /// Aggregate numbers for dashboards.
     pub overview: Overview,
 }
 
 impl Views {
     /// Creates the services. Replay reads large values from `data`.
-    pub fn new(store: &Arc<dyn Store>, data: &ExecutionData, metrics: &Arc<Metrics>) -> Self {
+    pub fn new(store: Arc<dyn ViewStore>, data: &ExecutionData, metrics: &Arc<Metrics>) -> Self {
         let replay = Replay::new(store.clone(), data.results.clone(), data.stored_results.clone());
         Self {
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             replay,
             event_pages: EventPages::new(store.clone()),
-            overview: Overview { store: store.clone() },
+            overview: Overview { store },
         }
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use noetl_model::{CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
-use noetl_store::{CommandChange, CommandRow, ExecutionRow, ExecutionStatus, Store, StoreError};
+use noetl_store::{
+    CommandChange, CommandRow, ExecutionRow, ExecutionStatus, StoreError, ViewStore,
+};
 
 /// Events read at a time.
 const PAGE: usize = 1000;
@@ -41,7 +43,7 @@ pub struct VerifyReport {
 /// version, status, and end time match the log. Of each command: its row matches its events, and it
 /// has ended if its execution has; only a command of an ended execution may be missing.
 pub async fn verify(
-    store: &dyn Store,
+    store: &dyn ViewStore,
     after: ExecutionId,
     limit: usize,
 ) -> Result<VerifyReport, StoreError> {
@@ -61,7 +63,7 @@ pub async fn verify(
 
 /// Verifies an execution, and repeats if it changed in the meantime.
 async fn look(
-    store: &dyn Store,
+    store: &dyn ViewStore,
     tenant: &Tenant,
     mut row: ExecutionRow,
 ) -> Result<LogSummary, StoreError> {
@@ -80,7 +82,6 @@ async fn look(
     Ok(LogSummary::default())
 }
 
-/// Contents of one log.
 #[derive(Default)]
 struct LogSummary {
     events: u64,
@@ -91,7 +92,7 @@ struct LogSummary {
     problems: Vec<String>,
 }
 
-async fn check(store: &dyn Store, row: &ExecutionRow) -> Result<LogSummary, StoreError> {
+async fn check(store: &dyn ViewStore, row: &ExecutionRow) -> Result<LogSummary, StoreError> {
     let mut found = LogSummary::default();
     found.read_log(store, row).await?;
     found.compare_row(row);
@@ -105,7 +106,11 @@ impl LogSummary {
     }
 
     /// Reads the log up to the row's version. Later events are not checked.
-    async fn read_log(&mut self, store: &dyn Store, row: &ExecutionRow) -> Result<(), StoreError> {
+    async fn read_log(
+        &mut self,
+        store: &dyn ViewStore,
+        row: &ExecutionRow,
+    ) -> Result<(), StoreError> {
         let mut place = Seq::START;
         while place < row.version {
             let page = match store.read(row.id, place, PAGE).await {
@@ -177,7 +182,7 @@ impl LogSummary {
 
     async fn compare_commands(
         &mut self,
-        store: &dyn Store,
+        store: &dyn ViewStore,
         row: &ExecutionRow,
     ) -> Result<(), StoreError> {
         for (id, expected) in std::mem::take(&mut self.commands) {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_that_was_built_in_can_be_told_to_a_browser() {
+    fn every_built_in_file_has_a_media_type() {
         for file in Site::EMBEDDED.files {
             assert_ne!(file.media_type(), "application/octet-stream", "{}", file.path);
             for packed in [file.gzip, file.brotli].into_iter().flatten() {

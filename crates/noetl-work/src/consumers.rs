@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_with_another_filter_is_nobodys() {
+    fn a_consumer_with_another_filter_is_not_of_a_pool() {
         let found = [
             reader("worker-pool", "noetl.commands.>"),
             reader("worker-pool-gpu", "noetl.commands"),

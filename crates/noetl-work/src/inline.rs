@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_certainly_fits_is_spared_its_measurement() {
+    fn only_values_certain_to_fit_skip_the_measurement() {
         for value in [json!(null), json!([1, 2.5, "x"]), json!({"a": {"b": [true]}})] {
             assert!(fits(&value, &mut INLINE_MAX.clone()));
         }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_named_in_several_ways() {
+    fn a_credential_may_be_named_in_several_forms() {
         for (settings, expected) in [
             (json!({"credential": " pg "}), Some("pg")),
             (json!({"auth": {"credential": "pg"}}), Some("pg")),

@@ -7,13 +7,11 @@ use noetl_model::Map;
 pub struct MessageCounts {
     /// Messages received from the source, including redelivered ones.
     pub received: u64,
-    /// Messages that started executions.
     pub dispatched: u64,
     /// Messages that had started executions before.
     pub duplicate: u64,
     /// Messages that failed and are retried.
     pub failed: u64,
-    /// Messages that were dead-lettered.
     pub dead_lettered: u64,
 }
 
@@ -38,10 +36,8 @@ pub struct DeadLetter {
     pub code: String,
     /// Reason as a sentence for people.
     pub reason: String,
-    /// Number of delivery attempts.
     pub attempts: u64,
     pub headers: Map,
-    /// Origin of the message.
     pub metadata: Map,
     pub body: Vec<u8>,
 }

@@ -6,22 +6,10 @@ use noetl_model::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResolvedPlaceholder {
     /// The placeholder is valid in the execution, and the credential has the field.
-    Value {
-        /// Name of the credential.
-        alias: String,
-        /// Field of the credential.
-        field: String,
-        /// Value of the field.
-        value: Value,
-    },
+    Value { alias: String, field: String, value: Value },
     /// The placeholder is valid in the execution, but its value is not stored: it stands for a
     /// token, or for a credential or field that was removed.
-    Named {
-        /// Name of the secret.
-        alias: String,
-        /// Field of the secret.
-        field: String,
-    },
+    Named { alias: String, field: String },
     /// The text is no placeholder, or its MAC is not valid in the execution.
     Text,
 }

@@ -17,7 +17,6 @@ use zeroize::Zeroizing;
 
 /// Name of the encryption scheme.
 pub const SEAL_ALGORITHM: &str = "x25519-hkdf-sha256-chacha20-poly1305";
-/// Version of the format.
 pub const SEAL_VERSION: u32 = 1;
 
 const PUBLIC_BYTES: usize = 32;
@@ -38,10 +37,10 @@ pub struct SealedReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerKeyError {
     /// The registered public key is malformed.
-    #[error("its public key is not base64 of 32 bytes")]
+    #[error("the worker's public key must be 32 bytes as base64")]
     Malformed,
     /// The public key is of low order, so the shared secret would be predictable.
-    #[error("its public key is a weak one")]
+    #[error("the worker's public key has low order")]
     Weak,
     /// The key derivation or encryption failed.
     #[error("could not encrypt")]
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_what_was_sealed_for_it_as_others_seal_it_and_nothing_else() {
+    fn a_key_opens_only_values_sealed_for_it() {
         let published = WorkerKey(counting(1));
         assert_eq!(published.public(), WORKER_PUBLIC);
         let theirs =
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_or_a_weak_one_gets_nothing() {
+    fn invalid_and_weak_keys_are_rejected() {
         for text in ["", "no key", "YWJj"] {
             assert_eq!(seal_for(text, b"a"), Err(WorkerKeyError::Malformed), "{text}");
         }

@@ -26,7 +26,6 @@ use crate::secrets::CommandSecrets;
 use crate::task::CommandTask;
 use crate::values;
 
-/// Keychain of one command.
 pub(crate) struct CommandKeychain<'a> {
     performer: &'a CommandExecutor,
     command: &'a CommandTask,
@@ -36,7 +35,6 @@ pub(crate) struct CommandKeychain<'a> {
     known: Mutex<HashMap<Arc<str>, ResolvedEntry>>,
 }
 
-/// A resolved keychain entry.
 #[derive(Clone)]
 struct ResolvedEntry {
     fields: Data,
@@ -151,7 +149,8 @@ impl<'s> KeychainResolver<'s, '_> {
                         loaded.insert_blob(reference.digest.clone(), data);
                     }
                     (_, Some(Err(why))) => loaded.insert_lost(place, why),
-                    (_, _) => loaded.insert_lost(place, "it cannot be had here".to_owned()),
+                    (_, _) => loaded
+                        .insert_lost(place, "the blob is not available on this worker".to_owned()),
                 }
             }
             for wanted in wanted {
@@ -230,7 +229,7 @@ impl<'s> KeychainResolver<'s, '_> {
             return Err(unusable(name, "this worker has no access to stored credentials"));
         };
         source.get(alias).await.map_err(|failure| Failure {
-            message: format!("the keychain's '{name}' cannot be had: {}", failure.message),
+            message: format!("failed to load '{name}' of the keychain: {}", failure.message),
             ..failure
         })
     }
@@ -254,5 +253,5 @@ impl<'s> KeychainResolver<'s, '_> {
 }
 
 fn unusable(name: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Auth, format!("the keychain's '{name}' cannot be had: {why}"))
+    Failure::new(FailureKind::Auth, format!("failed to load '{name}' of the keychain: {why}"))
 }

@@ -17,7 +17,7 @@ const IN_FLIGHT: usize = 64;
 
 /// Loop settings as encoded in a command.
 #[derive(Deserialize)]
-struct Settings {
+struct LoopSettings {
     items: Vec<Value>,
     iterator: Arc<str>,
     #[serde(default)]
@@ -46,7 +46,7 @@ enum OnFailure {
 
 /// Runs the tasks once per item.
 pub(crate) async fn run(sequence: CompiledPipeline<'_>, settings: &Value) -> CommandOutcome {
-    let settings = match Settings::deserialize(settings) {
+    let settings = match LoopSettings::deserialize(settings) {
         Ok(settings) => settings,
         Err(error) => {
             let message = format!("the loop is not in the form commands carry: {error}");
@@ -89,7 +89,7 @@ struct Writes {
 }
 
 /// Runs the items sequentially. Each item sees the variables set by earlier ones.
-async fn in_a_row(mut sequence: CompiledPipeline<'_>, settings: Settings) -> Outcomes {
+async fn in_a_row(mut sequence: CompiledPipeline<'_>, settings: LoopSettings) -> Outcomes {
     let (total, mut writes) = (settings.items.len(), Writes::default());
     let mut outcomes = Vec::with_capacity(total);
     let mut stopped = false;
@@ -114,7 +114,7 @@ async fn in_a_row(mut sequence: CompiledPipeline<'_>, settings: Settings) -> Out
 
 /// Runs up to `max_in_flight` items at a time. No item sees the variables another sets. Writes
 /// apply in item order, so the last item wins.
-async fn side_by_side(sequence: &CompiledPipeline<'_>, settings: Settings) -> Outcomes {
+async fn side_by_side(sequence: &CompiledPipeline<'_>, settings: LoopSettings) -> Outcomes {
     let total = settings.items.len();
     let at_a_time = settings.max_in_flight.unwrap_or(IN_FLIGHT).max(1);
     let stopped = &AtomicBool::new(false);

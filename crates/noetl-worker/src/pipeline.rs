@@ -80,7 +80,6 @@ impl<'a> CompiledPipeline<'a> {
         }))
     }
 
-    /// Runs the tasks once.
     pub(crate) async fn run(&self, scope: Scope) -> PipelineEnd {
         let seed = RandomState::new().build_hasher().finish();
         let scope = Scope { entropy: Entropy::new(seed), ..scope };

@@ -52,28 +52,28 @@ pub async fn run<S: CommandSource>(
     slots: usize,
     grace: Duration,
 ) -> bool {
-    let places = Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)));
+    let permits = Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)));
     let (running, stop) = (TaskTracker::new(), CancellationToken::new());
     'taking: loop {
-        let place = tokio::select! {
-            place = places.clone().acquire_owned() => place,
+        let permit = tokio::select! {
+            permit = permits.clone().acquire_owned() => permit,
             () = source.over() => break,
         };
-        let (Ok(place), free) = (place, places.available_permits()) else { break };
-        let mut first = Some(place);
+        let (Ok(permit), free) = (permit, permits.available_permits()) else { break };
+        let mut first = Some(permit);
         let Some(taken) = source.take(free.saturating_add(1)).await else { break };
         for (command, claim) in taken {
-            let place = match first.take() {
-                Some(place) => place,
-                None => match places.clone().acquire_owned().await {
-                    Ok(place) => place,
+            let permit = match first.take() {
+                Some(permit) => permit,
+                None => match permits.clone().acquire_owned().await {
+                    Ok(permit) => permit,
                     Err(_) => break 'taking,
                 },
             };
             let (source, performer) = (source.clone(), performer.clone());
             let stop = stop.clone();
             running.spawn(async move {
-                let _place = place;
+                let _permit = permit;
                 tokio::select! {
                     () = carry_out(&*source, &performer, (command, claim)) => {}
                     // The command stays claimed. The control plane reissues it.

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 pub struct CommandTask {
     pub execution: ExecutionId,
     pub id: CommandId,
-    /// Tenant of the execution.
     pub tenant: Tenant,
     pub issued: Arc<CommandSpec>,
     /// Cancelled when the command's result is no longer needed.

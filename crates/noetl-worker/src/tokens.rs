@@ -1,4 +1,4 @@
-//! Cache of OAuth tokens.
+//! Caches OAuth tokens until 30 seconds before they expire.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,7 @@ export class ApiError extends Error {
     if (this.status < 0) return "Load the page again; if it comes back, the console of the browser says where it happened.";
     if (this.status === 0) return "Check that the server runs and that this machine reaches it, then try again.";
     if (this.status === 401) return "Sign in with a token that is good.";
-    if (this.status === 403) return "Ask whoever looks after this server for a token with the role that is named.";
+    if (this.status === 403) return "Ask an administrator of this server for a token with the required role.";
     if (this.status === 404) return "It may have been removed; go back to the list.";
     if (this.status === 409) return "It changed meanwhile; look at it again.";
     if (this.status === 429 || this.status === 503) return "The server is busy or starting; try again in a moment.";

@@ -10,7 +10,7 @@ function turn(hidden: boolean): void {
   document.dispatchEvent(new Event("visibilitychange"));
 }
 
-it("a tab that nobody looks at gives its connection back, and goes on where it was when it is seen again", async () => {
+it("a hidden tab closes its connection and resumes from the last event when it is visible", async () => {
   vi.useFakeTimers();
   const asked: (string | null)[] = [];
   const heard: string[] = [];

@@ -42,7 +42,7 @@ export function signOut(): void {
   listeners.forEach((told) => told());
 }
 
-/** Tells when somebody signs in or out. */
+/** Notifies listeners when the user signs in or out. */
 export function onSession(told: () => void): () => void {
   listeners.add(told);
   return () => listeners.delete(told);

@@ -62,7 +62,7 @@ async function followed(answers: (Response | Error)[]) {
 }
 
 describe("run", () => {
-  it("comes again after a restart, from where it was, and loses nothing", async () => {
+  it("reconnects after a restart from the last event and loses nothing", async () => {
     const { asked, heard, links, waits } = await followed([
       new Response(body("id: 1\ndata: a\n\nid: 2\ndata: b\n\nid: 3\ndata: hal")),
       new TypeError("refused"),
@@ -75,7 +75,7 @@ describe("run", () => {
     expect(waits).toEqual([250, 500, 1000]);
   });
 
-  it("does not come again where it is refused for good", async () => {
+  it("does not reconnect after a permanent rejection", async () => {
     const { asked, links } = await followed([new Response("{}", { status: 404 })]);
     expect([asked.length, links]).toEqual([1, ["connecting", "lost"]]);
   });

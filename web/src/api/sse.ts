@@ -1,5 +1,5 @@
 // Server-sent events over `fetch`, because `EventSource` can show no token. A connection that is lost
-// is made again, from the last event on, for as long as somebody listens.
+// is made again, from the last event on, for as long as there is a listener.
 
 import { address, ApiError, headers, refusal, shown, type Params } from "./client";
 
@@ -27,7 +27,7 @@ export interface Options {
 const RETRY_MS = { first: 250, most: 10_000 };
 /** The server says something every 15 s; one that said nothing for so long is gone without a word. */
 const SILENCE_MS = 45_000;
-/** A browser holds six connections to a server, for all its tabs together: a tab that nobody looked at for so long gives its own back. */
+/** A browser holds six connections to a server, for all its tabs together: a tab hidden for this long closes its own. */
 const HIDDEN_MS = 30_000;
 
 /** Follows a stream until the answer is called. */
@@ -107,7 +107,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Whether there is a tab at all that can be out of sight. */
 const isHidden = () => typeof document !== "undefined" && document.hidden;
 
-/** Resolves when somebody looks at the tab. */
+/** Resolves when the tab is visible. */
 function looked(stop: AbortSignal): Promise<void> {
   if (!isHidden()) return Promise.resolve();
   return new Promise((resolve) => {

@@ -80,7 +80,7 @@ export function planFor(steps: Step[], arcs: Arc[], room: { width: number; heigh
   return shrunk(across) > shrunk(down) ? across : down;
 }
 
-/** A way that goes on begins and ends in the middle of a side; one that leads back keeps its own corners. */
+/** A forward arc begins and ends in the middle of a side; a back arc keeps its own corners. */
 function straightened(points: Point[], from: PlacedStep | undefined, to: PlacedStep | undefined, direction: Direction): Point[] {
   if (!from || !to || points.length < 2) return points;
   const goesOn = direction === "TB" ? from.y + from.height <= to.y : from.x + from.width <= to.x;

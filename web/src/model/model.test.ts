@@ -96,7 +96,7 @@ describe("a moment", () => {
   });
 });
 
-it("a command that lost its worker waits for another, and goes on", () => {
+it("a command that lost its worker waits for another and then completes", () => {
   const story = told(
     log(
       { event_type: "command.issued", node_name: "start", event_id: "1" },

@@ -113,7 +113,7 @@ function counted(step: StepState, command: Command, seq: number): void {
   const open = step.visit.exitSeq === null || step.visit.exitSeq > seq;
   if (open && step.state !== "cancelled") {
     if (state === "failed") step.error = command.error;
-    // Something that runs outweighs what waits, and that outweighs what nobody took yet.
+    // A running command outweighs a parked one, which outweighs a pending one.
     if (state === "running" || step.state === "running") step.state = "running";
     else if (state === "waiting" || step.state === "waiting") step.state = "waiting";
     else if (isOver(state)) step.state = step.loop ? "running" : step.state;

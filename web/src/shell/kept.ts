@@ -10,7 +10,7 @@ export interface Choice<T extends string> {
   use(): T;
 }
 
-/** A choice by its name in the browser's storage. `otherwise` holds until somebody chooses; `watch` tells when that changes. */
+/** A choice by its name in the browser's storage. `otherwise` is the value until the user chooses; `watch` notifies of changes. */
 export function choice<T extends string>(name: string, values: readonly T[], otherwise: () => T, watch?: (told: () => void) => () => void): Choice<T> {
   const listeners = new Set<() => void>();
   // Where nothing may be kept, a choice holds until the page is left.

@@ -1,4 +1,4 @@
-// Light or dark: what the machine prefers, unless somebody chose.
+// Light or dark: what the system prefers, unless the user chose.
 
 import { useCallback } from "react";
 

@@ -22,7 +22,7 @@ export function clock(text: string, zone: Zone): string {
   return `${day} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
 }
 
-/** The same time in both zones, for whoever points at it. */
+/** The time in both zones, shown as a tooltip. */
 export function both(text: string): string {
   return `${clock(text, "local")} local, ${clock(text, "UTC")} UTC`;
 }

@@ -26,6 +26,10 @@ const NEUTRAL: [&str; 5] =
 const REMOTE: [&str; 2] = ["noetl-worker", "noetl-sources"];
 const SERVICES: [&str; 2] = ["noetl-identity", "noetl-control"];
 
+/// Crates below the server that authenticate callers. They know the secrets, and neither executions nor routes.
+const ACCESS: [&str; 1] = ["noetl-access"];
+const ABOVE_ACCESS: [&str; 2] = ["noetl-journal", "axum"];
+
 const ADAPTERS: [&str; 4] = ["noetl-store-", "noetl-bus-", "noetl-blobs", "noetl-otlp"];
 
 /// Checks the answer of `cargo metadata --no-deps`.
@@ -54,7 +58,13 @@ pub(super) fn check(metadata: &Value, tree: &Tree) -> Vec<Finding> {
             .filter(|edge| SERVICES.contains(&edge.to.as_str()))
             .map(|edge| edge.finding(tree, crate_name, "share the type in noetl-work"))
     });
-    pure.chain(seams).chain(neutral).chain(remote).collect()
+    let access = ACCESS.iter().flat_map(|crate_name| {
+        reached(metadata, crate_name)
+            .into_iter()
+            .filter(|edge| ABOVE_ACCESS.contains(&edge.to.as_str()))
+            .map(|edge| edge.finding(tree, crate_name, "decide it in noetl-server"))
+    });
+    pure.chain(seams).chain(neutral).chain(remote).chain(access).collect()
 }
 
 /// One dependency of one crate of the workspace.
@@ -168,6 +178,20 @@ mod tests {
         ]});
         let expected = "crates/noetl-secrets/Cargo.toml:1: noetl-worker reaches noetl-identity \
                         through noetl-secrets; share the type in noetl-work";
+        assert_eq!(said(&metadata, &[]), [expected]);
+    }
+
+    #[test]
+    fn authentication_knows_no_execution_and_no_route() {
+        let metadata = json!({"packages": [
+            {"name": "noetl-access", "dependencies": [
+                {"name": "noetl-secrets", "kind": null},
+                {"name": "axum", "kind": "dev"},
+            ]},
+            {"name": "noetl-secrets", "dependencies": [{"name": "noetl-journal", "kind": null}]},
+        ]});
+        let expected = "crates/noetl-secrets/Cargo.toml:1: noetl-access reaches noetl-journal \
+                        through noetl-secrets; decide it in noetl-server";
         assert_eq!(said(&metadata, &[]), [expected]);
     }
 

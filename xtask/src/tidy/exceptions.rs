@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_for_a_file_that_is_not_there_is_a_finding() {
+    fn an_exception_for_a_missing_file_is_a_finding() {
         let (exceptions, _) = Exceptions::parse("list.txt", "sql b.rs - why");
         let findings = exceptions.gone(&Tree::of(&[("a.rs", "")]));
         let said = "list.txt:1: b.rs does not exist; remove the line";

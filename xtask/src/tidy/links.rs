@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_file_that_is_not_there_is_a_finding() {
+    fn a_link_to_a_missing_file_is_a_finding() {
         let page = "[a](../other.md), ![b](../images/a.png)\n[c](../images/b.png) and [d](e.md)\n";
         let expected = [
             "docs/guide/page.md:2: ../images/b.png leads nowhere; link to what is there",

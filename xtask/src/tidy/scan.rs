@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_literals_are_told_apart() {
+    fn comments_and_literals_are_distinguished() {
         let source = "// one \"two\"\nlet s = \"// three\"; /* four\n /* five */ */ 'x';";
         let expected = [
             (Kind::Comment, 1, " one \"two\"".to_owned()),

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_told_from_prose() {
+    fn statements_are_distinguished_from_prose() {
         for sql in [
             "SELECT 1",
             "\n  insert into event (a) values (1)",

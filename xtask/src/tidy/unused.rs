@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_names_is_a_finding_whatever_it_is_for() {
+    fn unreferenced_files_are_findings() {
         let manifest = "[package]\nname = \"a\"\n\n[dependencies]\n# words\nserde.workspace = true\n\
                         serde_json = { version = \"1\" }\n\n[dev-dependencies]\ninsta=\"1\"\n\n\
                         [target.'cfg(unix)'.dependencies]\nrustix.workspace = true\n\n\

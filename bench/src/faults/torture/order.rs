@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_in_vain_for_long_is_one_call() {
+    fn repeated_unsuccessful_requests_count_as_one_call() {
         let in_vain = |call: Call, made: u64| Made { call, made, answered: None };
         let mut calls: Vec<Made> = (0..500).map(|at| in_vain(Call::Start, at)).collect();
         calls.extend((0..500).map(|at| in_vain(Call::See(Seen::Running), at)));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_is_seen_afterwards() {
+    fn answered_calls_are_visible_afterwards() {
         let gone = [made(Call::Start, 0, 1), made(Call::See(Seen::Absent), 2, 3)];
         assert!(!is_in_order(&gone));
         let meanwhile = [made(Call::Start, 0, 3), made(Call::See(Seen::Absent), 1, 2)];
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_answered_may_have_happened_or_not() {
+    fn unanswered_calls_may_or_may_not_have_taken_effect() {
         let lost = |call| Made { call, made: 2, answered: None };
         for seen in [Seen::Running, Seen::Cancelled] {
             let calls =

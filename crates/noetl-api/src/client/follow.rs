@@ -43,7 +43,7 @@ pub struct EventFollower {
     /// Whether a connection was ever established. Until then, errors are returned instead of
     /// retried.
     was_there: bool,
-    tries: u32,
+    attempts: u32,
 }
 
 impl EventFollower {
@@ -56,7 +56,7 @@ impl EventFollower {
             messages: Messages::default(),
             ready: VecDeque::new(),
             was_there: false,
-            tries: 0,
+            attempts: 0,
         }
     }
 
@@ -103,7 +103,7 @@ impl EventFollower {
     }
 
     fn hear(&mut self, message: &SseMessage) -> Result<Option<StreamItem>, ClientError> {
-        self.tries = 0;
+        self.attempts = 0;
         if message.event == "end" {
             return decode(message.data.as_bytes()).map(|end| Some(StreamItem::End(end)));
         }
@@ -121,10 +121,10 @@ impl EventFollower {
     /// Connects, after a delay if this is not the first attempt. Returns `Ok` without a connection
     /// if a retry may succeed; an error is final.
     async fn connect(&mut self) -> Result<(), ClientError> {
-        if self.tries > 0 {
+        if self.attempts > 0 {
             tokio::time::sleep(self.wait()).await;
         }
-        self.tries += 1;
+        self.attempts += 1;
         match self.open().await {
             Ok(connection) => {
                 self.messages.begin_again();
@@ -132,7 +132,9 @@ impl EventFollower {
                 self.was_there = true;
                 Ok(())
             }
-            Err(error) if self.was_there && error.is_passing() && self.tries < TRIES_MAX => Ok(()),
+            Err(error) if self.was_there && error.is_passing() && self.attempts < TRIES_MAX => {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_read_on_where_it_was_cut_and_nothing_is_heard_twice() {
+    async fn an_interrupted_stream_resumes_without_repeating_events() {
         let first = "retry: 1\nid: 1\ndata: {}\n\nid: 2\ndata: {}\n\nid: 3\ndata: {\"cut";
         let again = format!("id: 2\ndata: {{}}\n\nid: 3\ndata: {{}}\n\n{END}");
         let answers = vec![
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_the_first_time_or_for_good_is_said_at_once() {
+    async fn a_first_or_permanent_failure_is_reported_at_once() {
         let (client, _asked) = server(vec![refusal("503 Service Unavailable", "")]).await;
         let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
         assert_eq!((places, end.expect_err("a refusal").status()), (vec![], Some(503)));

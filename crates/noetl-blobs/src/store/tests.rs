@@ -46,7 +46,7 @@ async fn content_removed_in_the_middle_of_a_read_is_missing() {
 
 /// A touch says that content is there only if it stays there for a grace from then on.
 #[tokio::test]
-async fn a_touch_knows_what_happened_in_its_middle() {
+async fn a_touch_detects_concurrent_changes() {
     for (what, is_there) in [(What::Put, true), (What::Touch, true), (What::Remove, false)] {
         let (objects, blob) = content().await;
         let seen = newest(&objects).await;
@@ -60,7 +60,7 @@ async fn a_touch_knows_what_happened_in_its_middle() {
 
 /// Two writers of one content: the one that ends first removes what it knew of, and not the other.
 #[tokio::test]
-async fn content_removed_in_the_middle_of_a_put_is_there_after_it() {
+async fn content_removed_during_a_put_exists_after_it() {
     for what in [What::Put, What::Touch, What::Remove] {
         let (objects, blob) = content().await;
         let blobs = interrupted(&objects, When::Put, what);

@@ -62,7 +62,7 @@ async fn a_copy_left_by_a_crash_is_no_second_content() {
 }
 
 #[tokio::test]
-async fn what_is_not_whole_and_what_is_not_ours_is_not_content() {
+async fn incomplete_and_foreign_files_are_not_content() {
     let directory = TempDir::new().expect("a temporary directory");
     let blobs = place(directory.path());
     let blob = blobs.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");

@@ -34,7 +34,7 @@ fn stream(name: &str) -> StreamSettings {
 }
 
 #[tokio::test]
-async fn workers_hear_announcements_and_read_no_events() {
+async fn workers_receive_announcements_and_read_no_events() {
     let directory = TempDir::new().expect("a directory");
     let nats = deployed(&directory);
     let at = nats.url().trim_start_matches("nats://").to_owned();
@@ -81,7 +81,7 @@ async fn round_trip(client: &async_nats::Client, subject: &str, heard: &str) {
 const INFO: &str = "$JS.API.STREAM.INFO.noetl_commands";
 
 #[tokio::test]
-async fn workers_hear_no_answers_of_others_and_publish_nothing() {
+async fn workers_receive_no_replies_of_others_and_publish_nothing() {
     let directory = TempDir::new().expect("a directory");
     let nats = deployed(&directory);
     let at = nats.url().trim_start_matches("nats://").to_owned();
@@ -119,7 +119,7 @@ async fn workers_hear_no_answers_of_others_and_publish_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_connects_without_a_password() {
+async fn connections_without_a_password_are_rejected() {
     let directory = TempDir::new().expect("a directory");
     let nats = deployed(&directory);
     let at = nats.url().trim_start_matches("nats://").to_owned();

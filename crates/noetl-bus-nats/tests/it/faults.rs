@@ -75,7 +75,7 @@ async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stands_still_is_away_and_comes_back() {
+async fn a_stalled_server_is_unavailable_until_it_resumes() {
     let nats = TestNats::start();
     let stream = connect(nats.url()).await;
     stream.ensure(&settings()).await.expect("a stream");

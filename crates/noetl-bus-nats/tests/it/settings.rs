@@ -30,7 +30,7 @@ async fn a_stream_and_its_consumers_have_their_settings() {
 }
 
 #[tokio::test]
-async fn a_user_in_the_url_is_who_we_are() {
+async fn the_user_in_the_url_authenticates_the_client() {
     let nats = TestNats::start_with(&["--user", "ada", "--pass", "p@ss"]);
     let at = nats.url().trim_start_matches("nats://").to_owned();
     connect(&format!("nats://ada:p%40ss@{at}")).await.ensure(&settings()).await.expect("a stream");
@@ -40,7 +40,7 @@ async fn a_user_in_the_url_is_who_we_are() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_url_is_who_we_are() {
+async fn the_token_in_the_url_authenticates_the_client() {
     let nats = TestNats::start_with(&["--auth", "s3cr3t"]);
     let at = nats.url().trim_start_matches("nats://").to_owned();
     let stream = connect(&format!("nats://s3cr3t@{at}")).await;

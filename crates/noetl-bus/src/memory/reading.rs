@@ -25,8 +25,8 @@ impl MemoryStream {
         let mut given = Vec::new();
         for reader in readers {
             while given.len() < max {
-                let Some((place, kept)) = known.give(reader) else { break };
-                let receipt = format!("{place} {reader}");
+                let Some((index, kept)) = known.give(reader) else { break };
+                let receipt = format!("{index} {reader}");
                 given.push(Delivery { subject: kept.subject, payload: kept.payload, receipt });
             }
         }
@@ -35,9 +35,9 @@ impl MemoryStream {
 
     fn answer_all(&self, receipts: &[String], is_done: bool) {
         for receipt in receipts {
-            let Some((place, reader)) = receipt.split_once(' ') else { continue };
-            let Ok(place) = place.parse() else { continue };
-            self.answer(reader, place, is_done);
+            let Some((index, reader)) = receipt.split_once(' ') else { continue };
+            let Ok(index) = index.parse() else { continue };
+            self.answer(reader, index, is_done);
         }
     }
 }

@@ -12,14 +12,12 @@ use crate::{
 pub(super) struct StreamBuffer {
     pub(super) settings: StreamSettings,
     kept: Vec<StoredMessage>,
-    /// Indexes of deleted messages.
     removed: BTreeSet<usize>,
     ids: HashSet<String>,
     made: i128,
     readers: BTreeMap<String, MemoryConsumer>,
 }
 
-/// Position of a consumer.
 #[derive(Debug)]
 struct MemoryConsumer {
     filter: String,
@@ -28,7 +26,7 @@ struct MemoryConsumer {
     /// Indexes of messages delivered and not acked.
     given: BTreeSet<usize>,
     /// Indexes of nacked messages, to be redelivered before new ones.
-    again: BTreeSet<usize>,
+    redeliver: BTreeSet<usize>,
 }
 
 impl StreamBuffer {
@@ -46,18 +44,18 @@ impl StreamBuffer {
     /// Returns every stored message, oldest first.
     pub(super) fn kept(&self) -> impl Iterator<Item = &StoredMessage> {
         let placed = self.kept.iter().enumerate();
-        placed.filter(|(place, _)| !self.removed.contains(place)).map(|(_, kept)| kept)
+        placed.filter(|(index, _)| !self.removed.contains(index)).map(|(_, kept)| kept)
     }
 
     /// Deletes matching messages up to and including sequence number `until`, which counts from 1.
     pub(super) fn discard(&mut self, filter: &str, until: u64) {
         let count = usize::try_from(until).unwrap_or(usize::MAX);
-        for (place, kept) in self.kept.iter().enumerate().take(count) {
+        for (index, kept) in self.kept.iter().enumerate().take(count) {
             if is_of(&kept.subject, filter) {
-                self.removed.insert(place);
+                self.removed.insert(index);
                 for reader in self.readers.values_mut() {
-                    reader.given.remove(&place);
-                    reader.again.remove(&place);
+                    reader.given.remove(&index);
+                    reader.redeliver.remove(&index);
                 }
             }
         }
@@ -72,7 +70,7 @@ impl StreamBuffer {
             filter: consumer.filter.clone(),
             next: 0,
             given: BTreeSet::new(),
-            again: BTreeSet::new(),
+            redeliver: BTreeSet::new(),
         });
     }
 
@@ -98,39 +96,39 @@ impl StreamBuffer {
     /// Delivers a consumer's next message: nacked ones first.
     pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, StoredMessage)> {
         let reader = self.readers.get_mut(consumer)?;
-        if let Some(place) = reader.again.pop_first() {
-            reader.given.insert(place);
-            return Some((place, self.kept[place].clone()));
+        if let Some(index) = reader.redeliver.pop_first() {
+            reader.given.insert(index);
+            return Some((index, self.kept[index].clone()));
         }
         while let Some(message) = self.kept.get(reader.next) {
-            let place = reader.next;
+            let index = reader.next;
             reader.next += 1;
-            if is_of(&message.subject, &reader.filter) && !self.removed.contains(&place) {
-                reader.given.insert(place);
-                return Some((place, message.clone()));
+            if is_of(&message.subject, &reader.filter) && !self.removed.contains(&index) {
+                reader.given.insert(index);
+                return Some((index, message.clone()));
             }
         }
         None
     }
 
     /// Acks a delivered message if `is_done`, else queues it for redelivery.
-    pub(super) fn answer(&mut self, consumer: &str, place: usize, is_done: bool) {
+    pub(super) fn answer(&mut self, consumer: &str, index: usize, is_done: bool) {
         let Some(reader) = self.readers.get_mut(consumer) else { return };
-        if reader.given.remove(&place) && !is_done {
-            reader.again.insert(place);
+        if reader.given.remove(&index) && !is_done {
+            reader.redeliver.insert(index);
         }
     }
 
     pub(super) fn state(&self) -> StreamState {
         let state = |(name, reader): (&String, &MemoryConsumer)| {
             let later = self.kept.iter().enumerate().skip(reader.next);
-            let later = later.filter(|(place, _)| !self.removed.contains(place));
+            let later = later.filter(|(index, _)| !self.removed.contains(index));
             let pending = later.filter(|(_, kept)| is_of(&kept.subject, &reader.filter)).count();
             ConsumerState {
                 name: name.clone(),
                 filters: vec![reader.filter.clone()],
                 pending: pending as u64,
-                unacknowledged: (reader.given.len() + reader.again.len()) as u64,
+                unacknowledged: (reader.given.len() + reader.redeliver.len()) as u64,
             }
         };
         let consumers = self.readers.iter().map(state).collect();

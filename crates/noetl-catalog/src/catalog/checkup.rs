@@ -8,7 +8,6 @@ pub struct Checkup {
     /// Document kind in lower case. `None` if the document cannot be parsed.
     pub kind: Option<String>,
     pub path: Option<String>,
-    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -6,7 +6,6 @@ use noetl_store::{CatalogEntry, StoreError};
 
 use super::{Catalog, RegisterError};
 
-/// Errors returned by [`Catalog::replace`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// No document has this ID or path.

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::RemoteArguments;
+use crate::output::OutputFormat;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
@@ -56,7 +57,7 @@ pub(crate) struct NamedArguments {
 pub(crate) struct ContextOutput {
     /// Output format [default: table].
     #[arg(long, value_enum)]
-    output: Option<super::OutputFormat>,
+    output: Option<OutputFormat>,
     /// Print JSON, as --output json does.
     #[arg(short, long, conflicts_with = "output")]
     json: bool,
@@ -64,7 +65,7 @@ pub(crate) struct ContextOutput {
 
 impl ContextOutput {
     /// Returns the output format: `--output` or `--json`, else a table.
-    pub(crate) fn form(&self) -> super::OutputFormat {
+    pub(crate) fn form(&self) -> OutputFormat {
         let like = RemoteArguments { output: self.output, json: self.json, ..Default::default() };
         like.form()
     }

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ExecutionArguments, OutputFormat, RemoteArguments};
+use super::{ExecutionArguments, RemoteArguments};
+use crate::output::OutputFormat;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArguments {

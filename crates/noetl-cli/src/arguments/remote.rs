@@ -1,8 +1,9 @@
 //! Arguments that select a server and the output format.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::{ClientFlags, DataFlags, Flags};
+use crate::output::OutputFormat;
 
 /// Server to call, and format of its response.
 #[derive(Debug, Clone, Default, Args)]
@@ -36,18 +37,6 @@ impl RemoteArguments {
             (false, form) => form.unwrap_or_default(),
         }
     }
-}
-
-/// Output format of a response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// Human-readable text or table.
-    #[default]
-    Table,
-    /// JSON, as returned by the server.
-    Json,
-    /// YAML form of the JSON response.
-    Yaml,
 }
 
 #[derive(Debug, Args)]

@@ -40,7 +40,7 @@ fn list(arguments: &AuditArguments) -> Result<ExitCode, CliError> {
         let call = calls::audit(arguments.credential.as_deref(), execution, arguments.limit);
         let answer = remote.ask(call).await?;
         show(remote.form, &answer.body, |style| {
-            table(&answer.value.rows).render(style, "nobody asked for a secret")
+            table(&answer.value.rows).render(style, "no secret requests")
         })?;
         Ok(ExitCode::SUCCESS)
     })
@@ -74,7 +74,7 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, CliError> {
         let key = reseal::key(db)?;
         let store = open.store();
         let check = verify_audit(&*store, arguments.head, purged_before).await;
-        let sealed = verify_sealed(&store, key.as_ref()).await;
+        let sealed = verify_sealed(&*store, key.as_ref()).await;
         drop(store);
         open.close().await;
         let mut check = check.map_err(|error| CliError::from_error(ErrorKind::Config, &error))?;
@@ -132,6 +132,6 @@ fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), CliError
         said.push_str(&format!(", {outside} without a link"));
     }
     output::note(&format!("{said})"));
-    output::note("keep this head elsewhere; `--head` compares with it:");
+    output::note("store this head outside the database; `--head` compares with it:");
     output::data(format!("{head}\n").as_bytes())
 }

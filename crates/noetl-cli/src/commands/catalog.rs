@@ -14,12 +14,12 @@ use super::format::{diagnostics, time};
 use super::load;
 use super::register::{self, refused};
 use crate::arguments::{
-    CatalogCommand, ListArguments, OutputFormat, RemoteArguments, ShowArguments, ValidateArguments,
+    CatalogCommand, ListArguments, RemoteArguments, ShowArguments, ValidateArguments,
 };
 use crate::error::CliError;
 use crate::output::answers::show;
 use crate::output::table::{Table, TableCell};
-use crate::output::{self, style};
+use crate::output::{self, OutputFormat, style};
 use crate::remote::{self, Remote};
 
 /// Exit code if a document has errors.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use noetl_config::tree::{Auth, Executions, Server, Steps};
-use noetl_config::{Effective, Files, Lookup, Options, Origin, Position, Problem, Settings};
+use noetl_config::{Effective, Files, Lookup, Origin, Position, Problem, Settings};
 use serde_json::{Value, json};
 
 use super::worker;
@@ -54,7 +54,7 @@ fn document(effective: &Effective) -> Value {
     let Effective { setting, shown, origin } = effective;
     let place = match origin {
         Origin::Default => json!({}),
-        Origin::File(position) => place(position),
+        Origin::File(position) => position_json(position),
         Origin::Variable(name) => json!({ "variable": name }),
         Origin::Flag(long) => json!({ "flag": format!("--{long}") }),
     };
@@ -71,7 +71,7 @@ fn document(effective: &Effective) -> Value {
     document
 }
 
-fn place(position: &Position) -> Value {
+fn position_json(position: &Position) -> Value {
     let file = position.file.display().to_string();
     json!({ "file": file, "line": position.line, "column": position.column })
 }
@@ -91,7 +91,7 @@ fn check(arguments: &CheckConfigArguments, file: Option<&Path>) -> Result<ExitCo
     if arguments.file.is_none() {
         warnings.extend(settings::unknown_variables(&settings));
     }
-    problems.extend(Options::decode(&settings).err().unwrap_or_default());
+    problems.extend(settings.options().err().unwrap_or_default());
     settings::set(settings);
     for failure in failures() {
         // A section that can't be decoded has been reported.
@@ -133,7 +133,7 @@ fn failures() -> Vec<CliError> {
         executions().and_then(|executions| notifications::webhook(&executions).map(drop)),
         policy::policy(settings).map(drop),
         BusSetup::configured(settings).map(drop),
-        egress::fence().map(drop),
+        egress::egress_policy().map(drop),
         steps(),
         worker::check(settings),
         traces(),
@@ -149,7 +149,7 @@ fn report(
 ) -> Result<(), CliError> {
     if output == Output::Json {
         let problems = problems.iter().map(|problem| {
-            let place = problem.position.as_ref().map(place);
+            let place = problem.position.as_ref().map(position_json);
             let (message, hint) = (&problem.message, &problem.hint);
             json!({ "message": message, "hint": hint, "place": place })
         });

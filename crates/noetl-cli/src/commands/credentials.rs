@@ -58,7 +58,7 @@ pub(super) fn key(database: &Database, brings: bool) -> Result<Option<Encryption
             ErrorKind::Config,
             format!("there is no {} to encrypt credentials with", noetl_secrets::KEY_VARIABLE),
         )
-        .hint("set it to the key of whoever else uses this database, or leave --database-url out")),
+        .hint("set it to the key that the servers of this database use, or omit --database-url")),
         Database::Postgres(_) => Ok(None),
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_without_the_line_it_is_on() {
+    fn invalid_lines_are_reported_without_their_content() {
         for (text, expected) in [
             ("", "not readable as YAML or JSON"),
             ("password: [sesame", "c.yaml:2:1: not readable"),

@@ -81,7 +81,7 @@ mod tests {
     use super::size;
 
     #[test]
-    fn bytes_are_told_in_the_largest_unit() {
+    fn bytes_are_shown_in_the_largest_unit() {
         for (bytes, text) in [
             (0, "0 B"),
             (1023, "1023 B"),

@@ -22,7 +22,7 @@ pub(crate) fn main(arguments: &DevArguments) -> Result<ExitCode, CliError> {
     let server: Server = settings::decode(&settings)?;
     let serve = Serve {
         auth: AuthMode::configured(&settings, AuthMode::Token)?,
-        place: StoreLocation::configured(&settings)?,
+        location: StoreLocation::configured(&settings)?,
         key_directory: Some(database.data),
         slots: server.slots,
         settings,

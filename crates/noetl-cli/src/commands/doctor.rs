@@ -27,7 +27,6 @@ const APART_MAX: u64 = 5;
 /// Exit code if a check failed.
 const WRONG: u8 = 3;
 
-/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckState {
     Ok,
@@ -119,7 +118,7 @@ fn store(health: &Health) -> Check {
     match health.database.as_str() {
         "connected" => Check::new("store", CheckState::Ok, "connected"),
         other => Check::new("store", CheckState::Bad, other)
-            .hint("the server goes on by itself when its database is back"),
+            .hint("the server recovers by itself once its database is available"),
     }
 }
 
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_apart_are_told() {
+    fn clock_skew_is_reported() {
         let health = Health {
             status: "ok".into(),
             database: "connected".into(),

@@ -17,7 +17,6 @@ use crate::signals::StopRequests;
 /// Maximum length of an error on an event line, in characters.
 const ERROR_MAX: usize = 200;
 
-/// Reason why following ended.
 pub(super) enum FollowEnd {
     /// The server closed the stream because the execution ended.
     Over(StreamEnd),
@@ -89,5 +88,5 @@ pub(super) fn line(event: &EventView, style: TextStyle) -> String {
 
 /// Tells the user that the execution continues after Ctrl-C.
 pub(super) fn note_interrupted(id: ExecutionId) {
-    output::note(&format!("the execution goes on; see `noetl status {id}`"));
+    output::note(&format!("the execution continues; see `noetl status {id}`"));
 }

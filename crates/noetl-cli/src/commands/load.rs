@@ -9,11 +9,11 @@ use serde_json::json;
 use super::document::{self, NamedDocument};
 use super::format::{count, diagnostics};
 use super::register::files;
-use crate::arguments::{LoadArguments, OutputFormat};
+use crate::arguments::LoadArguments;
 use crate::error::{CliError, ErrorKind};
 use crate::output::answers::show;
 use crate::output::style::one_line;
-use crate::output::{self, style};
+use crate::output::{self, OutputFormat, style};
 use crate::remote::{self, Remote};
 
 /// Maximum document text per request, in bytes: half of the server's limit, because JSON escaping

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::follow::{self, FollowEnd};
 use super::format::count;
 use super::status::{exit_code, interrupted};
-use crate::arguments::{LogsArguments, OutputFormat};
+use crate::arguments::LogsArguments;
 use crate::error::CliError;
-use crate::output;
 use crate::output::answers::{show, show_item};
 use crate::output::escape::escaped;
+use crate::output::{self, OutputFormat};
 use crate::remote::{self, Remote};
 
 /// Lines per page: the maximum that a server returns.

@@ -69,7 +69,7 @@ pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, CliError> {
         if key.split('.').count() + depth(&value) > DEPTH_MAX {
             return Err(too_deep(format!("--set {key:.40}")));
         }
-        place(&mut payload, key, value);
+        insert_at(&mut payload, key, value);
     }
     Ok(payload)
 }
@@ -113,7 +113,7 @@ fn typed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-fn place(payload: &mut Map, key: &str, value: Value) {
+fn insert_at(payload: &mut Map, key: &str, value: Value) {
     match key.split_once('.') {
         None => {
             payload.insert(key.to_owned(), value);
@@ -123,7 +123,7 @@ fn place(payload: &mut Map, key: &str, value: Value) {
             if !below.is_object() {
                 *below = Value::Object(Map::new());
             }
-            place(below.as_object_mut().expect("made an object just above"), rest, value);
+            insert_at(below.as_object_mut().expect("made an object just above"), rest, value);
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_could_not_read_back_is_refused() {
+    fn unreadable_payloads_are_rejected() {
         let refused = |assignment: String| read(None, None, &[&assignment]).unwrap_err();
         let keys = vec!["a"; 60_000].join(".");
         let shown = &keys[..40];
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_assignment_is_named() {
+    fn invalid_assignments_are_named() {
         let said = read(None, None, &["who"]).unwrap_err();
         assert_eq!(said, "--set takes KEY=VALUE, got 'who'");
     }

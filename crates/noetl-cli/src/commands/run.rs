@@ -92,7 +92,7 @@ async fn run(
     let encryption_key = credentials::key(&database, !brought.is_empty())?;
     let is_shared = matches!(database, Database::Postgres(_));
     let setup = Setup {
-        place: StoreLocation::One(database),
+        location: StoreLocation::One(database),
         slots: arguments.slots,
         // Leave executions of other processes alone; `noetl dev` resumes them.
         resume: false,
@@ -306,8 +306,9 @@ fn unstarted(error: &StartError) -> CliError {
 fn store_failed(error: &StoreError) -> CliError {
     let failure = CliError::from_error(ErrorKind::Config, error);
     match error.failure() {
-        StoreError::Full(_) => failure
-            .hint("make room on the disk; what was committed is kept, `noetl dev` goes on with it"),
+        StoreError::Full(_) => {
+            failure.hint("free disk space; `noetl dev` continues from the last commit")
+        }
         _ => failure,
     }
 }

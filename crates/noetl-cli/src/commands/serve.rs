@@ -43,8 +43,7 @@ pub(super) struct Serve {
     pub(super) settings: Settings,
     /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
-    /// Location of the databases.
-    pub(super) place: StoreLocation,
+    pub(super) location: StoreLocation,
     /// Directory in which a key for credentials is created if no setting provides one. Without it,
     /// only the setting counts.
     pub(super) key_directory: Option<PathBuf>,
@@ -94,8 +93,8 @@ impl Serve {
             }
             None => keys::from_settings()?,
         };
-        let name = self.place.name();
-        let (place, slots) = (self.place, self.slots);
+        let name = self.location.name();
+        let (location, slots) = (self.location, self.slots);
         let (resume, grace) = (true, GRACE);
         let scheme = if tls.is_some() { "https" } else { "http" };
         // A wildcard address can't be connected to; `localhost` works at least on this machine.
@@ -108,7 +107,7 @@ impl Serve {
         let tokens = token_file.as_deref().and_then(Path::parent).map(Path::to_owned);
         let own = self.key_directory.into_iter().chain(tokens).collect();
         let setup = Setup {
-            place,
+            location,
             slots,
             resume,
             grace,
@@ -156,7 +155,9 @@ impl Serve {
         let (stopping, stopped) = oneshot::channel();
         let told_to_stop = async move {
             stop.next().await;
-            output::note("stopping: running steps may end, the rest goes on at the next start");
+            output::note(
+                "stopping: waiting for running steps; the rest continues at the next start",
+            );
             let _ = stopping.send(stop);
         };
         let served = tokio::select! {

@@ -15,7 +15,7 @@ use crate::stores::StoreLocation;
 pub(crate) fn main(arguments: &ServerArguments) -> Result<ExitCode, CliError> {
     let settings = arguments.retention.over(&arguments.flags.settings());
     let named = StoreLocation::named(&settings::decode(&settings)?)?;
-    let place = named.ok_or_else(|| {
+    let location = named.ok_or_else(|| {
         CliError::new(ErrorKind::Config, "no database is named").hint(
             "give --database-url postgres://user:password@host:port/database, or set \
              NOETL_DATABASE_URL, POSTGRES_HOST and its like, or NOETL_SHARDS",
@@ -31,7 +31,7 @@ pub(crate) fn main(arguments: &ServerArguments) -> Result<ExitCode, CliError> {
     let serve = Serve {
         auth: AuthMode::configured(&settings, AuthMode::Open)?,
         settings,
-        place,
+        location,
         key_directory: None,
         slots: 0,
         subscriptions: false,

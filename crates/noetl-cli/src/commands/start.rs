@@ -8,12 +8,12 @@ use noetl_api::{ApiCall, Id, Response, Version, calls};
 
 use super::{payload, status};
 use crate::arguments::{
-    ExecuteArguments, ExecuteCommand, ForkArguments, OutputFormat, RemoteArguments, RerunArguments,
+    ExecuteArguments, ExecuteCommand, ForkArguments, RemoteArguments, RerunArguments,
     RetryArguments, StartArguments,
 };
 use crate::error::CliError;
-use crate::output;
 use crate::output::answers::show;
+use crate::output::{self, OutputFormat};
 use crate::remote::{self, Remote};
 
 pub(crate) fn main(arguments: &ExecuteArguments) -> Result<ExitCode, CliError> {

@@ -18,7 +18,6 @@ use crate::remote::{self, Remote};
 /// Length of the rules above and below a status, in characters.
 const RULE: usize = 60;
 
-/// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(arguments: &StatusArguments) -> Result<ExitCode, CliError> {

@@ -14,13 +14,12 @@ use serde_json::Value;
 use self::file::NewFile;
 use super::format::time;
 use crate::arguments::{
-    CreateTokenArguments, OutputFormat, RevokeTokenArguments, ShownTokenArguments, TokenCommand,
-    TokensArguments,
+    CreateTokenArguments, RevokeTokenArguments, ShownTokenArguments, TokenCommand, TokensArguments,
 };
 use crate::error::CliError;
-use crate::output;
 use crate::output::answers::show;
 use crate::output::table::{Table, TableCell, Tone};
+use crate::output::{self, OutputFormat};
 use crate::remote;
 
 pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, CliError> {

@@ -80,7 +80,7 @@ async fn subscribe(
     tokio::select! {
         () = runtime.ended() => {}
         () = stop.next() => {
-            output::note("stopping: messages under way are answered for");
+            output::note("stopping: waiting for messages in flight");
             tokio::select! {
                 () = runtime.close() => {}
                 // The source redelivers messages in flight.
@@ -141,7 +141,7 @@ async fn work(
     let ended = tokio::select! {
         ended = &mut working => ended,
         () = stop.next() => {
-            output::note("stopping: running steps may end, the rest is given back");
+            output::note("stopping: waiting for running steps; the rest is released");
             draining.cancel();
             tokio::select! {
                 ended = &mut working => ended,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named_with_its_place() {
+    fn invalid_settings_are_named_with_their_location() {
         for (variable, value, said) in [
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),

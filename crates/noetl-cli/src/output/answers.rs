@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::style::{self, TextStyle};
-use super::{data, json, shown, yaml};
-use crate::arguments::OutputFormat;
+use super::{OutputFormat, data, json, shown, yaml};
 use crate::error::CliError;
 
 /// Prints a response, formatted by `table` for people, or in full as JSON or YAML.

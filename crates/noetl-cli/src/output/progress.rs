@@ -44,13 +44,13 @@ impl Progress {
     /// Updates the display for one event.
     pub(crate) fn show(&mut self, event: &Event) {
         match &event.fact {
-            Fact::StepEntered { step, generation, .. } => {
-                let line = self.line(step, *generation);
-                let visit = (step.clone(), *generation);
+            Fact::StepEntered { step, run, .. } => {
+                let line = self.line(step, *run);
+                let visit = (step.clone(), *run);
                 self.running.insert(visit, RunningStep { since: event.at, line, items: None });
             }
-            Fact::StepExited { step, generation, outcome, .. } => {
-                self.ended(event, step, *generation, outcome);
+            Fact::StepExited { step, run, outcome, .. } => {
+                self.ended(event, step, *run, outcome);
             }
             Fact::CommandExpired { step, reason, .. } => {
                 let again = self.style.warn("again");
@@ -58,12 +58,12 @@ impl Progress {
             }
             Fact::Loop(fact) => {
                 if let LoopEvent::Started(started) = &fact.what {
-                    self.count(&fact.step, fact.generation, |_| (0, started.total));
+                    self.count(&fact.step, fact.run, |_| (0, started.total));
                 }
             }
             Fact::CommandCompleted { step, item: Some(item), .. }
             | Fact::CommandFailed { step, item: Some(item), .. } => {
-                self.count(step, item.generation, |(ended, total)| (ended + 1, total));
+                self.count(step, item.run, |(ended, total)| (ended + 1, total));
             }
             Fact::CommandParked { step, on: ParkReason::Callback(callback), .. } => {
                 let waits = self.style.warn("waits ");
@@ -96,7 +96,6 @@ impl Progress {
         }
     }
 
-    /// Removes the animated lines.
     pub(crate) fn clear(&mut self) {
         for (_, running) in self.running.drain() {
             if let Some(line) = running.line {
@@ -109,18 +108,18 @@ impl Progress {
     fn count(
         &mut self,
         step: &Arc<str>,
-        generation: u32,
+        run: u32,
         change: impl FnOnce((u32, Option<u32>)) -> (u32, Option<u32>),
     ) {
-        let Some(running) = self.running.get_mut(&(step.clone(), generation)) else { return };
+        let Some(running) = self.running.get_mut(&(step.clone(), run)) else { return };
         let (ended, total) = change(running.items.unwrap_or_default());
         running.items = Some((ended, total));
         if let Some(line) = &running.line {
-            line.set_message(format!("{}  {}", visit(step, generation), counted(ended, total)));
+            line.set_message(format!("{}  {}", visit(step, run), counted(ended, total)));
         }
     }
 
-    fn line(&self, step: &str, generation: u32) -> Option<ProgressBar> {
+    fn line(&self, step: &str, run: u32) -> Option<ProgressBar> {
         let live = self.live.as_ref()?;
         if self.running.len() >= SHOWN_MAX {
             return None;
@@ -129,13 +128,13 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg}  {elapsed}") {
             line.set_style(style);
         }
-        line.set_message(visit(step, generation));
+        line.set_message(visit(step, run));
         line.enable_steady_tick(Duration::from_millis(120));
         Some(line)
     }
 
-    fn ended(&mut self, event: &Event, step: &Arc<str>, generation: u32, outcome: &StepOutcome) {
-        let running = self.running.remove(&(step.clone(), generation));
+    fn ended(&mut self, event: &Event, step: &Arc<str>, run: u32, outcome: &StepOutcome) {
+        let running = self.running.remove(&(step.clone(), run));
         let items = running.as_ref().and_then(|running| running.items);
         let items = items.map(|(ended, total)| format!("  {}", counted(ended, total)));
         let took = running.as_ref().map_or(Duration::ZERO, |running| event.at.since(running.since));
@@ -155,7 +154,7 @@ impl Progress {
         };
         let took = self.style.faint(&human(took));
         let items = items.unwrap_or_default();
-        self.print(&format!("  {state}  {}{items}  {took}{why}", visit(step, generation)));
+        self.print(&format!("  {state}  {}{items}  {took}{why}", visit(step, run)));
     }
 
     fn print(&self, text: &str) {
@@ -176,9 +175,9 @@ fn counted(ended: u32, total: Option<u32>) -> String {
 }
 
 /// Returns a step's name, with its run number from the second run on.
-fn visit(step: &str, generation: u32) -> String {
+fn visit(step: &str, run: u32) -> String {
     let step = one_line(step);
-    if generation > 1 { format!("{step} #{generation}") } else { step }
+    if run > 1 { format!("{step} #{run}") } else { step }
 }
 
 /// Formats a duration with a suitable unit.

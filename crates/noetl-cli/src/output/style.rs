@@ -1,4 +1,4 @@
-//! Terminal colors.
+//! Colors of stdout and stderr, and untrusted text on one line.
 
 use std::io::IsTerminal;
 

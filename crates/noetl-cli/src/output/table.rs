@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_moves_no_cursor_and_makes_no_line() {
+    fn control_characters_in_untrusted_text_are_replaced() {
         let mut table = Table::new(["NAME"]);
         table.row([TableCell::new("a\x1b[2J\nb")]);
         assert_eq!(table.render(TextStyle::PLAIN, ""), "NAME\na [2J b\n");

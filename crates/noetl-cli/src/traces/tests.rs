@@ -17,7 +17,7 @@ fn with<T>(
     export.and_then(|export| ask(&export)).map_err(|failure| failure.text())
 }
 
-fn settings(variables: &[(&str, &str)]) -> Option<Settings> {
+fn settings(variables: &[(&str, &str)]) -> Option<ExporterSettings> {
     with(variables, |export| export.settings()).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn refused(variables: &[(&str, &str)]) -> String {
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
 
 #[test]
-fn spans_go_nowhere_unless_it_is_said() {
+fn spans_are_not_exported_by_default() {
     assert!(settings(&[]).is_none());
     assert!(settings(&[ENDPOINT, (DISABLED, "true")]).is_none());
     assert!(settings(&[ENDPOINT, (EXPORTER, "none")]).is_none());
@@ -37,7 +37,7 @@ fn spans_go_nowhere_unless_it_is_said() {
 }
 
 #[test]
-fn the_address_is_the_collectors_or_said_in_full() {
+fn the_endpoint_is_a_base_address_or_a_full_url() {
     let endpoint = |variables: &[(&str, &str)]| settings(variables).unwrap().endpoint;
     assert_eq!(endpoint(&[ENDPOINT]), "http://collector:4318/v1/traces");
     let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/in/");
@@ -91,7 +91,7 @@ fn samplers_are_known_by_their_names() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_and_no_secret_is_shown() {
+fn invalid_settings_are_named_without_secrets() {
     for (variables, named) in [
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")][..], "OTEL_EXPORTER_OTLP_ENDPOINT"),
         (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),

@@ -186,7 +186,7 @@ async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
         // Everything that this program can be made to log about itself.
         (
             "RUST_LOG",
-            "warn,noetl=trace,noetl_control=trace,noetl_server=trace,noetl_worker=trace,noetl_tools=trace,noetl_store=trace,noetl_store_sqlite=trace",
+            "warn,noetl=trace,noetl_control=trace,noetl_access=trace,noetl_server=trace,noetl_worker=trace,noetl_tools=trace,noetl_store=trace,noetl_store_sqlite=trace",
         ),
     ];
     let server = DevProcess::start_with(&data, &settings);

@@ -179,7 +179,7 @@ fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
 }
 
 #[test]
-fn a_run_of_a_wrong_playbook_says_what_check_says_and_starts_nothing() {
+fn running_an_invalid_playbook_prints_the_errors_of_check_and_starts_nothing() {
     let home = Home::with(MISTAKES);
     let checked = home.noetl(["check", "test.yaml"]);
     let run = home.noetl(["run", "test.yaml", "--db", "log.db"]);
@@ -318,7 +318,7 @@ fn a_dry_run_prints_the_difference_and_writes_nothing() {
 }
 
 #[test]
-fn what_came_from_stdin_is_rewritten_to_stdout() {
+fn a_fix_of_stdin_is_written_to_stdout() {
     let said = Home::new().noetl_reading(["check", "--fix", "-"], OLDER);
     assert_eq!(said.code, Some(0));
     assert_eq!(
@@ -356,7 +356,7 @@ fn a_file_with_errors_or_without_leave_to_write_stays_as_it_was() {
 }
 
 #[test]
-fn a_link_stays_a_link_to_what_is_rewritten() {
+fn a_fix_of_a_symlink_rewrites_its_target() {
     let home = Home::with(OLDER);
     std::os::unix::fs::symlink("test.yaml", home.path().join("link.yaml")).unwrap();
     assert_eq!(home.noetl(["check", "--fix", "link.yaml"]).code, Some(0));

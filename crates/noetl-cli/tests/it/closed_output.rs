@@ -40,7 +40,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_said_to_be_lost() {
+fn an_unwritable_result_is_reported_as_lost() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml", "--output", "json"],
@@ -58,7 +58,7 @@ fn a_result_that_cannot_be_written_is_said_to_be_lost() {
 }
 
 #[test]
-fn a_control_plane_whose_log_nobody_reads_stops_well() {
+fn a_control_plane_with_a_closed_stderr_stops_cleanly() {
     let home = Home::new();
     let mut command = home.command(["dev", "--port", "0", "--data", "data"]);
     let mut child = command.env("RUST_LOG", "trace").stderr(Stdio::piped()).spawn().unwrap();

@@ -30,7 +30,7 @@ fn base(server: &DevProcess) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_published_worker_runs_what_a_server_announces() {
+async fn a_published_worker_runs_announced_commands() {
     let (home, nats) = (Home::new(), TestNats::start());
     let url = format!("sqlite://{}", home.path().join("noetl.db").display());
     let server = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);
@@ -49,7 +49,7 @@ async fn a_published_worker_runs_what_a_server_announces() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_server_left_unannounced_is_announced_by_another() {
+async fn unannounced_commands_of_a_dead_server_are_announced_by_another() {
     let (database, nats, nowhere) = (TestDatabase::new(), TestNats::start(), TestNats::stopped());
     let url = database.url();
     let other = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);

@@ -181,7 +181,7 @@ fn a_file_can_be_checked_without_the_environment() {
 }
 
 #[test]
-fn a_wrong_file_stops_what_uses_settings_and_nothing_else() {
+fn an_invalid_file_stops_only_verbs_that_use_settings() {
     let home = Home::new();
     home.write("noetl.toml", "[server]\nprot = 1\n");
     home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));

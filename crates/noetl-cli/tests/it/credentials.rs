@@ -137,7 +137,7 @@ fn a_wrong_password_is_an_auth_failure_that_does_not_repeat_it() {
 }
 
 #[test]
-fn a_run_without_credentials_says_which_it_lacks_and_how_to_bring_one() {
+fn a_run_without_credentials_names_the_missing_ones_and_how_to_supply_them() {
     let home = Home::with(&asking());
     let said = home.noetl(["run", "test.yaml"]);
     assert_eq!(said.code, Some(1), "{said:?}");

@@ -30,7 +30,7 @@ fn migrate_makes_a_database_and_then_finds_it_up_to_date() {
 }
 
 #[test]
-fn a_sound_database_is_told_so() {
+fn an_intact_database_is_reported_as_such() {
     let home = with_a_database();
     let said = home.noetl(["db", "validate"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -40,7 +40,7 @@ fn a_sound_database_is_told_so() {
 }
 
 #[test]
-fn what_is_not_there_is_not_made_by_looking() {
+fn inspecting_a_missing_database_does_not_create_it() {
     for verb in ["validate", "stats", "purge"] {
         let home = Home::new();
         let said = home.noetl(["db", verb]);
@@ -129,7 +129,7 @@ fn a_copy_never_takes_the_place_of_a_file() {
 }
 
 #[test]
-fn what_a_copy_that_was_cut_short_left_is_replaced() {
+fn an_interrupted_copy_is_replaced() {
     let home = with_a_database();
     home.write("copy.db.partial", "half a copy");
     assert_eq!(home.noetl(["db", "backup", "copy.db"]).code, Some(0));
@@ -146,7 +146,7 @@ fn postgres_is_copied_by_its_own_tool() {
 }
 
 #[test]
-fn a_purge_says_what_it_kept_and_why() {
+fn a_purge_reports_retained_rows_with_reasons() {
     let home = with_a_database();
     let arguments = ["db", "purge", "--event-retention-days", "1", "--output", "json"];
     let said = home.noetl(arguments).json();

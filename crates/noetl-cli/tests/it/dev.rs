@@ -39,7 +39,7 @@ async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
 }
 
 #[tokio::test]
-async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
+async fn the_greeting_shows_commands_for_the_listen_address() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let port = format!("127.0.0.1:{}", address(&process).port());
@@ -57,7 +57,7 @@ async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
       [noetl] register playbook -f examples/hello.yaml
       [noetl] execute examples/hello --set who=Ada --follow
       [noetl] executions
-    stopping: running steps may end, the rest goes on at the next start
+    stopping: waiting for running steps; the rest continues at the next start
     ");
 }
 
@@ -76,7 +76,7 @@ async fn a_playbook_registered_twice_has_two_versions_and_the_newest_runs() {
 }
 
 #[tokio::test]
-async fn told_to_stop_it_ends_well_and_gives_the_database_back() {
+async fn a_stop_signal_ends_the_process_cleanly_and_releases_the_database() {
     for signal in [Signal::TERM, Signal::INT] {
         let home = Home::new();
         let data = home.path().join("data");

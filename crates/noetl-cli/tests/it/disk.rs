@@ -31,14 +31,14 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
     let errors: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("error")).collect();
     assert_eq!(errors.len(), 1, "{said:?}");
     assert!(errors[0].starts_with("error: the database has no room left to write to"), "{said:?}");
-    assert!(said.stderr.contains("help: make room on the disk"), "{said:?}");
+    assert!(said.stderr.contains("help: free disk space"), "{said:?}");
 }
 
 /// A limit on the size of files does where no disk can be mounted.
 const LIMITED: &str = "(ulimit -f 4000; run)";
 
 #[test]
-fn a_full_disk_is_named_and_what_was_committed_is_kept() {
+fn a_full_disk_is_named_and_committed_work_is_retained() {
     let home = Home::with(&filling());
     // A mount of its own that goes with the process.
     let own_mounts = || {

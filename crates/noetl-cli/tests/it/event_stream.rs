@@ -184,7 +184,7 @@ fn leader(database: &TestDatabase) -> Option<Pid> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_stands_still_is_replaced_and_changes_nothing_when_it_wakes() {
+async fn a_stalled_leader_is_replaced_and_changes_nothing_when_it_resumes() {
     let database = TestDatabase::new();
     let nats = TestNats::start();
     let settings = streaming(&nats);

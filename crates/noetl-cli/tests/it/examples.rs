@@ -22,12 +22,12 @@ fn check<const N: usize>(name: &str, set: [&str; N], expected: Value) {
 }
 
 #[test]
-fn hello_greets_whom_it_is_told() {
+fn hello_greets_the_given_name() {
     check("hello", ["who=Ada"], json!({"message": "Hello, Ada!"}));
 }
 
 #[test]
-fn branch_takes_one_way() {
+fn branch_takes_one_arc() {
     check("branch", ["degrees=30"], json!({"message": "30 degrees is hot"}));
     check("branch", ["degrees=-4"], json!({"message": "-4 degrees is cold"}));
 }
@@ -43,7 +43,7 @@ fn errors_divides_when_it_can() {
 }
 
 #[test]
-fn http_completes_when_nobody_answers() {
+fn http_completes_when_the_server_is_unreachable() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{free}/health");
     let message = format!("{url} did not answer well");
@@ -56,7 +56,7 @@ fn shell_counts_lines() {
 }
 
 #[test]
-fn break_works_out_what_is_not_cached() {
+fn break_computes_values_missing_from_the_cache() {
     check("break", ["cached=null"], json!({"answer": 42, "from": "scratch"}));
 }
 
@@ -71,14 +71,14 @@ fn is_run(name: &str) -> bool {
 }
 
 #[test]
-fn examples_print_what_they_say_on_sqlite() {
+fn examples_print_their_documented_output_on_sqlite() {
     let examples = shown::all(EXAMPLES, is_run);
     assert!(examples.len() >= 30, "{} examples", examples.len());
     shown::run_on_sqlite(&examples);
 }
 
 #[test]
-fn examples_print_what_they_say_on_postgres() {
+fn examples_print_their_documented_output_on_postgres() {
     shown::run_on_postgres(&shown::all(EXAMPLES, is_run));
 }
 

@@ -56,7 +56,7 @@ fn step_names_of_any_script_work() {
 }
 
 #[test]
-fn a_step_named_like_what_templates_see_is_warned_of_and_hides_nothing() {
+fn a_step_named_like_a_template_name_causes_a_warning_and_hides_nothing() {
     let steps =
         "  - {step: workload, tool: {kind: noop, result: {v: 2}}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: '{{ workload.v }}'}}
@@ -105,7 +105,7 @@ fn a_huge_payload_arrives_whole() {
 }
 
 #[test]
-fn what_a_shell_step_cannot_take_is_named() {
+fn inputs_beyond_the_limits_of_a_shell_step_are_named() {
     let steps =
         "  - {step: start, tool: {kind: shell, command: 'true', env: {X: '{{ workload.x }}'}}}\n";
     let home = Home::with(&playbook("{}", steps));

@@ -149,7 +149,7 @@ fn a_template_that_divides_by_zero() {
 }
 
 #[test]
-fn a_python_that_is_not_there() {
+fn a_missing_python_interpreter_is_named() {
     let home = Home::with(&one_step("{kind: python, code: 'result = 1'}"));
     let mut command = home.command(["run", "test.yaml", "--db", "log.db"]);
     let said = home.end_of(command.env("NOETL_PYTHON", "/nonexistent"));

@@ -287,7 +287,7 @@ fn the_help_of_db_names_its_verbs() {
 }
 
 #[test]
-fn the_help_of_execute_says_which_server_is_asked() {
+fn the_help_of_execute_names_the_server() {
     assert_snapshot!(help(&["execute"]), @r"
     Start a registered playbook on a server
 

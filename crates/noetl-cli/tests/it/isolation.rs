@@ -103,7 +103,7 @@ fn no_step_of_the_program_reads_its_key_or_writes_its_database() {
 }
 
 #[test]
-fn a_level_that_cannot_be_had_stops_the_start() {
+fn an_unavailable_isolation_level_stops_the_start() {
     let home = Home::with(&one_step("{kind: noop}"));
     let mut command = home.command(["run", "test.yaml"]);
     let output = command.env("NOETL_STEP_ISOLATION", "3").output().unwrap();
@@ -116,7 +116,7 @@ fn a_level_that_cannot_be_had_stops_the_start() {
 }
 
 #[test]
-fn doctor_says_which_level_is_in_force_and_what_it_does_not_stop() {
+fn doctor_reports_the_isolation_level_and_its_limits() {
     let home = Home::new();
     let output = home.command(["doctor", "--output", "json"]).output().unwrap();
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -68,7 +68,7 @@ fn stdin_cannot_be_both_playbook_and_payload() {
 }
 
 #[test]
-fn what_is_no_assignment_is_refused() {
+fn invalid_assignments_are_rejected() {
     let home = Home::with(&echo());
     let said = |assignment| {
         let said = home.noetl(["run", "test.yaml", "--set", assignment]);
@@ -84,7 +84,7 @@ fn what_is_no_assignment_is_refused() {
 }
 
 #[test]
-fn what_is_no_payload_is_refused() {
+fn invalid_payloads_are_rejected() {
     let home = Home::with(&echo());
     let deep = format!(r#"{{"a": {}{}}}"#, "[".repeat(100), "]".repeat(100));
     let deeper = format!(r#"{{"a": {}{}}}"#, "[".repeat(5000), "]".repeat(5000));

@@ -121,7 +121,7 @@ pub(crate) fn scrubbed(text: &str) -> String {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_taken_out() {
+fn varying_output_is_masked() {
     let text =
         "380499266977660928 2026-11-16 13:09:05Z 2026-11-16T13:09:05.123456Z 13:09:05.123 v 12-3";
     assert_eq!(scrubbed(text), "[id] [time] [time] [clock] v 12-3");

@@ -90,7 +90,7 @@ pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], pro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_ran_is_finished_by_the_other() {
+async fn work_of_a_killed_process_is_finished_by_another() {
     let database = migrated_database();
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
@@ -107,7 +107,7 @@ async fn what_a_killed_process_ran_is_finished_by_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
+async fn callers_are_told_to_retry_while_the_database_is_unavailable() {
     let mut server = TestServer::start(&["fsync=off"]);
     let settings = [("POSTGRES_ACQUIRE_TIMEOUT", "1")];
     let process = DevProcess::start_on(server.url(), 3, &settings);
@@ -129,7 +129,7 @@ async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
 const LONG_LEASE: [(&str, &str); 1] = [("NOETL_LEASE_SECS", "3600")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_process_held_when_it_was_told_to_stop_is_handed_over_at_once() {
+async fn commands_of_a_stopping_process_are_released_at_once() {
     let database = migrated_database();
     let home = Home::new();
     let gate = home.gate();

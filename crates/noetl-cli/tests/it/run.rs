@@ -84,7 +84,7 @@ fn a_playbook_comes_from_stdin() {
 }
 
 #[test]
-fn what_is_no_playbook_file_is_refused() {
+fn files_that_are_not_playbooks_are_rejected() {
     let home = Home::new();
     home.write("latin1.yaml", b"name: caf\xe9\n");
     let said = |file| {

@@ -285,6 +285,9 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
 fn a_process_that_retains_message_bodies_is_noticed() {
     let round = u64::try_from(ROUND * BODY_BYTES).unwrap() / (1024 * 1024);
     for retained in [round, round / 2] {
-        assert!(!is_bounded(&[300, 300 + retained, 300 + 2 * retained]), "{retained} MiB per round");
+        assert!(
+            !is_bounded(&[300, 300 + retained, 300 + 2 * retained]),
+            "{retained} MiB per round"
+        );
     }
 }

@@ -116,7 +116,7 @@ async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_stream_takes_is_put_off_and_published_later() {
+async fn unpublishable_rows_are_deferred_and_published_later() {
     let (site, nats) = (Site::new().await, TestNats::start());
     let (_, events) = site.some_events().await;
     let given = json!({"nats": nats.url(), "page": 500});
@@ -145,7 +145,7 @@ async fn snapshots_are_brought_up_to_date_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cleanup_says_what_it_would_do_and_does_it() {
+async fn cleanup_prints_its_plan_and_performs_it() {
     let site = Site::new().await;
     let (id, _) = site.some_events().await;
     let said = site.system("cleanup", json!({"dry_run": true})).await;

@@ -28,7 +28,7 @@ fn slow() -> String {
 }
 
 #[test]
-fn a_terminal_shows_what_runs_and_is_left_clean() {
+fn a_terminal_shows_progress_and_is_restored() {
     let shown = in_terminal(&[], &slow());
     let ended = shown.find("done").unwrap();
     let running = shown.find("start").unwrap();

@@ -120,7 +120,7 @@ fn is_like_text(expected: &str, found: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_tour_is_as_it_says_on_sqlite() {
+async fn the_tour_matches_its_documented_output_on_sqlite() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let server = DevProcess::start_with(&data, &SETTINGS);
@@ -128,7 +128,7 @@ async fn the_tour_is_as_it_says_on_sqlite() {
 }
 
 #[tokio::test]
-async fn the_tour_is_as_it_says_on_postgres() {
+async fn the_tour_matches_its_documented_output_on_postgres() {
     let database = TestDatabase::new();
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().expect("a path of text");
@@ -138,7 +138,7 @@ async fn the_tour_is_as_it_says_on_postgres() {
 }
 
 #[test]
-fn what_is_unlike_is_told() {
+fn differences_of_outputs_are_reported() {
     assert!(is_like_text("a…c", "abbbc") && is_like_text("a…", "abc") && is_like_text("a", "a"));
     assert!(!is_like_text("a…c", "abd") && !is_like_text("a", "ab") && !is_like_text("a…b", "abc"));
     let is = |expected: &str, found: &str| {

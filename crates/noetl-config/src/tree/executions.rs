@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::kind::Kind;
-use crate::mask::Secret;
+use crate::secret::Secret;
 use crate::setting::{Setting, section};
 
 const LEASE: Kind = Kind::Seconds { min: 3, max: 3600 };

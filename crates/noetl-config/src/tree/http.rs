@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kind::Kind;
-use crate::mask::Secret;
+use crate::secret::Secret;
 use crate::setting::{Setting, section};
 
 const COUNT: Kind = Kind::Number { min: 1, max: 1_000_000 };

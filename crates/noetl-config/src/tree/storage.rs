@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kind::Kind;
-use crate::mask::Secret;
+use crate::secret::Secret;
 use crate::setting::{Setting, section};
 
 section! {

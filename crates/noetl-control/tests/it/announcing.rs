@@ -8,7 +8,7 @@ use noetl_control::{ControlPlane, Options};
 use noetl_journal::StartRequest;
 use noetl_model::{CommandId, ExecutionId, Value};
 use noetl_publishing::{AnnouncerHandle, AnnouncerOptions};
-use noetl_store::{CommandStore, Store, SystemClock};
+use noetl_store::{CommandStore, PublishingStore, SystemClock};
 use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
@@ -22,7 +22,7 @@ fn announce(
     control: &ControlPlane,
 ) -> AnnouncerHandle {
     let options = AnnouncerOptions::new("http://here:8082/");
-    let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
+    let databases: Vec<Arc<dyn PublishingStore>> = vec![store.clone()];
     AnnouncerHandle::start(&options, databases, bus.clone(), &control.journal)
 }
 
@@ -83,7 +83,7 @@ async fn a_command_is_announced_once_and_waits_quietly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_local_worker_takes_is_not_announced() {
+async fn commands_of_the_local_worker_are_not_announced() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = Plant::open(&store, 4, &Gate::new()).await;
@@ -203,7 +203,7 @@ async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_left_unannounced_goes_out_by_itself() {
+async fn unannounced_commands_are_announced_later() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let gone = plant(&store).await;
@@ -225,7 +225,7 @@ async fn what_was_left_unannounced_goes_out_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bus_that_is_away_keeps_nobody_waiting_and_gets_it_all_later() {
+async fn announcements_wait_for_an_unavailable_bus_without_blocking() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     bus.set_connected(false);
@@ -252,7 +252,7 @@ async fn a_bus_that_is_away_keeps_nobody_waiting_and_gets_it_all_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_deleted_is_made_again_with_what_waits() {
+async fn a_deleted_stream_is_recreated_with_pending_announcements() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -291,7 +291,7 @@ async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
+async fn commands_beyond_published_workers_are_not_announced_and_why_explains_it() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;

@@ -85,7 +85,7 @@ async fn a_call_that_timed_out_before_its_child_was_started_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_start_was_under_way_while_the_call_timed_out_is_stopped() {
+async fn a_child_whose_start_was_in_flight_at_the_timeout_of_its_call_is_stopped() {
     let (site, gate) = (Site::new(), Gate::new());
     let (slow, first) = site.process(&gate).await;
     register(&first, "other/held", HELD).await;

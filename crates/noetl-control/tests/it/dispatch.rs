@@ -46,7 +46,7 @@ async fn a_command_is_claimed_in_the_transaction_that_issues_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_stops_what_runs_and_frees_its_slot() {
+async fn cancel_stops_running_commands_and_frees_their_slots() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -63,7 +63,7 @@ async fn cancel_stops_what_runs_and_frees_its_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_stops_what_runs_beside_it() {
+async fn a_failure_stops_parallel_commands() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 4, &gate).await;
@@ -95,7 +95,7 @@ async fn many_executions_share_few_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
+async fn a_cancel_concurrent_with_a_claim_stops_the_claimed_command() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -145,7 +145,7 @@ async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<LeasedRow> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_a_worker_elsewhere_serves_is_left_to_it() {
+async fn commands_of_a_pool_with_a_remote_worker_are_left_to_it() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -162,7 +162,7 @@ async fn a_pool_that_a_worker_elsewhere_serves_is_left_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_left_to_a_worker_that_is_gone_runs_here() {
+async fn commands_of_a_lost_remote_worker_run_locally() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -176,7 +176,7 @@ async fn what_was_left_to_a_worker_that_is_gone_runs_here() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_worker_of_the_pool_has_no_tool_for_runs_here() {
+async fn commands_without_a_capable_remote_worker_run_locally() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;

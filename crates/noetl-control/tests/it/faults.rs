@@ -14,7 +14,7 @@ const STEPS: usize = 4;
 /// Whatever happens to one commit, the execution ends as if nothing had, and no step's result is
 /// recorded twice.
 #[tokio::test(start_paused = true)]
-async fn any_one_commit_may_fail_in_any_way() {
+async fn any_single_commit_may_fail_with_any_error() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
         for number in 2..=8 {
             let store = Arc::new(FaultyStore::default());
@@ -36,7 +36,7 @@ async fn any_one_commit_may_fail_in_any_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_whose_answer_is_lost_is_not_started_twice() {
+async fn a_start_with_a_lost_response_is_not_repeated() {
     for fault in [CommitFault::AnswerLost, CommitFault::Lost] {
         let store = Arc::new(FaultyStore::default());
         let plant = Plant::open(&store, 4, &Gate::new()).await;
@@ -73,7 +73,7 @@ async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
+async fn a_temporary_store_outage_delays_and_loses_nothing() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 4, &gate).await;
@@ -114,7 +114,7 @@ async fn states_that_do_not_fit_into_memory_are_read_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
+async fn a_result_survives_a_lost_commit() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
         let store = Arc::new(FaultyStore::default());
         let gate = Gate::new();
@@ -133,7 +133,7 @@ async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_not_given_on_what_was_not_kept() {
+async fn uncommitted_decisions_get_no_response() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;

@@ -324,7 +324,7 @@ async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
 }
 
 #[tokio::test]
-async fn a_child_gets_what_its_parent_passes_and_a_rerun_of_it_too() {
+async fn a_child_and_its_rerun_get_the_values_passed_by_the_parent() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;

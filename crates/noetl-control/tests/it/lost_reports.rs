@@ -131,7 +131,7 @@ async fn a_restart_ends_leases_of_published_workers_after_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_claimed_after_a_restart_has_no_earlier_limit() {
+async fn commands_claimed_after_a_restart_have_no_earlier_limit() {
     let world = World::new();
     world.server().await.close().await;
     let server = world.server().await;

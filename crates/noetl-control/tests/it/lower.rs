@@ -24,7 +24,7 @@ fn map(value: Value) -> Map {
 fn issued(tool: &str, config: Value, input: Value) -> CommandSpec {
     CommandSpec {
         step: Arc::from("s"),
-        generation: 1,
+        run: 1,
         attempt: 1,
         tool: Arc::from(tool),
         config: map(config),
@@ -118,7 +118,7 @@ fn text_that_looks_like_a_template_survives() {
 }
 
 #[test]
-fn what_needs_nothing_is_told_as_it_is() {
+fn commands_without_special_needs_are_encoded_unchanged() {
     let made = lowered(&issued("python", json!({"code": "result = a"}), json!({"a": "00501"})));
     assert_eq!(made.action, "python");
     assert_eq!(made.tool_config, json!({"code": "result = a"}));
@@ -127,7 +127,7 @@ fn what_needs_nothing_is_told_as_it_is() {
 }
 
 #[test]
-fn python_gets_what_it_does_not_import() {
+fn python_gets_names_that_it_does_not_import() {
     let code = "result = json.dumps(pd.x(now())) + myjson.x";
     let libs = json!({"pd": "pandas", "now": {"from": "datetime", "import": "datetime"}});
     let config = json!({"code": code, "libs": libs, "raw": true});
@@ -221,7 +221,7 @@ fn databases_get_their_names() {
 }
 
 #[test]
-fn what_they_lack_is_said() {
+fn unsupported_features_are_named() {
     let lacks = |tool: &str, config: Value| unsupported_reason(&issued(tool, config, json!({})));
     for (tool, config) in [
         ("sqlite", json!({})),
@@ -255,7 +255,7 @@ fn what_they_lack_is_said() {
 }
 
 #[test]
-fn a_template_of_a_task_comes_to_the_type_it_has_here() {
+fn a_template_of_a_task_has_the_same_type_as_here() {
     for (template, expected) in [
         ("{{ workload.n }}", json!(5)),
         ("{{ workload.n }}{{ workload.n }}", json!("55")),
@@ -391,7 +391,7 @@ fn a_successful_task_sets_variables_with_and_without_their_scope() {
 }
 
 #[test]
-fn rules_see_what_the_task_set_and_its_own_result() {
+fn rules_see_values_set_by_the_task_and_its_result() {
     let made = lowered(&task(json!({
         "name": "t", "kind": "noop",
         "set": [{"scope": "ctx", "path": ["page"], "value": "{{ output.next }}"}],
@@ -468,7 +468,7 @@ fn attempts_are_counted_from_the_last_jump() {
 }
 
 #[test]
-fn conditions_are_false_for_what_is_false_here() {
+fn conditions_that_are_false_here_are_false_on_published_workers() {
     let holds = |when: Value| {
         let made = lowered(&task(json!({
             "name": "t", "kind": "noop", "rules": [{"when": when, "do": "break"}],
@@ -510,7 +510,7 @@ fn an_item_is_at_hand_for_templates_and_for_code() {
 }
 
 #[test]
-fn what_was_looked_up_is_at_hand() {
+fn resolved_values_are_available() {
     let mut command = task(json!({"name": "t", "kind": "noop"}));
     let reference = Arc::new(BlobRef {
         digest: Arc::from("sha256:0"),
@@ -540,7 +540,7 @@ fn what_was_looked_up_is_at_hand() {
 }
 
 #[test]
-fn the_answer_of_a_pipeline_is_what_it_is_here() {
+fn the_result_of_a_pipeline_is_the_same_as_here() {
     let tasks = json!([
         {"name": "a", "kind": "noop", "select": [{"name": "first", "path": ["rows", "0"]}]},
         {"name": "b", "kind": "noop"},
@@ -650,7 +650,7 @@ fn a_segment_sees_earlier_tasks_and_answers_for_all_of_them() {
 }
 
 #[test]
-fn a_segment_that_a_published_worker_cannot_run_says_why() {
+fn an_unsupported_segment_names_the_reason() {
     let task = |more: Value| {
         let mut task = map(json!({"name": "store", "kind": "noop"}));
         task.extend(map(more));

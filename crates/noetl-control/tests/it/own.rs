@@ -61,7 +61,7 @@ async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, ParkReason) {
 
 // Real time: timers go by the store's clock.
 #[tokio::test]
-async fn a_wait_goes_on_after_a_restart() {
+async fn a_wait_continues_after_a_restart() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -105,7 +105,7 @@ async fn a_called_playbook_answers_across_shards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_goes_down_to_what_was_called() {
+async fn cancelling_propagates_to_called_playbooks() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -122,7 +122,7 @@ async fn cancelling_goes_down_to_what_was_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playbook_that_is_not_there_fails_the_call() {
+async fn a_missing_playbook_fails_the_call() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -156,7 +156,7 @@ async fn only_the_right_token_answers() {
 
 // Real time: timers go by the store's clock.
 #[tokio::test]
-async fn what_takes_too_long_fails_by_a_durable_timer() {
+async fn a_step_past_its_timeout_fails_by_a_durable_timer() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;

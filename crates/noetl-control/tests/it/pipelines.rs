@@ -24,7 +24,7 @@ async fn run(workflow: &str) -> (ExecutionStatus, Map, Vec<noetl_model::Event>) 
 }
 
 #[tokio::test]
-async fn what_tasks_set_is_seen_by_later_tasks_by_arcs_and_by_later_steps() {
+async fn values_set_by_tasks_are_seen_by_later_tasks_arcs_and_steps() {
     let (status, answers, log) = run("
   - step: start
     tool:
@@ -79,7 +79,7 @@ async fn a_single_tool_runs_under_its_policy() {
 }
 
 #[tokio::test]
-async fn a_failed_pipeline_keeps_what_its_tasks_set() {
+async fn a_failed_pipeline_retains_values_set_by_its_tasks() {
     let (status, answers, _) = run("
   - step: start
     tool:
@@ -154,7 +154,7 @@ async fn a_loop_of_pipelines_gives_the_same_with_a_command_for_each_item() {
 }
 
 #[tokio::test]
-async fn what_tasks_set_for_their_step_is_seen_by_its_arcs_and_by_nobody_later() {
+async fn step_values_set_by_tasks_are_seen_by_the_arcs_only() {
     let (status, answers, _) = run("
   - step: start
     tool:
@@ -171,7 +171,7 @@ async fn what_tasks_set_for_their_step_is_seen_by_its_arcs_and_by_nobody_later()
 }
 
 #[tokio::test]
-async fn what_an_item_sets_for_its_step_is_seen_by_the_next_item_and_by_the_arcs() {
+async fn step_values_set_by_an_item_are_seen_by_the_next_item_and_the_arcs() {
     let (status, answers, _) = run("
   - step: start
     loop: {in: [3, 4], iterator: x, spec: {mode: sequential}}
@@ -187,7 +187,7 @@ async fn what_an_item_sets_for_its_step_is_seen_by_the_next_item_and_by_the_arcs
 }
 
 #[tokio::test]
-async fn what_was_set_for_a_step_counts_also_when_it_failed() {
+async fn step_values_persist_after_the_step_failed() {
     let (status, answers, _) = run("
   - step: start
     tool:
@@ -202,7 +202,7 @@ async fn what_was_set_for_a_step_counts_also_when_it_failed() {
 }
 
 #[tokio::test]
-async fn a_template_that_cannot_be_rendered_fails_its_step_and_says_where() {
+async fn a_failed_rendering_fails_its_step_with_the_location() {
     let (status, _, log) = run("
   - step: start
     tool:

@@ -9,7 +9,7 @@ use noetl_model::event::ReportedEvent;
 use noetl_model::{Clock, Fact, Value};
 use noetl_publishing::{PublisherHandle, PublisherOptions};
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::{CursorStore, LeaseStore, MemoryStore, Store, SystemClock};
+use noetl_store::{CursorStore, LeaseStore, MemoryStore, PublishingStore, Store, SystemClock};
 use noetl_test_app::FaultyStore;
 use tokio::sync::watch;
 
@@ -70,7 +70,8 @@ fn start(
 ) -> Tailing {
     let bus: Arc<dyn EventStream> = bus.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let databases: Vec<(String, Arc<dyn Store>)> = vec![("database".to_owned(), store.clone())];
+    let databases: Vec<(String, Arc<dyn PublishingStore>)> =
+        vec![("database".to_owned(), store.clone())];
     let (_, commits) = watch::channel(());
     let metrics = Arc::new(Metrics::new());
     let publishing = PublisherHandle::tail(options, databases, &bus, &commits, &clock, &metrics);
@@ -140,7 +141,7 @@ async fn a_backfill_begins_with_the_first_row() {
 }
 
 #[tokio::test]
-async fn what_is_committed_while_the_bus_is_away_is_published_when_it_comes() {
+async fn events_committed_during_a_bus_outage_are_published_afterwards() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     bus.set_connected(false);
     let publishing = start(&options(), &store, &bus);
@@ -154,7 +155,7 @@ async fn what_is_committed_while_the_bus_is_away_is_published_when_it_comes() {
 }
 
 #[tokio::test]
-async fn a_restart_while_the_bus_is_away_skips_nothing() {
+async fn a_restart_during_a_bus_outage_skips_nothing() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     bus.set_connected(false);
     let first = start(&options(), &store, &bus);
@@ -225,7 +226,7 @@ async fn a_row_that_is_refused_is_skipped_and_counted() {
 }
 
 #[tokio::test]
-async fn a_large_row_goes_out_by_reference_and_holds_up_nobody() {
+async fn a_large_row_is_published_by_reference_without_delaying_others() {
     let store = Arc::new(MemoryStore::new());
     let bus = Arc::new(MemoryStream::new().with_payload_max(1 << 20));
     let mut story = Story::new(10);
@@ -278,7 +279,7 @@ async fn a_deleted_stream_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_waited_for() {
+async fn an_unavailable_store_is_waited_for() {
     let (store, bus) = (Arc::new(FaultyStore::default()), Arc::new(MemoryStream::new()));
     store.set_down(true);
     let publishing = start(&options(), &store, &bus);

@@ -58,7 +58,7 @@ async fn the_outbox_is_emptied_in_its_order() {
 }
 
 #[tokio::test]
-async fn what_a_dead_publisher_claimed_is_published_when_its_claim_is_over() {
+async fn rows_claimed_by_a_dead_publisher_are_published_after_the_claim_expires() {
     let (store, bus) = (store(Duration::from_millis(100)), Arc::new(MemoryStream::new()));
     write(&*store, Story::new(10).start()).await;
     let claimed = store.claim(100).await.expect("rows");
@@ -89,7 +89,7 @@ async fn a_message_without_an_answer_is_published_again_and_kept_once() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_waits_and_holds_up_nobody() {
+async fn a_rejected_row_waits_without_delaying_others() {
     let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     bus.refuse(&story.event_at(2).to_string());

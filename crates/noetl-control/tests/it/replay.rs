@@ -103,7 +103,7 @@ fn is_marked(replayed: &Replayed) -> bool {
 }
 
 #[tokio::test]
-async fn an_execution_of_ours_fills_what_it_has() {
+async fn a_native_execution_fills_the_replay_state() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 2, &Gate::new()).await;
     let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
@@ -165,7 +165,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
 }
 
 #[tokio::test]
-async fn every_cut_is_the_fold_of_what_is_before_it() {
+async fn every_cut_is_the_fold_of_the_events_before_it() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 12_345).await;
@@ -227,7 +227,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
 }
 
 #[tokio::test]
-async fn a_kept_state_is_not_used_where_it_says_too_much() {
+async fn a_snapshot_beyond_the_request_is_not_used() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
@@ -274,7 +274,7 @@ async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
 }
 
 #[tokio::test]
-async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
+async fn a_damaged_or_foreign_snapshot_is_ignored() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
@@ -323,7 +323,7 @@ async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
 }
 
 #[tokio::test]
-async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
+async fn another_tenants_log_and_a_missing_one_are_empty() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     write(&*store, Story::new(10).of("acme").start()).await;
@@ -363,7 +363,7 @@ async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
 }
 
 #[tokio::test]
-async fn references_are_looked_up_once_and_what_is_missing_is_said() {
+async fn references_are_resolved_once_and_missing_values_are_reported() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = Story::new(10);
@@ -454,7 +454,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
             },
         })
     );
-    assert_eq!(rows[2]["resolution"]["error"], "it is kept elsewhere");
+    assert_eq!(rows[2]["resolution"]["error"], "the payload is stored outside this control plane");
     assert_eq!(rows[4]["resolution"]["error"], "there is no such result");
     assert_eq!(rows[5]["resolution"]["error"], "the reference names no place");
     assert_eq!(rows[5]["resolution"]["ref"], json!(null));
@@ -472,7 +472,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_an_error() {
+async fn an_unavailable_store_is_an_error() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10).await;

@@ -59,7 +59,7 @@ async fn commands_that_waited_for_a_slot_wait_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
+async fn a_start_without_resume_leaves_other_executions_alone() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -77,7 +77,7 @@ async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playbook_registered_again_does_not_change_what_runs() {
+async fn registering_a_playbook_again_does_not_change_running_executions() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -95,7 +95,7 @@ async fn a_playbook_registered_again_does_not_change_what_runs() {
 }
 
 #[tokio::test]
-async fn a_document_of_a_kind_nobody_knows_is_not_registered() {
+async fn a_document_of_an_unknown_kind_is_not_registered() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let register = |kind: &str, force| {
@@ -126,7 +126,7 @@ async fn open(store: &FaultyStore) -> Vec<(CommandState, u32)> {
 const ONCE: &str = "  - {step: a, tool: {kind: shell, command: x, idempotent: false}}\n";
 
 #[tokio::test(start_paused = true)]
-async fn what_ran_when_a_process_of_several_ended_is_handed_back() {
+async fn running_commands_of_a_stopped_process_are_released() {
     let (store, gate) = (shared(), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     plant.start(HELD).await;
@@ -136,7 +136,7 @@ async fn what_ran_when_a_process_of_several_ended_is_handed_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_run_twice_fails_when_its_process_ended_in_the_middle_of_it() {
+async fn a_running_command_that_may_not_repeat_fails_when_its_process_ends() {
     let (store, gate) = (shared(), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
@@ -149,7 +149,7 @@ async fn what_may_not_run_twice_fails_when_its_process_ended_in_the_middle_of_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_worker_began_is_handed_back_whatever_its_tool() {
+async fn unstarted_commands_are_released_regardless_of_their_tool() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
@@ -162,7 +162,7 @@ async fn what_no_worker_began_is_handed_back_whatever_its_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
+async fn commands_being_claimed_during_shutdown_are_released() {
     let (store, gate) = (shared(), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     let catalog = Some(plant.register(HELD).await);
@@ -185,7 +185,7 @@ async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
+async fn an_unavailable_store_does_not_prevent_shutdown() {
     let (store, gate) = (shared(), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     plant.start(HELD).await;
@@ -204,7 +204,7 @@ async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
+async fn a_step_ends_for_readers_after_its_logs_are_stored() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
@@ -228,7 +228,7 @@ async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_hands_back_is_claimed_on_the_log_as_it_is() {
+async fn commands_released_by_another_process_are_claimed_on_the_current_log() {
     let (store, gate) = (shared(), Gate::new());
     let one = Plant::open(&store, 1, &gate).await;
     let id = one

@@ -51,7 +51,7 @@ async fn open(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_goes_by_itself_once_a_day() {
+async fn retention_purges_old_rows_once_a_day() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
@@ -104,7 +104,7 @@ async fn while_another_process_does_it_this_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_was_away_is_purged_when_it_is_back() {
+async fn a_store_that_was_unavailable_is_purged_later() {
     let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(RetentionPolicy::default())).await;
@@ -116,7 +116,7 @@ async fn a_store_that_was_away_is_purged_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn content_goes_with_its_last_execution_and_not_while_it_is_young() {
+async fn content_is_removed_with_its_last_execution_after_the_grace_period() {
     let clock = Arc::new(HandClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
     let mut story = Story::new(10);

@@ -151,7 +151,7 @@ async fn the_29th_of_february_comes_in_leap_years() {
 }
 
 #[tokio::test]
-async fn a_stop_of_an_hour_is_made_up_for_as_the_schedule_says() {
+async fn runs_missed_during_an_hour_are_started_as_configured() {
     for (missed, expected) in [("skip", 0), ("one", 1), ("all", 3600)] {
         let place = Place::at("2026-01-01T00:00:00Z").await;
         let id = place.make(json!({"every": 1, "missed": missed})).await.schedule.id;
@@ -182,7 +182,7 @@ async fn a_little_late_is_not_missed() {
 }
 
 #[tokio::test]
-async fn what_runs_once_runs_once() {
+async fn a_one_time_schedule_runs_once() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let soon = place.make(json!({"at": "2026-01-01T02:00:00+01:00"})).await.schedule.id;
     let late = place.make(json!({"at": "2025-12-31T00:00:00Z"})).await.schedule.id;
@@ -212,7 +212,7 @@ async fn statuses(place: &Place, id: ScheduleId) -> Vec<ExecutionStatus> {
 }
 
 #[tokio::test]
-async fn runs_that_overlap_go_as_the_schedule_says() {
+async fn overlapping_runs_follow_the_policy() {
     use ExecutionStatus::{Cancelled, Running};
     for (overlap, expected) in [
         ("allow", vec![Running, Running, Running]),
@@ -255,7 +255,7 @@ async fn runs_that_overlap_go_as_the_schedule_says() {
 }
 
 #[tokio::test]
-async fn what_waits_is_not_missed_however_long_it_waits() {
+async fn a_waiting_run_is_never_missed() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let spec = json!({"every": 60, "overlap": "queue", "missed": "skip"});
     let id = place.make(spec).await.schedule.id;
@@ -270,7 +270,7 @@ async fn what_waits_is_not_missed_however_long_it_waits() {
 }
 
 #[tokio::test]
-async fn a_run_that_somebody_fixed_and_left_is_that_run() {
+async fn an_abandoned_run_with_a_fixed_id_is_resumed() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let row = place.make(json!({"every": 60})).await;
     let (id, due) = (row.schedule.id, row.schedule.next_run_at.unwrap());
@@ -348,7 +348,7 @@ async fn processes_that_are_killed_anywhere_start_every_tick_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said_and_the_schedule_goes_on() {
+async fn a_failed_start_is_reported_and_the_schedule_continues() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let absent = place.make(json!({"every": 60, "playbook": "jobs/absent"})).await.schedule.id;
     let broken = NewSchedule {
@@ -375,7 +375,7 @@ async fn what_cannot_be_started_is_said_and_the_schedule_goes_on() {
 }
 
 #[tokio::test]
-async fn what_rests_runs_nothing_and_misses_nothing() {
+async fn a_paused_schedule_runs_nothing_and_misses_nothing() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let id = place.make(json!({"every": 60, "missed": "all"})).await.schedule.id;
     let enable =
@@ -443,7 +443,7 @@ async fn a_document_makes_changes_and_ends_its_schedule() {
 }
 
 #[tokio::test]
-async fn a_change_replaces_what_it_names() {
+async fn a_change_replaces_the_named_fields_only() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let spec = json!({"cron": "0 3 * * *", "timezone": "Europe/Berlin", "overlap": "skip"});
     let id = place.make(spec).await.schedule.id;

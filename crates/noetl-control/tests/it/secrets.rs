@@ -193,7 +193,7 @@ async fn data_that_no_credential_holds_is_not_touched() {
 }
 
 #[tokio::test]
-async fn a_stored_secret_is_replaced_from_the_start_on_though_nobody_used_it() {
+async fn an_unused_stored_secret_is_redacted_from_the_start() {
     let tool = Talkative::default();
     let store = Arc::new(FaultyStore::default());
     let key = EncryptionKey::generate();
@@ -229,7 +229,7 @@ async fn answer_of(plant: &Plant, id: ExecutionId, step: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_gets_a_secret_by_writing_its_placeholder() {
+async fn a_placeholder_in_a_payload_does_not_reveal_its_secret() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
@@ -323,7 +323,7 @@ async fn a_secret_is_not_set_into_a_variable() {
 }
 
 #[tokio::test]
-async fn an_unknown_alias_fails_its_step_and_says_how_to_keep_one() {
+async fn an_unknown_alias_fails_its_step_and_explains_how_to_store_one() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     let id =
@@ -342,7 +342,7 @@ async fn an_unknown_alias_fails_its_step_and_says_how_to_keep_one() {
 }
 
 #[tokio::test]
-async fn what_others_report_is_redacted_too() {
+async fn reports_of_remote_workers_are_redacted() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;

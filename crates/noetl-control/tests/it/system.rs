@@ -63,7 +63,7 @@ async fn answered(bus: &MemoryStream, reader: &str) {
 }
 
 #[tokio::test]
-async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
+async fn imported_rows_are_stored_and_invalid_ones_delay_no_others() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let wrong = [json!("not json"), json!({"execution_id": 7}), json!([1])];
@@ -86,7 +86,7 @@ async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_store_does_not_take_is_read_again() {
+async fn rows_that_the_store_rejects_are_read_again() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     store.set_down(true);
@@ -109,7 +109,7 @@ async fn what_a_store_does_not_take_is_read_again() {
 }
 
 #[tokio::test]
-async fn snapshots_follow_what_comes_by() {
+async fn snapshots_follow_delivered_events() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = plant.start(&chain(2)).await;

@@ -50,7 +50,7 @@ async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
 
 /// With room for one state, every change of execution reads the other back.
 #[tokio::test]
-async fn executions_that_are_put_aside_go_on_where_they_were() {
+async fn evicted_executions_continue_from_their_state() {
     let store = Arc::new(FaultyStore::default());
     let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
     let plant = Plant::with(&store, options, &Gate::new()).await;

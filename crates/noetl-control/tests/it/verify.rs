@@ -17,7 +17,7 @@ async fn messages(store: &FaultyStore) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_journal_wrote_fits_together() {
+async fn logs_of_the_journal_pass_verification() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -74,7 +74,7 @@ async fn another_end_in_the_row_than_in_the_log_is_found() {
 }
 
 #[tokio::test]
-async fn what_retention_took_is_not_missed() {
+async fn purged_rows_are_not_reported_as_missing() {
     let store = FaultyStore::default();
     let mut ended = Story::new(10);
     write(&store, ended.start()).await;

@@ -16,7 +16,7 @@ type StepRunKey = (Arc<str>, u32);
 
 impl Execution {
     pub(super) fn loop_moved(&mut self, fact: &LoopFact, seq: Seq, trail: &mut UndoLog) {
-        let visit = (fact.step.clone(), fact.generation);
+        let visit = (fact.step.clone(), fact.run);
         match &fact.what {
             LoopEvent::Started(started) => {
                 let before = self.loops.insert(visit.clone(), LoopState::new(started));
@@ -44,9 +44,9 @@ impl Execution {
             LoopEvent::Done(_) => {
                 let Some(repeat) = self.loops.get(&visit) else { return };
                 let result = repeat.result();
-                if let Some(under_way) = self.running.get_mut(&visit) {
-                    let before = under_way.clone();
-                    under_way.data = Some(result);
+                if let Some(step_run) = self.running.get_mut(&visit) {
+                    let before = step_run.clone();
+                    step_run.data = Some(result);
                     trail.push(|| UndoEntry::Visit(visit, Some(before)));
                 }
             }
@@ -90,7 +90,7 @@ impl Execution {
         item: &LoopItem,
         trail: &mut UndoLog,
     ) {
-        let visit = (issued.step.clone(), issued.generation);
+        let visit = (issued.step.clone(), issued.run);
         let item = item.clone();
         self.in_loop(&visit, trail, |repeat| {
             if item.claims {
@@ -131,7 +131,7 @@ impl Execution {
     ) {
         let issued = &command.issued;
         let Some(item) = &issued.item else { return };
-        let visit = (issued.step.clone(), issued.generation);
+        let visit = (issued.step.clone(), issued.run);
         self.in_loop(&visit, trail, |repeat| {
             if item.claims {
                 return vec![repeat.set_counters(|counters| {

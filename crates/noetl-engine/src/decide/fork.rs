@@ -113,8 +113,8 @@ fn take_over(
     }
     let answered: Vec<(CommandId, Arc<CommandSpec>)> =
         draft.state.open_commands().map(|(id, open)| (id, open.issued.clone())).collect();
-    let under_way = origin.open_commands().filter(|(_, open)| is_reissued(open, is_other));
-    for (_, open) in under_way {
+    let reissued = origin.open_commands().filter(|(_, open)| is_reissued(open, is_other));
+    for (_, open) in reissued {
         if is_other {
             render_anew(draft, &open.issued, past);
             continue;
@@ -128,8 +128,8 @@ fn take_over(
         }
     }
     let loops: Vec<(Arc<str>, u32)> = draft.state.loops.keys().cloned().collect();
-    for (step, generation) in loops {
-        draft.advance_loop(&step, generation);
+    for (step, run) in loops {
+        draft.advance_loop(&step, run);
     }
     for (command, issued) in answered {
         if draft.state.open_command(command).is_some() {
@@ -151,18 +151,18 @@ fn is_reissued(open: &OpenCommand, is_other: bool) -> bool {
 fn render_anew(draft: &mut Draft<'_, '_>, issued: &CommandSpec, past: &[Event]) {
     let playbook = draft.playbook;
     let Some(ix) = playbook.find(&issued.step) else { return };
-    let (step, generation) = (playbook.step(ix), issued.generation);
+    let (step, run) = (playbook.step(ix), issued.run);
     match &issued.item {
-        Some(item) => draft.reissue_item(step, generation, item),
-        None => draft.begin_work(step, generation, led_there(past, &issued.step, generation)),
+        Some(item) => draft.reissue_item(step, run, item),
+        None => draft.begin_work(step, run, led_there(past, &issued.step, run)),
     }
 }
 
 /// Returns the step whose arc led to a step run.
-fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str>> {
+fn led_there(past: &[Event], step: &Arc<str>, run: u32) -> Option<Arc<str>> {
     let entered = past.iter().position(|event| {
-        matches!(&event.fact, Fact::StepEntered { step: s, generation: g, .. }
-            if s == step && *g == generation)
+        matches!(&event.fact, Fact::StepEntered { step: s, run: g, .. }
+            if s == step && *g == run)
     })?;
     past[..entered].iter().rev().find_map(|event| match &event.fact {
         Fact::StepExited { step: from, next, .. } => {
@@ -208,8 +208,8 @@ impl Copy<'_> {
             | Fact::CommandFailed { command, .. }
             | Fact::CommandExpired { command, .. }
             | Fact::CommandCancelled { command, .. } => *command = *self.ids.get(command)?,
-            Fact::StepEntered { step, generation, deadline, .. } => {
-                let visit = (step.clone(), *generation);
+            Fact::StepEntered { step, run, deadline, .. } => {
+                let visit = (step.clone(), *run);
                 let goes_on = self.origin.running.contains_key(&visit);
                 let limit = deadline.filter(|_| goes_on);
                 *deadline = limit.map(|limit| self.now.plus(limit.since(event.at)));

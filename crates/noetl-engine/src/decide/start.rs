@@ -36,7 +36,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: StartInput) -> Result<(),
     if !variables.is_empty() {
         let step = draft.playbook.step(draft.playbook.entry).name.clone();
         let (values, locals) = (variables, Map::new());
-        draft.record(Fact::ContextUpdated { step, generation: 0, values, locals });
+        draft.record(Fact::ContextUpdated { step, run: 0, values, locals });
     }
     let entry = draft.playbook.entry;
     draft.queue.push_back(Activation { step: entry, tokens: 0, from: None, held: false });

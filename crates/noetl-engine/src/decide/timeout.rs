@@ -10,19 +10,17 @@ use crate::input::Timeout;
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), Rejection> {
     draft.running()?;
     match input {
-        Timeout::Step { step, generation } => {
-            let visit = (step.clone(), *generation);
+        Timeout::Step { step, run } => {
+            let visit = (step.clone(), *run);
             if !draft.state.running.contains_key(&visit) || draft.state.is_failing() {
                 return Ok(());
             }
-            draft.cancel_commands(|open| {
-                open.issued.step == *step && open.issued.generation == *generation
-            });
+            draft.cancel_commands(|open| open.issued.step == *step && open.issued.run == *run);
             let limit = draft.playbook.find(step).and_then(|ix| draft.playbook.step(ix).timeout);
             let limit = limit.map(|limit| format!(" of {limit:?}")).unwrap_or_default();
             let message = format!("step '{step}' took longer than its limit{limit}");
             let failure = Failure::new(FailureKind::Timeout, message);
-            draft.exit_failed(step, *generation, failure);
+            draft.exit_failed(step, *run, failure);
         }
         Timeout::Admission { step, until } => {
             let held = draft.state.held.get(step);

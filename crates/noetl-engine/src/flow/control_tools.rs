@@ -104,8 +104,8 @@ impl Draft<'_, '_> {
         let step = issued.step.clone();
         match (outcome, verdict) {
             (outcome, Verdict::Again(seconds)) => {
-                let again = CommandSpec { attempt: issued.attempt + 1, ..(**issued).clone() };
-                self.retry_own(command, issued, outcome.err(), again, seconds);
+                let next = CommandSpec { attempt: issued.attempt + 1, ..(**issued).clone() };
+                self.retry_own(command, issued, outcome.err(), next, seconds);
             }
             (Ok(data), Verdict::Natural | Verdict::Accept) => {
                 self.record(Fact::CallDone { command, step, data, reference, run: None });
@@ -133,7 +133,7 @@ impl Draft<'_, '_> {
         command: CommandId,
         issued: &Arc<CommandSpec>,
         failure: Option<Failure>,
-        again: CommandSpec,
+        next: CommandSpec,
         seconds: f64,
     ) {
         let until = self.moment.now.plus(length(seconds));
@@ -142,7 +142,7 @@ impl Draft<'_, '_> {
             .unwrap_or_else(|| Failure::new(FailureKind::Unknown, "a rule asked for another try"));
         let item = super::issue::item_of(issued);
         self.record(Fact::CommandFailed { command, step: step.clone(), failure, item });
-        let id: CommandId = self.record(Fact::CommandIssued(Arc::new(again))).into();
+        let id: CommandId = self.record(Fact::CommandIssued(Arc::new(next))).into();
         let worker = Arc::from(CONTROL_PLANE);
         self.record(Fact::CommandClaimed { command: id, step: step.clone(), worker });
         self.record(Fact::CommandParked { command: id, step, on: ParkReason::Retry(until) });

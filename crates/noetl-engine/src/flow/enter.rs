@@ -21,7 +21,7 @@ impl Draft<'_, '_> {
         {
             return;
         }
-        let generation = self.state.generation(&step.name) + 1;
+        let run = self.state.last_run(&step.name) + 1;
         let round = (step.join == JoinRule::Any).then(|| self.round_of(activation.step));
         let tokens = activation.tokens;
         let from = activation.from;
@@ -29,7 +29,7 @@ impl Draft<'_, '_> {
         let longest = limit.as_ref().ok().copied().flatten();
         let deadline = longest.map(|limit| self.moment.now.plus(limit));
         let name = step.name.clone();
-        self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
+        self.record(Fact::StepEntered { step: name, run, tokens, round, deadline });
         if let Some(condition) = &step.when {
             let scope = scope::tool_scope(self, from.as_deref());
             let holds = condition.holds(&scope).map_err(render::with_path("when"));
@@ -37,38 +37,38 @@ impl Draft<'_, '_> {
                 None | Some(Ok(true)) => {}
                 Some(Ok(false)) => {
                     self.inline_visits += 1;
-                    self.exit_skipped(&step.name, generation);
+                    self.exit_skipped(&step.name, run);
                     return;
                 }
-                Some(Err(message)) => return self.exit_unrendered(step, generation, message),
+                Some(Err(message)) => return self.exit_unrendered(step, run, message),
             }
         }
         if let Err(failure) = limit {
             self.inline_visits += 1;
-            return self.exit_failed(&step.name, generation, failure);
+            return self.exit_failed(&step.name, run, failure);
         }
-        self.begin_work(step, generation, from);
+        self.begin_work(step, run, from);
     }
 
     /// Starts the work of a step run.
-    pub(crate) fn begin_work(&mut self, step: &Step, generation: u32, from: Option<Arc<str>>) {
+    pub(crate) fn begin_work(&mut self, step: &Step, run: u32, from: Option<Arc<str>>) {
         match (&step.repeat, &step.work) {
             (_, StepWork::Route) => {
                 self.inline_visits += 1;
-                self.exit_done(&step.name, generation);
+                self.exit_done(&step.name, run);
             }
-            (Some(repeat), _) => self.begin_loop(step, repeat, generation, from),
+            (Some(repeat), _) => self.begin_loop(step, repeat, run, from),
             (None, StepWork::Split(split)) => {
                 let scope = scope::tool_scope(self, from.as_deref());
-                let next = NextSegment::first(generation, None, from, 1);
+                let next = NextSegment::first(run, None, from, 1);
                 if let Err(message) = self.issue_segment(step, split, &scope, next) {
-                    self.exit_unrendered(step, generation, message);
+                    self.exit_unrendered(step, run, message);
                 }
             }
             (None, work) => {
                 let scope = scope::tool_scope(self, from.as_deref());
-                if let Err(message) = self.issue(step, work, generation, &scope, None) {
-                    self.exit_unrendered(step, generation, message);
+                if let Err(message) = self.issue(step, work, run, &scope, None) {
+                    self.exit_unrendered(step, run, message);
                 }
             }
         }
@@ -90,10 +90,10 @@ impl Draft<'_, '_> {
     }
 
     /// Fails a step run whose templates do not render.
-    pub(super) fn exit_unrendered(&mut self, step: &Step, generation: u32, message: String) {
+    pub(super) fn exit_unrendered(&mut self, step: &Step, run: u32, message: String) {
         self.inline_visits += 1;
         let failure = Failure::new(FailureKind::TemplateError, message);
-        self.exit_failed(&step.name, generation, failure);
+        self.exit_failed(&step.name, run, failure);
     }
 
     /// Returns the rendered value or the error. If a value is missing, adds it to the missing
@@ -150,11 +150,11 @@ impl Draft<'_, '_> {
             }
             // The step fails as it would if its tool did not render.
             Some(Err(message)) => {
-                let generation = self.state.generation(&step.name) + 1;
+                let run = self.state.last_run(&step.name) + 1;
                 let (name, tokens) = (step.name.clone(), activation.tokens);
                 let (round, deadline) = (None, None);
-                self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
-                self.exit_unrendered(step, generation, message);
+                self.record(Fact::StepEntered { step: name, run, tokens, round, deadline });
+                self.exit_unrendered(step, run, message);
                 false
             }
         }

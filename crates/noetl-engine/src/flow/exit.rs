@@ -26,31 +26,31 @@ struct ExitDecision {
 
 impl Draft<'_, '_> {
     /// Ends a step run whose command, if it had one, was completed.
-    pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
-        let visit = self.state.running.get(&(name.clone(), generation));
+    pub(crate) fn exit_done(&mut self, name: &Arc<str>, run: u32) {
+        let visit = self.state.running.get(&(name.clone(), run));
         let data = visit.and_then(|visit| visit.data.as_ref()).map(|kept| kept.slot.clone());
         let data = data.unwrap_or_default();
-        self.exit(name, generation, &data, None);
+        self.exit(name, run, &data, None);
     }
 
     /// Ends a step run that failed.
-    pub(crate) fn exit_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
+    pub(crate) fn exit_failed(&mut self, name: &Arc<str>, run: u32, failure: Failure) {
         let data = failure_data(&failure).into();
-        self.exit(name, generation, &data, Some(failure));
+        self.exit(name, run, &data, Some(failure));
     }
 
     /// Ends a step run whose condition (`when`) does not hold. Evaluates its arcs as after a step
     /// without work.
-    pub(super) fn exit_skipped(&mut self, name: &Arc<str>, generation: u32) {
+    pub(super) fn exit_skipped(&mut self, name: &Arc<str>, run: u32) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let data = ValueSlot::default();
-        if let Some((failure, decision)) = self.routed(step, generation, &data, None) {
+        if let Some((failure, decision)) = self.routed(step, run, &data, None) {
             let outcome = match failure {
                 None => StepOutcome::Skipped,
                 Some(failure) => self.unhandled(step, failure, &decision),
             };
-            self.leave(step, generation, outcome, decision);
+            self.leave(step, run, outcome, decision);
         }
     }
 
@@ -62,23 +62,17 @@ impl Draft<'_, '_> {
         StepOutcome::Failed { failure, handled, drains }
     }
 
-    fn exit(
-        &mut self,
-        name: &Arc<str>,
-        generation: u32,
-        data: &ValueSlot,
-        failure: Option<Failure>,
-    ) {
+    fn exit(&mut self, name: &Arc<str>, run: u32, data: &ValueSlot, failure: Option<Failure>) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         if self.state.is_failing() {
             // A failing execution starts no steps, so there are no arcs to evaluate.
             let failed = |failure| StepOutcome::Failed { failure, handled: false, drains: false };
             let outcome = failure.map_or(StepOutcome::Done, failed);
-            self.leave(step, generation, outcome, ExitDecision::default());
+            self.leave(step, run, outcome, ExitDecision::default());
             return;
         }
-        let Some((failure, decision)) = self.routed(step, generation, data, failure) else {
+        let Some((failure, decision)) = self.routed(step, run, data, failure) else {
             // The arcs depend on a missing value. The step run stays active, so that other branches
             // continue as far as possible and the same attempt finds the values they need.
             return;
@@ -87,7 +81,7 @@ impl Draft<'_, '_> {
             None => StepOutcome::Done,
             Some(failure) => self.unhandled(step, failure, &decision),
         };
-        self.leave(step, generation, outcome, decision);
+        self.leave(step, run, outcome, decision);
     }
 
     /// Returns the outcome of `set` and the arcs, with the failure that the step run ends with, or
@@ -95,17 +89,17 @@ impl Draft<'_, '_> {
     fn routed(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         data: &ValueSlot,
         failure: Option<Failure>,
     ) -> Option<(Option<Failure>, ExitDecision)> {
-        match self.arcs(step, generation, data, failure.as_ref())? {
-            Ok(decision) => self.unmatched(step, generation, data, failure, decision),
+        match self.arcs(step, run, data, failure.as_ref())? {
+            Ok(decision) => self.unmatched(step, run, data, failure, decision),
             // A template of this step's `set` or arcs failed, which fails the step.
             Err(message) => {
                 let failure = Failure::new(FailureKind::TemplateError, message);
-                let decision = self.arcs(step, generation, data, Some(&failure))?;
-                self.unmatched(step, generation, data, Some(failure), decision.unwrap_or_default())
+                let decision = self.arcs(step, run, data, Some(&failure))?;
+                self.unmatched(step, run, data, Some(failure), decision.unwrap_or_default())
             }
         }
     }
@@ -115,7 +109,7 @@ impl Draft<'_, '_> {
     fn unmatched(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         data: &ValueSlot,
         failure: Option<Failure>,
         decision: ExitDecision,
@@ -127,7 +121,7 @@ impl Draft<'_, '_> {
         }
         let message = format!("no arc of step '{}' matched", step.name);
         let failure = Failure::new(FailureKind::Config, message);
-        let decision = self.arcs(step, generation, data, Some(&failure))?.unwrap_or_default();
+        let decision = self.arcs(step, run, data, Some(&failure))?.unwrap_or_default();
         Some((Some(failure), decision))
     }
 
@@ -135,13 +129,13 @@ impl Draft<'_, '_> {
     fn arcs(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         data: &ValueSlot,
         failure: Option<&Failure>,
     ) -> Option<Result<ExitDecision, String>> {
         let loops = step.repeat.is_some();
         let mut scope = scope::exit_scope(self, &step.name, data.clone(), failure, loops);
-        scope.step = self.state.locals(&step.name, generation);
+        scope.step = self.state.locals(&step.name, run);
         let decision = self.evaluate(step, failure, &mut scope);
         if self.misses(&scope) {
             let places = required_values::of_exit(step, self.state, Some(data), failure.is_some());
@@ -213,17 +207,11 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    fn leave(
-        &mut self,
-        step: &Step,
-        generation: u32,
-        outcome: StepOutcome,
-        decision: ExitDecision,
-    ) {
+    fn leave(&mut self, step: &Step, run: u32, outcome: StepOutcome, decision: ExitDecision) {
         let name = step.name.clone();
         if !decision.values.is_empty() {
             let (step, values, locals) = (name.clone(), decision.values, Map::new());
-            self.record(Fact::ContextUpdated { step, generation, values, locals });
+            self.record(Fact::ContextUpdated { step, run, values, locals });
         }
         let ix = self.playbook.find(&name).expect("a step of this playbook");
         let mut next = Routing::default();
@@ -237,7 +225,7 @@ impl Draft<'_, '_> {
             }
         }
         let handled = !matches!(outcome, StepOutcome::Failed { handled: false, drains: false, .. });
-        self.record(Fact::StepExited { step: name.clone(), generation, outcome, next });
+        self.record(Fact::StepExited { step: name.clone(), run, outcome, next });
         if !handled {
             self.cancel_idle();
             return;

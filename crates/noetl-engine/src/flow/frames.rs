@@ -48,22 +48,22 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         cursor: &Cursor,
-        generation: u32,
+        run: u32,
         visit: &(Arc<str>, u32),
     ) {
         loop {
             let Some(state) = self.loop_state(visit) else { return };
             let counters = state.counters;
-            let under_way = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
-            let is_full = under_way >= counters.max_in_flight;
+            let in_flight = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
+            let is_full = in_flight >= counters.max_in_flight;
             if counters.drained || is_full || !self.needed.is_empty() {
                 return;
             }
             let frame = counters.frames;
             let moved = FrameTransition { frame, to: FrameState::Dispatched, rows: 0 };
-            self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
+            self.loop_fact(&step.name, run, LoopEvent::Frame(moved));
             let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
-            if !self.claim_frame(step, cursor, generation, visit, item) {
+            if !self.claim_frame(step, cursor, run, visit, item) {
                 return;
             }
         }
@@ -75,7 +75,7 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         cursor: &Cursor,
-        generation: u32,
+        run: u32,
         visit: &(Arc<str>, u32),
         item: LoopItem,
     ) -> bool {
@@ -83,11 +83,11 @@ impl Draft<'_, '_> {
         let mut scope = scope::tool_scope(self, from.as_deref());
         let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
         Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
-        let Err(message) = self.issue_tool(step, &cursor.claim, generation, &scope, item) else {
+        let Err(message) = self.issue_tool(step, &cursor.claim, run, &scope, item) else {
             return true;
         };
         let failure = Failure::new(FailureKind::TemplateError, message);
-        self.exit_loop_failed(&step.name, generation, failure);
+        self.exit_loop_failed(&step.name, run, failure);
         false
     }
 
@@ -106,17 +106,17 @@ impl Draft<'_, '_> {
         if self.misses(&scope) {
             return;
         }
-        let (name, generation) = (issued.step.clone(), issued.generation);
+        let (name, run) = (issued.step.clone(), issued.run);
         self.record(Fact::CommandCompleted { command, step: name.clone(), item: None });
         let frame = item.frame.unwrap_or_default();
         let Some(rows) = collection::rows(&data) else {
             let message = "the claim returned no list of rows";
             let failure = Failure::new(FailureKind::Schema, message);
-            return self.exit_loop_failed(&name, generation, failure);
+            return self.exit_loop_failed(&name, run, failure);
         };
         if rows.is_empty() {
             let moved = FrameTransition { frame, to: FrameState::Committed, rows: 0 };
-            self.loop_fact(&name, generation, LoopEvent::Frame(moved));
+            self.loop_fact(&name, run, LoopEvent::Frame(moved));
         } else {
             let ix = self.playbook.find(&name);
             let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
@@ -125,11 +125,11 @@ impl Draft<'_, '_> {
                 Some(LoopSource::Cursor(cursor)) if cursor.frame.whole
             );
             let items = if whole { vec![Value::Array(rows)] } else { rows };
-            let known = self.loop_state(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
+            let known = self.loop_state(&(name.clone(), run)).map_or(0, |r| r.ends.len());
             let from = u32::try_from(known).unwrap_or(u32::MAX);
             let recorded = LoopItems { from, items, frame: Some(frame) };
-            self.loop_fact(&name, generation, LoopEvent::Items(recorded));
+            self.loop_fact(&name, run, LoopEvent::Items(recorded));
         }
-        self.advance_loop(&name, generation);
+        self.advance_loop(&name, run);
     }
 }

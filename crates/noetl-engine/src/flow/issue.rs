@@ -44,7 +44,7 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         work: &StepWork,
-        generation: u32,
+        run: u32,
         scope: &Scope,
         item: Option<LoopItem>,
     ) -> Result<(), String> {
@@ -52,7 +52,7 @@ impl Draft<'_, '_> {
         let (kind, timeout, idempotent) = match work {
             StepWork::Route => return Ok(()),
             StepWork::Split(split) => {
-                let next = NextSegment::first(generation, item, None, 1);
+                let next = NextSegment::first(run, item, None, 1);
                 return self.issue_segment(step, split, scope, next);
             }
             StepWork::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
@@ -95,7 +95,7 @@ impl Draft<'_, '_> {
             self.need(places);
         }
         let parts = CommandParts { kind, timeout, idempotent };
-        let (id, issued) = self.hand_out(step, generation, scope, parts, made, item)?;
+        let (id, issued) = self.hand_out(step, run, scope, parts, made, item)?;
         if matches!(work, StepWork::Own(_)) && self.needed.is_empty() {
             self.claim_control_tool(id, &issued, misled);
         }
@@ -107,21 +107,21 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         tool: &Tool,
-        generation: u32,
+        run: u32,
         scope: &Scope,
         item: LoopItem,
     ) -> Result<(), String> {
         let parts =
             CommandParts { kind: tool.kind.clone(), timeout: tool.timeout, idempotent: true };
         let made = tool_made(tool, scope);
-        self.hand_out(step, generation, scope, parts, made, Some(item)).map(|_| ())
+        self.hand_out(step, run, scope, parts, made, Some(item)).map(|_| ())
     }
 
     /// Issues a whole loop as one command.
     pub(super) fn issue_local(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         scope: &Scope,
         repeat: Value,
     ) -> Result<(), String> {
@@ -132,13 +132,13 @@ impl Draft<'_, '_> {
         let made = Made { config, input: Map::new(), scope: Some(Box::new(slice)) };
         let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
         let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
-        self.hand_out(step, generation, scope, parts, Ok(made), None).map(|_| ())
+        self.hand_out(step, run, scope, parts, Ok(made), None).map(|_| ())
     }
 
     pub(super) fn hand_out(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         scope: &Scope,
         parts: CommandParts,
         made: Result<Made, String>,
@@ -162,7 +162,7 @@ impl Draft<'_, '_> {
         let timeout = timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         let issued = Arc::new(CommandSpec {
             step: step.name.clone(),
-            generation,
+            run,
             attempt: 1,
             tool: kind,
             config: made.config,
@@ -189,13 +189,13 @@ impl Draft<'_, '_> {
         match &issued.item {
             None => {
                 self.record(Fact::CommandCompleted { command, step, item: None });
-                self.exit_done(&issued.step, issued.generation);
+                self.exit_done(&issued.step, issued.run);
             }
             Some(item) if item.claims => self.rows_claimed(command, issued, item),
             Some(_) => {
                 let item = item_of(issued);
                 self.record(Fact::CommandCompleted { command, step, item });
-                self.advance_loop(&issued.step, issued.generation);
+                self.advance_loop(&issued.step, issued.run);
             }
         }
     }
@@ -210,9 +210,9 @@ impl Draft<'_, '_> {
         let (step, item) = (issued.step.clone(), item_of(issued));
         self.record(Fact::CommandFailed { command, step, failure: failure.clone(), item });
         match &issued.item {
-            None => self.exit_failed(&issued.step, issued.generation, failure),
+            None => self.exit_failed(&issued.step, issued.run, failure),
             Some(item) if item.claims => {
-                self.exit_loop_failed(&issued.step, issued.generation, failure);
+                self.exit_loop_failed(&issued.step, issued.run, failure);
             }
             Some(_) => self.item_failed(issued),
         }
@@ -227,15 +227,15 @@ impl Draft<'_, '_> {
             let command = self.record(Fact::CommandIssued(last.clone()));
             self.failed(command.into(), &last, failure);
         } else {
-            self.exit_failed(&issued.step, issued.generation, failure);
+            self.exit_failed(&issued.step, issued.run, failure);
         }
     }
 
     /// Records the `ctx` and `step` variables that a command's tasks set.
     pub(crate) fn write_context(&mut self, issued: &CommandSpec, values: Map, locals: Map) {
         if !values.is_empty() || !locals.is_empty() {
-            let (step, generation) = (issued.step.clone(), issued.generation);
-            self.record(Fact::ContextUpdated { step, generation, values, locals });
+            let (step, run) = (issued.step.clone(), issued.run);
+            self.record(Fact::ContextUpdated { step, run, values, locals });
         }
     }
 }
@@ -244,7 +244,7 @@ impl Draft<'_, '_> {
 pub(super) fn item_of(issued: &CommandSpec) -> Option<Box<LoopItemRef>> {
     let item = issued.item.as_ref().filter(|item| !item.claims)?;
     let (index, total, frame) = (item.index, item.total, item.frame);
-    Some(Box::new(LoopItemRef { generation: issued.generation, index, total, frame }))
+    Some(Box::new(LoopItemRef { run: issued.run, index, total, frame }))
 }
 
 fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, String> {

@@ -41,7 +41,7 @@ impl Draft<'_, '_> {
     /// Returns the round of a step: the number of runs of the header of the cycle around it.
     pub(super) fn round_of(&self, step: StepIx) -> u32 {
         let header = self.playbook.graph.round_header(step);
-        header.map_or(0, |header| self.state.generation(&self.playbook.step(header).name))
+        header.map_or(0, |header| self.state.last_run(&self.playbook.step(header).name))
     }
 
     /// Returns the first step, in document order, whose waiting tokens no unfinished step can still

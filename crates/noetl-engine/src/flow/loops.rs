@@ -21,7 +21,7 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         repeat: &LoopSpec,
-        generation: u32,
+        run: u32,
         from: Option<Arc<str>>,
     ) {
         let scope = scope::tool_scope(self, from.as_deref());
@@ -33,15 +33,15 @@ impl Draft<'_, '_> {
         let (items, limit) = match self.rendered(&scope, items) {
             // A value is missing, so the decision is undone.
             None => return,
-            Some(Err(message)) => return self.exit_unrendered(step, generation, message),
+            Some(Err(message)) => return self.exit_unrendered(step, run, message),
             Some(Ok(items)) => match limit {
                 Ok(limit) => (items, limit),
-                Err(message) => return self.exit_unrendered(step, generation, message),
+                Err(message) => return self.exit_unrendered(step, run, message),
             },
         };
         let items = match items.map(collection::items).transpose() {
             Ok(items) => items,
-            Err(message) => return self.exit_misled(step, generation, message),
+            Err(message) => return self.exit_misled(step, run, message),
         };
         let most = self.moment.caps.loop_items;
         let total = items.as_ref().map(|items| u32::try_from(items.len()).unwrap_or(u32::MAX));
@@ -50,14 +50,14 @@ impl Draft<'_, '_> {
                 "the loop has {total} items, more than the limit of {most}; raise \
                  NOETL_LOOP_ITEMS_MAX, or go through them with a cursor"
             );
-            return self.exit_misled(step, generation, message);
+            return self.exit_misled(step, run, message);
         }
         if repeat.exec == LoopExec::Local
             && let (StepWork::Pipeline(_), Some(items)) = (&step.work, &items)
         {
             let local = collection::local(repeat, items, limit);
-            if let Err(message) = self.issue_local(step, generation, &scope, local) {
-                self.exit_unrendered(step, generation, message);
+            if let Err(message) = self.issue_local(step, run, &scope, local) {
+                self.exit_unrendered(step, run, message);
             }
             return;
         }
@@ -72,19 +72,19 @@ impl Draft<'_, '_> {
             Ok(frame) => frame,
             Err(failure) => {
                 self.inline_visits += 1;
-                return self.exit_failed(&step.name, generation, failure);
+                return self.exit_failed(&step.name, run, failure);
             }
         };
         let started = LoopStarted { total, max_in_flight: limit, from, frame };
-        self.loop_fact(&step.name, generation, LoopEvent::Started(started));
+        self.loop_fact(&step.name, run, LoopEvent::Started(started));
         for (from, items) in collection::chunks(items.unwrap_or_default()) {
             let recorded = LoopItems { from, items, frame: None };
-            self.loop_fact(&step.name, generation, LoopEvent::Items(recorded));
+            self.loop_fact(&step.name, run, LoopEvent::Items(recorded));
         }
         if total == Some(0) {
             self.inline_visits += 1;
         }
-        self.advance_loop(&step.name, generation);
+        self.advance_loop(&step.name, run);
     }
 
     /// Returns the maximum number of items in flight.
@@ -111,14 +111,14 @@ impl Draft<'_, '_> {
     }
 
     /// Fails a step run whose loop cannot iterate over the rendered value.
-    fn exit_misled(&mut self, step: &Step, generation: u32, message: String) {
+    fn exit_misled(&mut self, step: &Step, run: u32, message: String) {
         self.inline_visits += 1;
         let failure = Failure::new(FailureKind::Config, message);
-        self.exit_failed(&step.name, generation, failure);
+        self.exit_failed(&step.name, run, failure);
     }
 
-    pub(super) fn loop_fact(&mut self, step: &Arc<str>, generation: u32, what: LoopEvent) {
-        let fact = LoopFact { step: step.clone(), generation, what };
+    pub(super) fn loop_fact(&mut self, step: &Arc<str>, run: u32, what: LoopEvent) {
+        let fact = LoopFact { step: step.clone(), run, what };
         self.record(Fact::Loop(Box::new(fact)));
     }
 
@@ -126,15 +126,15 @@ impl Draft<'_, '_> {
     ///
     /// An item can end while it is issued. Then the call that issues it continues with the next
     /// one: a nested call for each item would overflow the stack.
-    pub(crate) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
-        let visit = (name.clone(), generation);
+    pub(crate) fn advance_loop(&mut self, name: &Arc<str>, run: u32) {
+        let visit = (name.clone(), run);
         if let Some((_, again)) = self.advancing.iter_mut().find(|(of, _)| *of == visit) {
             *again = true;
             return;
         }
         self.advancing.push((visit, false));
         loop {
-            self.advance_loop_once(name, generation);
+            self.advance_loop_once(name, run);
             match self.advancing.last_mut() {
                 Some((_, again)) if *again && self.needed.is_empty() => *again = false,
                 _ => break,
@@ -143,7 +143,7 @@ impl Draft<'_, '_> {
         self.advancing.pop();
     }
 
-    fn advance_loop_once(&mut self, name: &Arc<str>, generation: u32) {
+    fn advance_loop_once(&mut self, name: &Arc<str>, run: u32) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let Some(repeat) = &step.repeat else { return };
@@ -151,24 +151,24 @@ impl Draft<'_, '_> {
         if self.state.is_failing() && !self.is_final(name) {
             return;
         }
-        let visit = (name.clone(), generation);
+        let visit = (name.clone(), run);
         if self.loop_state(&visit).is_none() {
             return;
         }
         self.close_frames(&visit);
         if self.has_failed(repeat, &visit) {
-            return self.stop_loop(name, generation, &visit);
+            return self.stop_loop(name, run, &visit);
         }
-        self.hand_out_items(step, repeat, generation, &visit);
+        self.hand_out_items(step, repeat, run, &visit);
         // An item whose templates do not render fails as it is issued.
         if self.has_failed(repeat, &visit) {
-            return self.stop_loop(name, generation, &visit);
+            return self.stop_loop(name, run, &visit);
         }
         if let LoopSource::Cursor(cursor) = &repeat.over {
-            self.claim_frames(step, cursor, generation, &visit);
+            self.claim_frames(step, cursor, run, &visit);
         }
         if self.loop_state(&visit).is_some_and(LoopState::is_over) {
-            self.finish_loop(name, generation, matches!(repeat.over, LoopSource::Cursor(_)));
+            self.finish_loop(name, run, matches!(repeat.over, LoopSource::Cursor(_)));
         }
     }
 
@@ -180,17 +180,17 @@ impl Draft<'_, '_> {
 
     /// Stops a loop. Cancels pending commands, lets commands in flight and parked ones end, and
     /// fails the loop with the last of them.
-    fn stop_loop(&mut self, name: &Arc<str>, generation: u32, visit: &(Arc<str>, u32)) {
+    fn stop_loop(&mut self, name: &Arc<str>, run: u32, visit: &(Arc<str>, u32)) {
         self.cancel_commands(|open| {
             open.issued.step == *name
-                && open.issued.generation == generation
+                && open.issued.run == run
                 && open.state == CommandState::Pending
                 // An item with a split pipeline is in flight after its first segment.
                 && open.issued.split().is_none_or(|split| split.segment == 0)
         });
         let Some(state) = self.loop_state(visit).filter(|state| state.is_quiet()) else { return };
         if let Some(failure) = state.failure() {
-            self.exit_loop_failed(name, generation, failure);
+            self.exit_loop_failed(name, run, failure);
         }
     }
 
@@ -202,7 +202,7 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         repeat: &LoopSpec,
-        generation: u32,
+        run: u32,
         visit: &(Arc<str>, u32),
     ) {
         let rows_at_once = match &repeat.over {
@@ -212,7 +212,7 @@ impl Draft<'_, '_> {
             }
         };
         while let Some((frame, item)) = self.next_item(visit, rows_at_once) {
-            self.issue_item(step, repeat, generation, visit, frame, item);
+            self.issue_item(step, repeat, run, visit, frame, item);
             let is_gone = self.loop_state(visit).is_none();
             let fails = repeat.failure == FailureMode::FailFast;
             let failed = self.loop_state(visit).is_some_and(|state| state.counters.failed > 0);
@@ -238,7 +238,7 @@ impl Draft<'_, '_> {
         &mut self,
         step: &Step,
         repeat: &LoopSpec,
-        generation: u32,
+        run: u32,
         visit: &(Arc<str>, u32),
         frame: Option<u32>,
         index: u32,
@@ -247,21 +247,21 @@ impl Draft<'_, '_> {
         let (from, total) = (state.from.clone(), state.counters.total);
         let item = LoopItem { index, total, frame, claims: false };
         let scope = self.item_scope(repeat, visit, from.as_deref(), index);
-        if let Err(message) = self.issue(step, &step.work, generation, &scope, Some(item.clone())) {
-            self.fail_unrendered(step, generation, item, message);
+        if let Err(message) = self.issue(step, &step.work, run, &scope, Some(item.clone())) {
+            self.fail_unrendered(step, run, item, message);
         }
     }
 
     /// Issues an item of a loop again, or claims its rows, as the current playbook version renders
     /// it.
-    pub(crate) fn reissue_item(&mut self, step: &Step, generation: u32, item: &LoopItem) {
+    pub(crate) fn reissue_item(&mut self, step: &Step, run: u32, item: &LoopItem) {
         let Some(repeat) = &step.repeat else { return };
-        let visit = (step.name.clone(), generation);
+        let visit = (step.name.clone(), run);
         match &repeat.over {
             LoopSource::Cursor(cursor) if item.claims => {
-                self.claim_frame(step, cursor, generation, &visit, item.clone());
+                self.claim_frame(step, cursor, run, &visit, item.clone());
             }
-            _ => self.issue_item(step, repeat, generation, &visit, item.frame, item.index),
+            _ => self.issue_item(step, repeat, run, &visit, item.frame, item.index),
         }
     }
 
@@ -296,14 +296,14 @@ impl Draft<'_, '_> {
     pub(super) fn fail_unrendered(
         &mut self,
         step: &Step,
-        generation: u32,
+        run: u32,
         item: LoopItem,
         message: String,
     ) {
         let (config, input) = (noetl_model::Map::new(), noetl_model::Map::new());
         let issued = Arc::new(CommandSpec {
             step: step.name.clone(),
-            generation,
+            run,
             attempt: 1,
             tool: Arc::from("noop"),
             config,
@@ -328,7 +328,7 @@ impl Draft<'_, '_> {
         let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
         let tries = match repeat.map(|repeat| &repeat.over) {
             Some(LoopSource::Cursor(cursor)) => {
-                let visit = (issued.step.clone(), issued.generation);
+                let visit = (issued.step.clone(), issued.run);
                 self.frame_sizes(cursor, &visit).max_attempts
             }
             _ => 1,
@@ -345,25 +345,23 @@ impl Draft<'_, '_> {
             }
             return;
         }
-        self.advance_loop(&issued.step, issued.generation);
+        self.advance_loop(&issued.step, issued.run);
     }
 
-    fn finish_loop(&mut self, name: &Arc<str>, generation: u32, is_cursor: bool) {
-        let Some(state) = self.loop_state(&(name.clone(), generation)) else { return };
+    fn finish_loop(&mut self, name: &Arc<str>, run: u32, is_cursor: bool) {
+        let Some(state) = self.loop_state(&(name.clone(), run)) else { return };
         let (stats, frames) = (state.stats(), state.counters.full_frames);
         if is_cursor {
             let closed = StageClosed { frames, rows: stats.total, failed: stats.failed };
-            self.loop_fact(name, generation, LoopEvent::StageClosed(closed));
+            self.loop_fact(name, run, LoopEvent::StageClosed(closed));
         }
-        self.loop_fact(name, generation, LoopEvent::Done(stats));
-        self.exit_done(name, generation);
+        self.loop_fact(name, run, LoopEvent::Done(stats));
+        self.exit_done(name, run);
     }
 
     /// Fails a loop and its step, and cancels the loop's commands in flight.
-    pub(super) fn exit_loop_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
-        self.cancel_commands(|open| {
-            open.issued.step == *name && open.issued.generation == generation
-        });
-        self.exit_failed(name, generation, failure);
+    pub(super) fn exit_loop_failed(&mut self, name: &Arc<str>, run: u32, failure: Failure) {
+        self.cancel_commands(|open| open.issued.step == *name && open.issued.run == run);
+        self.exit_failed(name, run, failure);
     }
 }

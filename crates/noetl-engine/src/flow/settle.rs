@@ -39,8 +39,8 @@ impl Draft<'_, '_> {
                 return;
             } else if let Some(activation) = self.last_resort().or_else(|| self.last_step()) {
                 self.enter(activation);
-            } else if let Some(doomed) = self.state.doomed.clone() {
-                self.end_failed(&doomed);
+            } else if let Some(deferred_failure) = self.state.deferred_failure.clone() {
+                self.end_failed(&deferred_failure);
             } else {
                 self.end_completed();
             }
@@ -60,7 +60,7 @@ impl Draft<'_, '_> {
     /// Returns the final step, which runs after all others, if it has not run.
     fn last_step(&self) -> Option<Activation> {
         let step = self.playbook.final_step?;
-        let is_new = self.state.generation(&self.playbook.step(step).name) == 0;
+        let is_new = self.state.last_run(&self.playbook.step(step).name) == 0;
         let from = self.state.leaf.clone();
         is_new.then_some(Activation { step, tokens: 0, from, held: false })
     }
@@ -90,11 +90,11 @@ impl Draft<'_, '_> {
             return;
         }
         let step = self.playbook.step(activation.step).name.clone();
-        let generation = self.state.generation(&step) + 1;
+        let run = self.state.last_run(&step) + 1;
         let tokens = activation.tokens;
         let (round, deadline) = (None, None);
         let name = step.clone();
-        self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
+        self.record(Fact::StepEntered { step: name, run, tokens, round, deadline });
         let message = format!(
             "steps without a tool follow one another more than {INLINE_VISITS_MAX} times; \
              give one of them a tool, or an arc that ends the cycle"
@@ -102,7 +102,7 @@ impl Draft<'_, '_> {
         let failure = Failure::new(FailureKind::Config, message);
         let outcome = noetl_model::StepOutcome::Failed { failure, handled: false, drains: false };
         let next = noetl_model::Routing::default();
-        self.record(Fact::StepExited { step, generation, outcome, next });
+        self.record(Fact::StepExited { step, run, outcome, next });
         self.cancel_idle();
     }
 
@@ -126,7 +126,7 @@ impl Draft<'_, '_> {
             });
         }
         let end = self.playbook.implicit_end?;
-        let is_new = self.state.generation(&self.playbook.step(end).name) == 0;
+        let is_new = self.state.last_run(&self.playbook.step(end).name) == 0;
         is_new.then(|| Activation {
             step: end,
             tokens: 0,

@@ -31,7 +31,7 @@ const MERGED_HERE_MAX: usize = 64 * 1024;
 
 /// The segment of a step run to issue next.
 pub(super) struct NextSegment {
-    pub(super) generation: u32,
+    pub(super) run: u32,
     pub(super) item: Option<LoopItem>,
     pub(super) split: SplitScope,
     /// Results of earlier segments. Those too large for the event log are in `blobs`.
@@ -40,15 +40,14 @@ pub(super) struct NextSegment {
 }
 
 impl NextSegment {
-    /// Returns the first segment.
     pub(super) fn first(
-        generation: u32,
+        run: u32,
         item: Option<LoopItem>,
         from: Option<Arc<str>>,
         attempt: u32,
     ) -> Self {
         let split = SplitScope { segment: 0, partial: true, from, attempt, tasks: Vec::new() };
-        Self { generation, item, split, earlier: Map::new(), blobs: Vec::new() }
+        Self { run, item, split, earlier: Map::new(), blobs: Vec::new() }
     }
 
     /// Returns the segment after that of a command with this result.
@@ -63,7 +62,7 @@ impl NextSegment {
                 let blobs = scope.blobs.iter().filter(|blob| blob.among == ScopePart::Earlier);
                 ((**split).clone(), scope.earlier.clone(), blobs.cloned().collect::<Vec<_>>())
             }
-            _ => return Self::first(issued.generation, issued.item.clone(), None, 1),
+            _ => return Self::first(issued.run, issued.item.clone(), None, 1),
         };
         let key = earlier_key(split.tasks.len());
         match answer {
@@ -77,7 +76,7 @@ impl NextSegment {
         }
         split.tasks.push(kind);
         split.segment = segment;
-        Self { generation: issued.generation, item: issued.item.clone(), split, earlier, blobs }
+        Self { run: issued.run, item: issued.item.clone(), split, earlier, blobs }
     }
 
     /// Adds the results of earlier segments to the scope of a command.
@@ -88,7 +87,6 @@ impl NextSegment {
     }
 }
 
-/// Result of a segment.
 pub(super) enum SegmentValue {
     Inline(Value),
     Blob(Arc<BlobRef>),
@@ -110,10 +108,10 @@ impl Draft<'_, '_> {
                 let slice = slice::slice_scope(pipeline.mentions(), scope, &self.playbook.keychain);
                 let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
                 let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
-                let (generation, item) = (next.generation, next.item.clone());
+                let (run, item) = (next.run, next.item.clone());
                 let config = object((*pipeline.source).clone());
                 let made = Made { config, input: Map::new(), scope: Some(next.carried(slice)) };
-                self.hand_out(step, generation, scope, parts, Ok(made), item).map(|_| ())
+                self.hand_out(step, run, scope, parts, Ok(made), item).map(|_| ())
             }
             Some(Segment::Call(call)) => {
                 next.split.partial = true;
@@ -129,7 +127,7 @@ impl Draft<'_, '_> {
     /// Issues the command whose result is that of the whole pipeline, and completes it at once if
     /// the results are small.
     fn issue_merge(&mut self, step: &Step, scope: &Scope, next: NextSegment) -> Result<(), String> {
-        let (generation, item) = (next.generation, next.item.clone());
+        let (run, item) = (next.run, next.item.clone());
         let bytes: usize = next.earlier.values().map(size_of).sum();
         let is_small = next.blobs.is_empty() && bytes <= MERGED_HERE_MAX;
         let carried = next.carried(slice::bare(scope));
@@ -141,7 +139,7 @@ impl Draft<'_, '_> {
         let config = Map::from_iter([("tasks".to_owned(), Value::Array(Vec::new()))]);
         let made = Made { config, input: Map::new(), scope: Some(carried) };
         let parts = CommandParts { kind: Arc::from(PIPELINE), timeout: None, idempotent: true };
-        let (command, issued) = self.hand_out(step, generation, scope, parts, Ok(made), item)?;
+        let (command, issued) = self.hand_out(step, run, scope, parts, Ok(made), item)?;
         if let Some(tasks) = tasks.filter(|_| self.needed.is_empty()) {
             let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
             self.record(Fact::CommandClaimed { command, step: step.clone(), worker });
@@ -251,10 +249,10 @@ impl Draft<'_, '_> {
         let Some(scope) = self.segment_scope(step, issued) else { return };
         if let Err(message) = self.issue_segment(step, split, &scope, next) {
             match &issued.item {
-                None => self.exit_unrendered(step, issued.generation, message),
+                None => self.exit_unrendered(step, issued.run, message),
                 Some(item) => {
-                    self.fail_unrendered(step, issued.generation, item.clone(), message);
-                    self.advance_loop(&issued.step, issued.generation);
+                    self.fail_unrendered(step, issued.run, item.clone(), message);
+                    self.advance_loop(&issued.step, issued.run);
                 }
             }
         }
@@ -264,11 +262,11 @@ impl Draft<'_, '_> {
     pub(super) fn restart_split(&mut self, issued: &Arc<CommandSpec>, attempt: u32) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(scope) = self.segment_scope(step, issued) else { return };
-        let next = NextSegment::first(issued.generation, issued.item.clone(), None, attempt);
+        let next = NextSegment::first(issued.run, issued.item.clone(), None, attempt);
         let item = issued.item.clone();
         if let (Err(message), Some(item)) = (self.issue_segment(step, split, &scope, next), item) {
-            self.fail_unrendered(step, issued.generation, item, message);
-            self.advance_loop(&issued.step, issued.generation);
+            self.fail_unrendered(step, issued.run, item, message);
+            self.advance_loop(&issued.step, issued.run);
         }
     }
 
@@ -298,7 +296,7 @@ impl Draft<'_, '_> {
             let from = issued.split().and_then(|split| split.from.as_deref());
             return Some(scope::tool_scope(self, from));
         };
-        let visit = (issued.step.clone(), issued.generation);
+        let visit = (issued.step.clone(), issued.run);
         let from = self.loop_state(&visit)?.from.clone();
         Some(self.item_scope(step.repeat.as_ref()?, &visit, from.as_deref(), item.index))
     }

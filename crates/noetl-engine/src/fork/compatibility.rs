@@ -16,7 +16,6 @@ use crate::execution::Execution;
 /// Reason that a version cannot continue an event log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatibility {
-    /// Step that is incompatible.
     pub step: Arc<str>,
     /// Sequence number of the last event the fork would copy.
     pub seq: Seq,
@@ -42,24 +41,30 @@ pub enum IncompatibilityKind {
 impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, seq, why } = self;
-        write!(f, "at place {seq} of the log ")?;
+        write!(f, "at event {seq} of the log, ")?;
         match why {
             IncompatibilityKind::Gone => {
-                write!(f, "step '{step}' is under way, and there is no such step in it")
+                write!(f, "step '{step}' is running, and the version has no such step")
             }
             IncompatibilityKind::GoneWithTokens => {
-                write!(f, "tokens wait at step '{step}', and there is no such step in it")
+                write!(f, "tokens wait at step '{step}', and the version has no such step")
             }
             IncompatibilityKind::NoLoop => {
-                write!(f, "the loop of step '{step}' is under way, which is no loop in it")
+                write!(
+                    f,
+                    "the loop of step '{step}' is running, and the step is not a loop in the version"
+                )
             }
             IncompatibilityKind::OtherLoop => write!(
                 f,
-                "the loop of step '{step}' is under way, which goes through its items in another \
-                 way in it"
+                "the loop of step '{step}' is running, and the version iterates over its items in \
+                 another way"
             ),
             IncompatibilityKind::IsLoop => {
-                write!(f, "the tool of step '{step}' has answered, and the step is a loop in it")
+                write!(
+                    f,
+                    "the tool of step '{step}' has returned, and the step is a loop in the version"
+                )
             }
         }
     }
@@ -78,7 +83,7 @@ pub fn first_incompatibility(
     let seq = log[last].seq;
     let found = |step: &Arc<str>, why| Some(Incompatibility { step: step.clone(), seq, why });
     for visit in state.running.keys() {
-        let (step, generation) = visit;
+        let (step, run) = visit;
         let Some(ix) = playbook.find(step) else { return found(step, IncompatibilityKind::Gone) };
         let now = playbook.step(ix).repeat.as_ref();
         if let Some(repeat) = state.loops.get(visit) {
@@ -94,7 +99,7 @@ pub fn first_incompatibility(
             }
         } else if now.is_some() {
             let answered = state.commands.values().any(|open| {
-                let is_of = open.issued.step == *step && open.issued.generation == *generation;
+                let is_of = open.issued.step == *step && open.issued.run == *run;
                 is_of && open.answer.is_some()
             });
             if answered {

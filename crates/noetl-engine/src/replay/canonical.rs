@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_must_be_escaped_is() {
+    fn canonical_json_escapes_only_required_characters() {
         let value = json!("\"\\/\u{8}\u{c}\n\r\t\u{0}\u{1f}\u{7f}é\u{2028}😀");
         let text = text(&value);
         assert_eq!(text, "\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\u{7f}é\u{2028}😀\"");

@@ -29,7 +29,6 @@ impl Checksum {
     }
 }
 
-/// Checksums of all parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectionChecksums {
     /// Checksum of the state's `business_objects`.

@@ -17,7 +17,6 @@ pub struct ReplaySeed {
     pub version: i64,
     pub checksum: Checksum,
     pub state: ReplayState,
-    /// Metadata of the snapshot.
     #[serde(default)]
     pub meta: Map,
 }
@@ -32,7 +31,6 @@ pub struct ReplaySnapshot {
     /// ID of the newest event in the snapshot.
     pub version: i64,
     pub checksum: Checksum,
-    /// Metadata of the snapshot.
     pub meta: Map,
 }
 
@@ -50,7 +48,7 @@ pub enum SeedError {
     #[error("the state was folded with other upcasters")]
     Upcasters,
     /// The state's last event is not the one that `version` names.
-    #[error("the state ends at another event than its version says")]
+    #[error("the last event of the state does not match the version")]
     Version,
 }
 

@@ -76,9 +76,7 @@ impl FromStr for Projection {
 /// Identity of the folded event log, and the requested projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayScope {
-    /// Tenant of the execution.
     pub tenant_id: String,
-    /// Organization within the tenant.
     pub organization_id: String,
     pub execution_id: i64,
     /// Part of the state the caller requests.
@@ -88,14 +86,11 @@ pub struct ReplayScope {
 /// State folded from the events of one log, up to some event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayState {
-    /// Tenant of the execution.
     pub tenant_id: String,
-    /// Organization within the tenant.
     pub organization_id: String,
     pub execution_id: i64,
     /// Part of the state the caller requests.
     pub projection: Projection,
-    /// Number of folded events.
     pub event_count: u64,
     /// ID of the newest folded event.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -35,7 +35,8 @@ pub(super) struct StateShape {
     workload: Vec<(Arc<str>, SlotShape)>,
     ctx: Vec<(Arc<str>, SlotShape)>,
     results: Vec<(Arc<str>, SlotShape)>,
-    generations: BTreeMap<Arc<str>, u32>,
+    #[serde(rename = "generations")]
+    runs: BTreeMap<Arc<str>, u32>,
     rounds: BTreeMap<Arc<str>, u32>,
     running: Vec<(Arc<str>, u32, Option<SlotShape>)>,
     waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
@@ -55,7 +56,8 @@ pub(super) struct StateShape {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sent: Vec<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    doomed: Option<Fails>,
+    #[serde(rename = "doomed")]
+    deferred_failure: Option<Fails>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leaf_before: Option<Arc<str>>,
     /// Variables that active step runs set for themselves.
@@ -105,12 +107,8 @@ impl StateShape {
         let copied = |map: &std::collections::HashMap<Arc<str>, u32>| {
             map.iter().map(|(name, n)| (name.clone(), *n)).collect()
         };
-        let visit = |((step, generation), visit): (&(Arc<str>, u32), &StepRun)| {
-            (
-                step.clone(),
-                *generation,
-                visit.data.as_ref().map(|data| SlotShape::from_slot(&data.slot)),
-            )
+        let visit = |((step, run), visit): (&(Arc<str>, u32), &StepRun)| {
+            (step.clone(), *run, visit.data.as_ref().map(|data| SlotShape::from_slot(&data.slot)))
         };
         Self {
             v: version_of(state),
@@ -118,14 +116,14 @@ impl StateShape {
             version: state.version.0,
             last_event: state.last_event.map(EventId::get),
             status: status_text(state.status).to_owned(),
-            started: state.started.as_deref().map(StartShape::of),
+            started: state.started.as_deref().map(StartShape::from_start),
             started_at: state.started_at.as_micros(),
             updated_at: state.updated_at.as_micros(),
             ended_at: state.ended_at.map(Timestamp::as_micros),
             workload: named(&state.workload),
             ctx: named(&state.ctx),
             results: named(&state.results),
-            generations: copied(&state.generations),
+            runs: copied(&state.runs),
             rounds: copied(&state.rounds),
             running: state.running.iter().map(visit).collect(),
             waiting: state.waiting.clone(),
@@ -134,7 +132,7 @@ impl StateShape {
                 .iter()
                 .map(|(id, open)| CommandShape::from_command(*id, open))
                 .collect(),
-            failing: state.failing.as_deref().map(Fails::of),
+            failing: state.failing.as_deref().map(Fails::from_failure),
             leaf: state.leaf.clone(),
             completed: state.counts.completed,
             failed: state.counts.failed,
@@ -144,7 +142,7 @@ impl StateShape {
             held: held(state),
             children: state.children.iter().map(|(id, child)| (id.get(), child.get())).collect(),
             sent: state.sent.iter().map(|child| child.get()).collect(),
-            doomed: state.doomed.as_deref().map(Fails::of),
+            deferred_failure: state.deferred_failure.as_deref().map(Fails::from_failure),
             leaf_before: state.leaf_before.clone(),
             locals: locals(state),
         }
@@ -173,16 +171,14 @@ impl StateShape {
         state.workload = values(self.workload)?;
         state.ctx = values(self.ctx)?;
         state.results = values(self.results)?;
-        state.generations = self.generations.into_iter().collect();
+        state.runs = self.runs.into_iter().collect();
         state.rounds = self.rounds.into_iter().collect();
-        for (step, generation, data) in self.running {
+        for (step, run, data) in self.running {
             let data = data.map(SlotShape::kept).transpose()?;
-            state
-                .running
-                .insert((step, generation), StepRun { data, locals: ValueTable::default() });
+            state.running.insert((step, run), StepRun { data, locals: ValueTable::default() });
         }
-        for (step, generation, locals) in self.locals {
-            if let Some(visit) = state.running.get_mut(&(step, generation)) {
+        for (step, run, locals) in self.locals {
+            if let Some(visit) = state.running.get_mut(&(step, run)) {
                 visit.locals = values(locals)?;
             }
         }
@@ -208,7 +204,8 @@ impl StateShape {
         let child = |(id, child)| (CommandId::new(id), ExecutionId::new(child));
         state.children = self.children.into_iter().map(child).collect();
         state.sent = self.sent.into_iter().map(ExecutionId::new).collect();
-        state.doomed = self.doomed.map(|doomed| Arc::new(doomed.restored()));
+        state.deferred_failure =
+            self.deferred_failure.map(|deferred_failure| Arc::new(deferred_failure.restored()));
         state.leaf_before = self.leaf_before;
         Ok(state)
     }
@@ -223,7 +220,7 @@ fn version_of(state: &Execution) -> u32 {
         && state.held.is_empty()
         && state.children.is_empty()
         && state.sent.is_empty()
-        && state.doomed.is_none()
+        && state.deferred_failure.is_none()
         && state.running.values().all(|visit| visit.locals.names.is_empty())
         && !state.commands.values().any(is_new);
     if is_plain { FIRST } else { VERSION }
@@ -267,7 +264,7 @@ fn values(named: Vec<(Arc<str>, SlotShape)>) -> Result<ValueTable, SnapshotError
 }
 
 impl StartShape {
-    fn of(started: &ExecutionStart) -> Self {
+    fn from_start(started: &ExecutionStart) -> Self {
         Self {
             catalog: started.catalog.get(),
             path: started.path.clone(),
@@ -302,7 +299,7 @@ impl StartShape {
 }
 
 impl Fails {
-    fn of(failing: &PendingFailure) -> Self {
+    fn from_failure(failing: &PendingFailure) -> Self {
         let failure = match &failing.failure {
             StoredFailure::Held(failure) => Cause::Held(failure.clone()),
             StoredFailure::At { seq, bytes } => Cause::Event { seq: seq.0, bytes: *bytes },

@@ -106,7 +106,7 @@ complete a 2
 }
 
 #[test]
-fn a_command_nobody_holds_has_no_lease_to_end() {
+fn an_unclaimed_command_has_no_lease_to_expire() {
     after_start(ONE, "expire a", "expire a\n  nothing\n");
 }
 
@@ -137,7 +137,7 @@ expire a
 }
 
 #[test]
-fn what_nobody_began_is_issued_again_however_often_and_whatever_its_tool() {
+fn unstarted_commands_are_reissued_without_a_limit() {
     const ONCE: &str = "- {step: a, tool: {kind: noop, idempotent: false}}";
     let transcript = "claim a w; return a; ".repeat(4) + "claim a w; expire a";
     let mut expected = String::new();
@@ -156,7 +156,7 @@ fn what_nobody_began_is_issued_again_however_often_and_whatever_its_tool() {
 }
 
 #[test]
-fn an_answer_said_before_the_lease_ended_decides_the_step() {
+fn a_result_reported_before_the_lease_expired_decides_the_step() {
     after_start(
         TWO,
         "claim a w; answer a 7; expire a",

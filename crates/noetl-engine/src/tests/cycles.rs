@@ -4,7 +4,7 @@ use super::harness::{Run, check};
 use crate::Status;
 
 #[test]
-fn a_cycle_gives_each_visit_its_own_generation() {
+fn a_cycle_numbers_each_step_run() {
     check(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -43,7 +43,7 @@ complete b {\"again\":false}
 }
 
 #[test]
-fn a_self_arc_visits_its_step_until_its_guard_says_otherwise() {
+fn a_self_arc_repeats_its_step_until_its_condition_is_false() {
     let mut run = Run::started(
         "\
 - {step: s, tool: {kind: noop}, set: {ctx.visits: '{{ ctx.visits | default(0) + 1 }}'},
@@ -59,7 +59,7 @@ fn a_self_arc_visits_its_step_until_its_guard_says_otherwise() {
 }
 
 #[test]
-fn a_choice_inside_a_cycle_does_not_fire_what_an_earlier_visit_decided() {
+fn a_choice_in_a_cycle_ignores_decisions_of_earlier_step_runs() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [

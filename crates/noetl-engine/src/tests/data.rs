@@ -23,7 +23,7 @@ fn step_set_is_seen_by_the_arcs_and_by_later_steps() {
 
 /// Whatever is held of it, and over a snapshot.
 #[test]
-fn what_a_command_sets_for_its_step_is_seen_by_the_arcs_only() {
+fn step_values_set_by_a_command_are_seen_by_the_arcs_only() {
     let text = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: step.x.y == 'yes' and step.z}]}}
 - {step: b, tool: {kind: noop, input: {gone: '{{ step.x is defined }}'}}}";
@@ -187,7 +187,7 @@ fn read(run: &Run) -> serde_json::Value {
 }
 
 #[test]
-fn python_code_gets_what_it_names_of_its_execution() {
+fn python_code_gets_the_execution_names_it_uses() {
     let text = |code: &str| {
         format!(
             "\

@@ -5,7 +5,7 @@ use super::harness::{Run, check};
 use crate::{Fail, Input, Status};
 
 #[test]
-fn a_failure_nobody_handles_fails_the_execution() {
+fn an_unhandled_failure_fails_the_execution() {
     check(
         "\
 - {step: start, tool: {kind: noop}, next: {arcs: [{step: a}]}}
@@ -93,7 +93,7 @@ fn a_handled_failure_satisfies_a_join() {
 }
 
 #[test]
-fn failing_waits_for_what_runs_and_stops_what_does_not() {
+fn a_failing_execution_waits_for_running_commands_and_cancels_pending_ones() {
     check(
         "\
 - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}, {step: c}]}}
@@ -185,7 +185,7 @@ fn on_error_continue_takes_the_ordinary_arcs() {
 }
 
 #[test]
-fn a_template_that_divides_by_zero_fails_its_step_and_says_where() {
+fn a_division_by_zero_fails_its_step_with_the_location() {
     let run = Run::started("- {step: start, tool: {kind: noop, input: {x: '{{ 1 / 0 }}'}}}");
     assert_eq!(run.state.status(), Status::Failed);
     let error = run.state.summary().error.unwrap();
@@ -242,7 +242,7 @@ fn a_failed_step_is_read_later_as_its_arcs_read_it() {
 }
 
 #[test]
-fn a_guard_on_what_is_not_there_does_not_hold() {
+fn a_condition_on_a_missing_value_is_false() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: output.missing > 3}, {step: c}]}}

@@ -33,7 +33,7 @@ fn config(run: &Run, step: &str) -> Value {
 }
 
 #[test]
-fn what_was_under_way_is_handed_out_anew() {
+fn a_fork_reissues_commands_in_flight() {
     let mut run = Run::started(LINE);
     run.claim("a", "w");
     run.complete("a", json!({"v": 1}));
@@ -48,7 +48,7 @@ fn what_was_under_way_is_handed_out_anew() {
 }
 
 #[test]
-fn the_two_go_their_own_ways() {
+fn a_fork_and_its_origin_are_independent() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     let mut fork = forked(LINE, &run, whole(&run), json!({"n": 9}));
@@ -61,7 +61,7 @@ fn the_two_go_their_own_ways() {
 }
 
 #[test]
-fn a_cut_within_a_decision_goes_back_to_where_all_is_known() {
+fn a_cut_within_a_decision_moves_back_to_a_quiescent_event() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.complete("b", json!({"v": 2}));
@@ -94,7 +94,7 @@ fn a_failure_is_tried_again() {
 }
 
 #[test]
-fn an_execution_that_was_stopped_goes_on_where_it_was() {
+fn a_fork_of_a_cancelled_execution_continues_from_the_cut() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     run.script("cancel").unwrap();
@@ -118,7 +118,7 @@ const LOOP: &str = "- {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode: 
      - {step: b, tool: {kind: noop}}\n";
 
 #[test]
-fn a_loop_keeps_what_its_items_came_to() {
+fn a_forked_loop_retains_results_of_its_items() {
     let mut run = Run::started(LOOP);
     run.complete("a:0", json!("zero"));
     for cut in 1..=whole(&run) {
@@ -228,7 +228,7 @@ fn an_item_that_could_not_be_rendered_is_rendered_again() {
 }
 
 #[test]
-fn what_a_pipeline_set_stays_with_its_answer() {
+fn values_set_by_a_pipeline_stay_with_its_result_in_a_fork() {
     let line = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
          - {step: b, tool: {kind: noop, seen: '{{ ctx.t }}'}}\n";
     let mut run = Run::started(line);
@@ -264,7 +264,7 @@ fn due(run: &Run) -> Vec<TimerKind> {
 }
 
 #[test]
-fn a_child_is_called_anew_and_one_that_answered_is_not() {
+fn a_fork_restarts_open_children_only() {
     let mut run = Run::started(CALL);
     let fork = forked(CALL, &run, whole(&run), json!({}));
     let asked = due(&fork);
@@ -279,7 +279,7 @@ fn a_child_is_called_anew_and_one_that_answered_is_not() {
 }
 
 #[test]
-fn an_execution_waits_for_what_is_outstanding() {
+fn a_forked_execution_waits_for_outstanding_work() {
     let mut run = Run::started(LINE);
     let waits = |run: &Run| pending_waits(&run.state).remove(0).awaited;
     assert_eq!(waits(&run), WaitKind::Worker { tool: Arc::from("noop"), attempt: 1 });
@@ -335,7 +335,7 @@ fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
 }
 
 #[test]
-fn another_version_goes_on_with_what_is_under_way_as_it_has_it() {
+fn a_fork_continues_work_in_flight_with_the_other_version() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     // A step that is over may be gone, and another may follow.
@@ -352,7 +352,7 @@ fn another_version_goes_on_with_what_is_under_way_as_it_has_it() {
 }
 
 #[test]
-fn what_is_under_way_needs_a_place_in_the_other_version() {
+fn a_running_step_must_exist_in_the_other_version() {
     let mut run = Run::started(LINE);
     run.complete("a", json!({"v": 1}));
     let without = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: c}]}}\n\
@@ -362,7 +362,7 @@ fn what_is_under_way_needs_a_place_in_the_other_version() {
     assert_eq!(
         wrong,
         format!(
-            "at place {place} of the log step 'b' is under way, and there is no such step in it"
+            "at event {place} of the log, step 'b' is running, and the version has no such step"
         )
     );
     // Before that, it fits.
@@ -386,7 +386,7 @@ const ITEMS: &str = "- {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode:
      max_in_flight: 2}}, tool: {kind: noop, seen: '{{ iter.x }}'}}\n";
 
 #[test]
-fn items_under_way_are_handed_out_as_the_other_version_has_them() {
+fn running_items_are_reissued_with_the_settings_of_the_other_version() {
     let mut run = Run::started(ITEMS);
     let (first, _) = run.state.open_commands().next().unwrap();
     run.input(Input::Complete(complete(first))).unwrap();
@@ -400,11 +400,11 @@ fn items_under_way_are_handed_out_as_the_other_version_has_them() {
 }
 
 #[test]
-fn a_loop_under_way_stays_the_loop_it_is() {
+fn a_running_loop_keeps_its_kind_in_a_fork() {
     let run = Run::started(ITEMS);
     let plain = "- {step: a, tool: {kind: noop}}\n";
     let wrong = onto(plain, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("which is no loop in it"), "{wrong}");
+    assert!(wrong.contains("the step is not a loop in the version"), "{wrong}");
     // What has one command may become a loop, until its tool has answered.
     let mut run = Run::started(plain);
     let fork = onto(ITEMS, &run, whole(&run)).unwrap();
@@ -413,7 +413,7 @@ fn a_loop_under_way_stays_the_loop_it_is() {
     let answered = Complete { is_final: false, ..complete(command) };
     run.input(Input::Complete(answered)).unwrap();
     let wrong = onto(ITEMS, &run, whole(&run)).map(|_| ()).unwrap_err();
-    assert!(wrong.contains("has answered, and the step is a loop in it"), "{wrong}");
+    assert!(wrong.contains("has returned, and the step is a loop in the version"), "{wrong}");
 }
 
 #[test]

@@ -288,7 +288,7 @@ pub(super) fn timers_of<'e>(
     events: impl IntoIterator<Item = &'e Event>,
 ) -> Vec<Timer> {
     let events = events.into_iter().cloned().map(Arc::new).collect();
-    Decision::of(state, events, &|_| false, None).timers
+    Decision::from_events(state, events, &|_| false, None).timers
 }
 
 /// Whether an event hands out a command.
@@ -436,8 +436,8 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             Input::Answer(Box::new(answer))
         }
         "timeout" => {
-            let generation = run.state.generation(step);
-            Input::Timeout(Timeout::Step { step: Arc::from(step), generation })
+            let number = run.state.last_run(step);
+            Input::Timeout(Timeout::Step { step: Arc::from(step), run: number })
         }
         "refuse" => {
             let until = Timestamp::from_micros(i64::MAX);
@@ -454,7 +454,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
 fn show(event: &Event) -> String {
     match &event.fact {
         Fact::PlaybookStarted(_) => "playbook_started".into(),
-        Fact::StepEntered { step, generation, .. } => format!("step.enter {step} #{generation}"),
+        Fact::StepEntered { step, run, .. } => format!("step.enter {step} #{run}"),
         Fact::TokensDropped { step, tokens } => format!("tokens.dropped {step} {tokens}"),
         Fact::StepDenied { step, .. } => format!("step.denied {step}"),
         Fact::StepHeld { step, .. } => format!("step.held {step}"),

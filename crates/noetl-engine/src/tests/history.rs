@@ -40,13 +40,13 @@ fn the_same_playbook_decides_the_same() {
 }
 
 #[test]
-fn another_guard_goes_another_way() {
+fn another_condition_takes_another_arc() {
     let found = difference(&OLD.replace("> 5", "> 9")).unwrap();
     assert_eq!(found, "a: step 'a' went to b | it goes to c");
 }
 
 #[test]
-fn other_variables_and_settings_are_told() {
+fn different_variables_and_settings_are_reported() {
     let found = difference(&OLD.replace("'{{ output.v }}'", "'{{ output.v + 1 }}'")).unwrap();
     assert_eq!(found, "a: step 'a' set {\"k\":7} | it sets {\"k\":8}");
     let found = difference(&OLD.replace("'{{ ctx.k }}'", "'{{ ctx.k * 2 }}'")).unwrap();
@@ -57,7 +57,7 @@ fn other_variables_and_settings_are_told() {
 }
 
 #[test]
-fn a_step_that_is_gone_is_told() {
+fn a_removed_step_is_reported() {
     let text = "- {step: a, tool: {kind: noop, result: '{{ workload.n }}'}, set: {ctx.k: '{{ output.v }}'}}\n";
     assert_eq!(difference(text).unwrap(), "a: step 'a' went to b | it goes nowhere");
     let text = OLD.replace("step: a", "step: begin");

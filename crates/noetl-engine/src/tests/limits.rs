@@ -52,7 +52,7 @@ fn the_time_of_a_step_may_be_a_template() {
 }
 
 #[test]
-fn what_is_no_length_of_time_fails_the_step() {
+fn an_invalid_duration_fails_the_step() {
     for (t, gives) in [
         (json!(null), "nothing"),
         (json!(0), "the number 0"),
@@ -154,7 +154,7 @@ fn sizes_of_a_frame_may_be_templates() {
 }
 
 #[test]
-fn what_is_no_size_of_a_frame_fails_the_step() {
+fn an_invalid_frame_size_fails_the_step() {
     for (n, gives) in [
         (json!(0), "the number 0"),
         (json!(2.5), "the number 2.5"),

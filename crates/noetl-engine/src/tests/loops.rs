@@ -70,7 +70,7 @@ fn a_loop_over_nothing_is_done_at_once() {
 }
 
 #[test]
-fn what_a_loop_goes_through_is_coerced() {
+fn values_of_a_loop_are_coerced_to_a_list() {
     let items = |over: &str| {
         let mut run = Run::started(&looped("{mode: sequential}", over));
         let mut items = Vec::new();
@@ -119,7 +119,7 @@ fn own(tool: &str) -> String {
 }
 
 #[test]
-fn calls_that_are_under_way_end_before_a_loop_that_fails_fast() {
+fn open_calls_end_before_a_failing_loop_fails() {
     check(
         &own("{kind: playbook, path: p, return_result: true}"),
         "start; childfails a:1; child a:0 7",
@@ -181,7 +181,7 @@ wake a:0
 }
 
 #[test]
-fn a_limit_on_the_step_bounds_what_a_failed_loop_waits_for() {
+fn a_step_timeout_bounds_the_wait_of_a_failed_loop() {
     let text = own("{kind: approval}").replace("step: a,", "step: a, spec: {timeout: 60s},");
     let mut run = Run::started(&text);
     run.script("wake a:1").unwrap();
@@ -223,7 +223,7 @@ fn an_error_arc_handles_a_failed_loop() {
 }
 
 #[test]
-fn a_loop_that_is_entered_again_goes_through_its_items_again() {
+fn a_loop_entered_again_repeats_its_items() {
     let mut run = Run::started(
         "- {step: a, loop: {in: '{{ [1, 2, 3] }}', iterator: x, spec: {mode: sequential}}, \
          tool: {kind: noop}, set: {ctx.k: '{{ ctx.k | default(0) | int + 1 }}'}, \
@@ -240,7 +240,7 @@ fn a_loop_that_is_entered_again_goes_through_its_items_again() {
 }
 
 #[test]
-fn arcs_of_a_loop_hear_that_it_is_done() {
+fn arcs_of_a_loop_see_that_it_is_done() {
     let mut run = Run::started(
         "- {step: a, loop: {in: '{{ [1] }}', iterator: x}, tool: {kind: noop}, \
          next: {arcs: [{step: b, when: \"{{ event.name == 'loop.done' }}\"}]}}\n\

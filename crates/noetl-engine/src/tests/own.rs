@@ -72,7 +72,7 @@ fn a_playbook_that_fails_fails_its_step() {
 }
 
 #[test]
-fn what_is_known_of_a_failed_child_hides_nothing_of_the_failure() {
+fn variables_of_a_failed_child_do_not_hide_its_failure() {
     let child = noetl_model::ExecutionId::new(9);
     let why = Failure::new(FailureKind::Timeout, "too slow");
     for (outcome, status) in
@@ -105,7 +105,7 @@ fn a_playbook_that_is_not_waited_for_is_sent_off() {
 }
 
 #[test]
-fn a_cancelled_execution_cancels_what_it_called() {
+fn a_cancelled_execution_cancels_its_children() {
     let mut run = Run::started(CALL);
     let child = run.child("a");
     let asked = run.decide(crate::Input::Cancel(crate::Cancel::default())).unwrap().timers;
@@ -170,7 +170,7 @@ fn an_approval_waits_for_its_answer() {
 }
 
 #[test]
-fn a_failing_execution_does_not_wait_for_what_is_parked() {
+fn a_failing_execution_does_not_wait_for_parked_commands() {
     let text = "- {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, \
                 arcs: [{step: w}, {step: b}]}}\n\
                 - {step: w, tool: {kind: wait, seconds: 500}}\n- {step: b, tool: {kind: noop}}\n";
@@ -181,7 +181,7 @@ fn a_failing_execution_does_not_wait_for_what_is_parked() {
 }
 
 #[test]
-fn with_best_effort_the_rest_goes_on_and_the_execution_still_fails() {
+fn with_best_effort_the_rest_runs_and_the_execution_still_fails() {
     let text = "- {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, \
                 arcs: [{step: b}, {step: c}]}}\n\
                 - {step: b, tool: {kind: noop}, spec: {policy: {failure: {mode: best_effort}}}}\n\
@@ -270,7 +270,7 @@ fn a_denied_token_ends_and_one_that_may_wait_is_let_in_later() {
 }
 
 #[test]
-fn who_waits_too_long_to_be_let_in_is_refused() {
+fn a_token_past_its_admission_timeout_is_denied() {
     let mut run = Run::started(
         "- {step: b, tool: {kind: noop}, spec: {policy: {admit: {mode: wait, deadline_s: 60, \
          rules: [{when: '{{ true }}', then: {allow: false}}]}}}}\n",
@@ -282,7 +282,7 @@ fn who_waits_too_long_to_be_let_in_is_refused() {
 }
 
 #[test]
-fn a_step_whose_condition_does_not_hold_is_passed_over() {
+fn a_step_with_a_false_condition_is_skipped() {
     let mut run = Run::started(
         "- {step: a, when: '{{ workload.n > 5 }}', tool: {kind: noop}, \
          next: {arcs: [{step: b}]}}\n- {step: b, tool: {kind: noop}}\n",

@@ -61,7 +61,7 @@ fn the_state_does_not_grow_with_a_large_result() {
 }
 
 #[test]
-fn what_a_decision_records_itself_is_at_hand() {
+fn values_recorded_by_a_decision_are_available_to_it() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, set: {ctx.v: '{{ output.text }}'},
@@ -150,7 +150,7 @@ fn a_name_for_a_value_beside_the_log_does_not_read_it() {
 }
 
 #[test]
-fn what_may_not_be_entered_is_not_loaded_before() {
+fn values_of_steps_that_may_not_be_entered_are_not_loaded() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
@@ -226,7 +226,7 @@ fn the_last_leafs_data_is_loaded_for_the_result() {
 }
 
 #[test]
-fn an_answer_said_before_is_loaded_when_the_command_ends() {
+fn an_early_result_is_loaded_when_the_command_ends() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}, set: {ctx.n: '{{ output.n }}'}}");
     run.preload = true;
     let command = run.command("a");
@@ -437,7 +437,7 @@ fn an_imported_row_changes_nothing_but_the_version() {
 }
 
 #[test]
-fn a_replaced_id_is_kept_beside_what_was_said() {
+fn a_replaced_id_is_stored_beside_the_reported_one() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     let said = noetl_model::event::ReportedEvent {
         event_type: "note".into(),

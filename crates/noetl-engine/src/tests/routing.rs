@@ -170,7 +170,7 @@ fn a_short_branch_does_not_end_a_long_one() {
 }
 
 #[test]
-fn a_step_may_be_told_to_fail_when_no_arc_matches() {
+fn a_step_may_be_configured_to_fail_without_a_matching_arc() {
     let mut run = Run::started(
         "\
 - {step: start, tool: {kind: noop}, next: {spec: {on_no_match: fail}, arcs: [{step: a, when: 'false'}]}}
@@ -182,7 +182,7 @@ fn a_step_may_be_told_to_fail_when_no_arc_matches() {
 }
 
 #[test]
-fn an_endless_cycle_of_routers_stops_what_nobody_has_begun() {
+fn an_endless_cycle_of_routers_cancels_pending_commands() {
     let mut run = Run::started(
         "\
 - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: t}, {step: x}]}}

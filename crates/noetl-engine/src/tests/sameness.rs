@@ -244,7 +244,7 @@ proptest! {
     /// The harness checks besides that a need changes nothing, never asks twice for the same, and
     /// that replay equals life.
     #[test]
-    fn what_is_held_never_shows_in_the_log(plan in plans(), moves in moves()) {
+    fn inline_and_stored_values_lead_to_the_same_log(plan in plans(), moves in moves()) {
         let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
         let tight = ValueLimits { value_bytes: 1024, total_bytes: 3000 };
         let mut held = started(&plan, ValueLimits::NONE, false);

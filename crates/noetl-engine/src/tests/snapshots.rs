@@ -127,7 +127,7 @@ fn the_history_leaves_something_everywhere() {
 }
 
 #[test]
-fn what_is_no_snapshot_of_this_execution_is_an_error() {
+fn an_invalid_snapshot_is_an_error() {
     let id = ExecutionId::new(1);
     let with = |key: &str, value: Value| {
         let mut state: Map = serde_json::from_slice(FIRST).unwrap();
@@ -177,18 +177,13 @@ fn circle(events: usize) -> Execution {
     let worker: Arc<str> = Arc::from("w");
     for n in 0..events / 6 {
         let step = steps[n % 3].clone();
-        let generation = u32::try_from(n / 3 + 1).unwrap();
-        let entered = Fact::StepEntered {
-            step: step.clone(),
-            generation,
-            tokens: 0,
-            round: None,
-            deadline: None,
-        };
+        let run = u32::try_from(n / 3 + 1).unwrap();
+        let entered =
+            Fact::StepEntered { step: step.clone(), run, tokens: 0, round: None, deadline: None };
         apply(&mut state, entered);
         let issued = CommandSpec {
             step: step.clone(),
-            generation,
+            run,
             attempt: 1,
             tool: Arc::from("noop"),
             config: Map::new(),
@@ -209,7 +204,7 @@ fn circle(events: usize) -> Execution {
         apply(&mut state, done);
         apply(&mut state, Fact::CommandCompleted { command, step: step.clone(), item: None });
         let (outcome, next) = (StepOutcome::Done, Routing::default());
-        apply(&mut state, Fact::StepExited { step, generation, outcome, next });
+        apply(&mut state, Fact::StepExited { step, run, outcome, next });
     }
     state
 }
@@ -223,7 +218,7 @@ fn a_snapshot_does_not_grow_with_the_log() {
 /// Run with `--run-ignored only --no-capture` to see what it takes.
 #[test]
 #[ignore = "a measurement"]
-fn how_long_restoring_takes() {
+fn measure_restoring_of_snapshots() {
     let state = circle(100_000);
     let bytes = state.to_snapshot();
     let started = std::time::Instant::now();

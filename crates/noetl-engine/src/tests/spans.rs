@@ -66,7 +66,7 @@ fn commands_are_below_their_execution_which_is_below_its_caller() {
 }
 
 #[test]
-fn whatever_a_cancel_ends_is_told() {
+fn spans_ended_by_a_cancel_are_exported() {
     let parallel = "\
 - {step: a, next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}
 - {step: b, tool: {kind: noop}}
@@ -81,7 +81,7 @@ fn whatever_a_cancel_ends_is_told() {
 }
 
 #[test]
-fn nothing_is_told_of_a_trace_that_is_not_recorded() {
+fn an_unsampled_trace_exports_nothing() {
     let mut run = Run::new(playbook(TWO));
     let Input::Start(mut input) = start() else { unreachable!() };
     input.trace = input.trace.map(|trace| trace.sampled(false));
@@ -105,7 +105,7 @@ fn commands_carry_the_trace_of_their_execution_through_a_snapshot() {
 }
 
 #[test]
-fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
+fn a_fork_has_its_own_trace_without_spans_of_its_origin() {
     let mut origin = Run::started(TWO);
     let completed = complete(&origin);
     origin.input(completed).unwrap();
@@ -130,7 +130,7 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
 }
 
 #[test]
-fn what_an_execution_starts_is_below_its_command() {
+fn spans_of_child_executions_are_below_their_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
     let due = timers_of(&run.state, &run.log);
     let text = serde_json::to_value(&due[0].kind).unwrap();

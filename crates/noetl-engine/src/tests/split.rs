@@ -433,7 +433,7 @@ fn after_call() -> Run {
 }
 
 #[test]
-fn a_fork_goes_on_with_the_segment_that_was_open() {
+fn a_fork_continues_with_the_open_segment() {
     let mut run = after_call();
     run.claim("a", "w");
     run.fail("a");

@@ -31,7 +31,7 @@ fn kept(upcasters: Option<&str>) -> ReplaySeed {
 }
 
 #[test]
-fn a_seeded_state_says_where_it_began_and_goes_on() {
+fn a_seeded_state_records_its_start_and_continues() {
     let seed = kept(None);
     let checksum = seed.checksum.clone();
     let asked =
@@ -118,7 +118,7 @@ fn a_seed_survives_being_kept_as_json() {
 }
 
 #[test]
-fn an_event_after_the_seal_takes_the_checksums_away() {
+fn an_event_after_the_seal_removes_the_checksums() {
     let mut state = kept(None).state;
     assert!(state.checksum.is_some() && state.projection_checksums.is_some());
     state.apply(&event(&json!({"event_id": 12})));

@@ -31,7 +31,7 @@ const WAITED_LONG: Duration = Duration::from_millis(50);
 
 /// Handoffs skipped for one pending command at most. It may already be claimed, or other commands
 /// may go first.
-const PLACES_MAX: u8 = 4;
+const SKIPPED_MAX: u8 = 4;
 
 /// Interval, in handoffs, at which a handoff is skipped although no pending command is known here:
 /// one may be pending on another server.
@@ -58,7 +58,7 @@ struct LongPollState {
 struct UnclaimedCommand {
     event: Arc<Event>,
     /// Number of handoffs skipped for this command.
-    places: u8,
+    skipped: u8,
 }
 
 struct Caller {
@@ -68,7 +68,6 @@ struct Caller {
     notify: Notify,
 }
 
-/// Wakeup for a command.
 #[derive(Clone)]
 struct PollWakeup {
     pool: Arc<str>,
@@ -158,8 +157,8 @@ impl LongPolls {
             }
             let Some(kept) = issued.get_mut(command) else { continue };
             if kept.is_wanted(wanted) {
-                kept.places += 1;
-                if kept.places >= PLACES_MAX {
+                kept.skipped += 1;
+                if kept.skipped >= SKIPPED_MAX {
                     issued.remove(command);
                 }
                 return true;
@@ -182,7 +181,7 @@ impl LongPolls {
     pub(crate) fn keep(&self, event: &Arc<Event>) {
         let mut state = self.lock();
         let command = event.id.into();
-        let kept = UnclaimedCommand { event: event.clone(), places: 0 };
+        let kept = UnclaimedCommand { event: event.clone(), skipped: 0 };
         if state.issued.insert(command, kept).is_some() {
             return;
         }
@@ -226,8 +225,8 @@ impl LongPolls {
         }
         let call = PollWakeup { passed_on: call.passed_on + 1, ..call };
         let state = self.lock();
-        let place = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
-        let mut after = state.waiting.iter().skip(place.map_or(0, |place| place + 1));
+        let index = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
+        let mut after = state.waiting.iter().skip(index.map_or(0, |index| index + 1));
         let _ = after.find(|caller| call.is_for(caller) && caller.call(&call));
     }
 
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_away_passes_its_call_on() {
+    fn a_cancelled_long_poll_passes_its_wakeup_on() {
         let calls = LongPolls::default();
         let first = calls.wait_for(wanting("shared", &["python"]));
         let second = calls.wait_for(wanting("shared", &["python"]));
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_to_those_who_would_take_what_it_is_for() {
+    fn a_wakeup_goes_to_a_poll_that_accepts_the_command() {
         let calls = LongPolls::default();
         let of = |tenant: &str, kind: &str| CommandFilter {
             tenant: Some(Tenant::new(tenant)),
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_goes_on_within_its_execution_unless_somebody_has_waited_for_long() {
+    fn a_slot_stays_with_its_execution_until_another_command_waits_too_long() {
         let calls = LongPolls::default();
         let wanted = wanting("shared", &["python"]);
         let then = Timestamp::from_micros(1_900_000_000_000_000);
@@ -405,7 +404,7 @@ mod tests {
         assert!(!calls.must_yield(&wanted, later), "somebody looks already");
         drop(somebody);
         let another = calls.wait_for(wanting("shared", &["http"]));
-        for _ in 0..PLACES_MAX {
+        for _ in 0..SKIPPED_MAX {
             assert!(calls.must_yield(&wanted, later));
         }
         drop(another);
@@ -416,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_issued_is_at_hand_once_and_not_for_ever() {
+    fn an_issued_command_is_cached_for_one_read() {
         let calls = LongPolls::default();
         let event = |number: i64| event(number, Fact::PlaybookCancelled { reason: None });
         for number in 0..=i64::try_from(ISSUED_MAX).unwrap() {

@@ -72,7 +72,7 @@ pub enum ForkError {
     #[error("execution {0} was imported and cannot be forked")]
     Imported(ExecutionId),
     /// The log has no event with this ID or sequence number.
-    #[error("the log of execution {execution} has no event {at}; its places are 1 to {last}")]
+    #[error("the log of execution {execution} has no event {at}; sequence numbers are 1 to {last}")]
     NoEvent {
         execution: ExecutionId,
         /// Requested event ID or sequence number.
@@ -84,20 +84,20 @@ pub enum ForkError {
     #[error("step '{step}' was never entered; these were: {}", .entered.join(", "))]
     NoStep { step: String, entered: Vec<String> },
     /// The execution has not ended.
-    #[error("execution {0} is running; cancel it first, or fork it")]
+    #[error("execution {0} is running; cancel or fork the execution instead")]
     Running(ExecutionId),
     /// The execution completed, so there is no failure to retry.
     #[error("execution {0} completed; say which step to go back to with `from`")]
     Completed(ExecutionId),
     /// The log is too long to copy.
     #[error(
-        "the past of execution {0} is longer than what another can begin with \
-         ({FORK_EVENTS_MAX} events or 64 MiB); run it again instead"
+        "the log of execution {0} is too long to copy; the limit is {FORK_EVENTS_MAX} events or \
+         64 MiB; rerun the execution instead"
     )]
     TooLong(ExecutionId),
     /// The playbook version cannot continue the work in flight.
     #[error(
-        "version {version} cannot go on with it: {misfit}; fork at another event, or run it again"
+        "version {version} cannot continue the execution: {misfit}; fork at another event, or rerun the execution"
     )]
     Unfit {
         version: u32,
@@ -107,7 +107,6 @@ pub enum ForkError {
     /// The new execution was not started.
     #[error("the execution was not started")]
     Start(#[source] StartError),
-    /// The store is unavailable.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }
@@ -149,7 +148,7 @@ impl Executions {
         let row = self.known(tenant, id).await?;
         let ForkRequest { at, workload, trace, version } = request;
         let wish = Wish { workload, trace, version };
-        let cut = self.place(&row, at).await?;
+        let cut = self.seq_at(&row, at).await?;
         // One more event shows whether the cut is in the middle of a decision.
         let log = self.past(id, cut.next()).await?;
         self.begin_with(tenant, log, cut, wish).await
@@ -189,7 +188,7 @@ impl Executions {
 
     /// Returns the sequence number that `at` refers to. Event IDs are far larger than any sequence
     /// number.
-    async fn place(&self, row: &ExecutionRow, at: Option<i64>) -> Result<Seq, ForkError> {
+    async fn seq_at(&self, row: &ExecutionRow, at: Option<i64>) -> Result<Seq, ForkError> {
         let Some(at) = at else { return Ok(row.version) };
         let missing = || ForkError::NoEvent { execution: row.id, at, last: row.version };
         match u64::try_from(at) {

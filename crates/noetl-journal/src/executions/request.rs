@@ -38,7 +38,6 @@ pub(crate) struct ParentLink {
     pub(crate) command: Option<CommandId>,
     /// Step of the child whose data the caller requested.
     pub(crate) returns: Option<Arc<str>>,
-    /// Number of ancestor executions.
     pub(crate) depth: u32,
 }
 

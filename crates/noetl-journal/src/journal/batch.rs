@@ -28,7 +28,7 @@ pub(super) struct Reply {
     /// Command claimed for the reporting worker.
     pub(super) handed: Option<CommandId>,
     /// Input to decide again if its events are not committed.
-    pub(super) again: Box<RetryableInput>,
+    pub(super) retry: Box<RetryableInput>,
 }
 
 /// Result of a decision: the range of its events, and the command claimed for the reporting worker.
@@ -38,10 +38,10 @@ impl Reply {
     pub(super) fn new(
         to: oneshot::Sender<Result<Accepted, SubmitError>>,
         led: Result<DecisionResult, SubmitError>,
-        again: Box<RetryableInput>,
+        retry: Box<RetryableInput>,
     ) -> Self {
         let handed = led.as_ref().ok().and_then(|(_, handed)| *handed);
-        Self { to, outcome: led.map(|(events, _)| events), handed, again }
+        Self { to, outcome: led.map(|(events, _)| events), handed, retry }
     }
 }
 

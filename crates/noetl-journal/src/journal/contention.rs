@@ -43,7 +43,7 @@ impl ContendedExecutions {
         if job.start.is_some() {
             return false;
         }
-        if job.tries >= CONFLICTS_MAX {
+        if job.attempts >= CONFLICTS_MAX {
             self.0.insert(job.execution, 0);
         }
         self.contains(job.execution)
@@ -105,16 +105,16 @@ impl JournalWriter {
         let mut batch = Batch::default();
         let item = batch.put(execution, BatchItem::new(cached, None));
         for job in jobs {
-            let again = Self::retry_copy(&job);
+            let retry = Self::retry_copy(&job);
             let decided = match self.is_duplicate_report(&job).await {
                 Ok(true) => Ok((item.no_events(), None)),
                 Ok(false) => {
-                    let QueuedInput { input, first_id, elsewhere, .. } = job;
-                    self.decide_into(item, input, first_id, elsewhere.as_ref()).await
+                    let QueuedInput { input, first_id, lease_holder, .. } = job;
+                    self.decide_into(item, input, first_id, lease_holder.as_ref()).await
                 }
                 Err(error) => Err(error),
             };
-            item.replies.push(Reply::new(job.reply, decided, again));
+            item.replies.push(Reply::new(job.reply, decided, retry));
         }
         for (waiting, slot) in claims {
             claim(&self.parts, item, waiting, slot, true);

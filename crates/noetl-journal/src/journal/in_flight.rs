@@ -22,16 +22,16 @@ pub(super) struct InFlight {
 impl JournalWriter {
     /// Returns `true` if an in-flight batch appends to `execution`.
     pub(super) fn is_in_flight(&self, execution: ExecutionId) -> bool {
-        self.under_way.contains_key(&execution)
+        self.in_flight.contains_key(&execution)
     }
 
     pub(super) fn mark_in_flight(&mut self, pending: &[(UncommittedItem, Option<usize>)]) {
         for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
-            let under_way = self.under_way.entry(pending.execution).or_default();
-            under_way.batches += 1;
+            let in_flight = self.in_flight.entry(pending.execution).or_default();
+            in_flight.batches += 1;
             for event in pending.decision.events.iter().filter(|event| holds_a_value(event)) {
-                under_way.events.push(event.clone());
-                under_way.numbers.push(self.batch);
+                in_flight.events.push(event.clone());
+                in_flight.numbers.push(self.batch);
             }
         }
     }
@@ -39,23 +39,23 @@ impl JournalWriter {
     /// Discards the values of batches that cannot be committed because an earlier batch was not.
     /// Another process may have written other events at their sequence numbers.
     pub(super) fn discard_uncommitted_values(&mut self, execution: ExecutionId) {
-        if let Some(under_way) = self.under_way.get_mut(&execution) {
-            under_way.events.clear();
-            under_way.numbers.clear();
+        if let Some(in_flight) = self.in_flight.get_mut(&execution) {
+            in_flight.events.clear();
+            in_flight.numbers.clear();
         }
     }
 
     pub(super) fn clear_in_flight(&mut self, waiters: &CommitWaiters) {
         for (pending, _) in waiters.pending.iter().filter(|(_, place)| place.is_some()) {
-            if let Entry::Occupied(mut under_way) = self.under_way.entry(pending.execution) {
-                let now = under_way.get_mut();
+            if let Entry::Occupied(mut in_flight) = self.in_flight.entry(pending.execution) {
+                let now = in_flight.get_mut();
                 now.batches -= 1;
                 // These batches are done: their events are in the store, or in no log.
                 let here = now.numbers.partition_point(|number| *number <= waiters.batch);
                 now.events.drain(..here);
                 now.numbers.drain(..here);
                 if now.batches == 0 {
-                    under_way.remove();
+                    in_flight.remove();
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_catalog::{PlaybookError, Playbooks};
 use noetl_identity::IdGenerator;
 use noetl_model::{EventId, ExecutionId, Seq};
-use noetl_store::Store;
+use noetl_store::JournalStore;
 
 use super::SubmitError;
 use crate::snapshots;
@@ -16,8 +16,8 @@ pub(super) const PAGE: usize = 1000;
 
 /// Returns the state of an execution with its playbook, or `None` if the execution does not exist.
 pub(super) async fn load(
-    store: &dyn Store,
-    catalog: &dyn Store,
+    store: &dyn JournalStore,
+    catalog: &dyn JournalStore,
     playbooks: &Playbooks,
     ids: &IdGenerator,
     execution: ExecutionId,

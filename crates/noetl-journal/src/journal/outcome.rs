@@ -53,8 +53,8 @@ impl JournalWriter {
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
                 UncommittedItem::answer(replies, &pending.decision.events);
-                self.again.extend(requeue_or_fail(pending.execution, others, &SubmitError::Busy));
-                self.suspects.insert(pending.execution);
+                self.retries.extend(requeue_or_fail(pending.execution, others, &SubmitError::Busy));
+                self.unconfirmed.insert(pending.execution);
             }
             Committed::Taken => {
                 self.cache.take(pending.execution);
@@ -105,7 +105,7 @@ impl JournalWriter {
             _ => false,
         };
         if is_open {
-            self.again.extend(requeue_or_fail(pending.execution, pending.replies, error));
+            self.retries.extend(requeue_or_fail(pending.execution, pending.replies, error));
         } else {
             UncommittedItem::refuse(pending.replies, error);
         }
@@ -200,7 +200,7 @@ impl JournalWriter {
     /// states are dropped and reloaded. Callers may retry, because every input is idempotent.
     async fn give_up(&mut self, waiters: CommitWaiters, error: StoreError) {
         // Whatever the error says, only the log tells which appends were committed.
-        self.suspects.extend(waiters.pending.iter().map(|(pending, _)| pending.execution));
+        self.unconfirmed.extend(waiters.pending.iter().map(|(pending, _)| pending.execution));
         let error = Arc::new(error);
         warn!(error = %chain(&*error), items = waiters.pending.len(), "failed to commit batch");
         self.parts.watch.store_failed(error.clone());

@@ -12,18 +12,18 @@ use super::{LeaseHolder, NewExecution, QueuedInput, SubmitError};
 
 /// Times an input is decided again before it fails. From the second on, its execution is locked for
 /// the decision, so only a store that keeps failing comes near this limit.
-const TRIES_MAX: u32 = 8;
+const ATTEMPTS_MAX: u32 = 8;
 
 /// Copy of an input as it was submitted.
 pub(super) struct RetryableInput {
     pub(super) input: Input,
     pub(super) start: Option<NewExecution>,
     pub(super) first_id: Option<EventId>,
-    pub(super) elsewhere: Option<LeaseHolder>,
-    pub(super) tries: u32,
+    pub(super) lease_holder: Option<LeaseHolder>,
+    pub(super) attempts: u32,
 }
 
-/// Returns the inputs to decide again. Callers whose input reached [`TRIES_MAX`] receive `error`
+/// Returns the inputs to decide again. Callers whose input reached [`ATTEMPTS_MAX`] receive `error`
 /// instead.
 pub(super) fn requeue_or_fail(
     execution: ExecutionId,
@@ -32,8 +32,8 @@ pub(super) fn requeue_or_fail(
 ) -> Vec<QueuedInput> {
     let mut jobs = Vec::new();
     for reply in replies {
-        let RetryableInput { input, start, first_id, elsewhere, tries } = *reply.again;
-        if tries >= TRIES_MAX {
+        let RetryableInput { input, start, first_id, lease_holder, attempts } = *reply.retry;
+        if attempts >= ATTEMPTS_MAX {
             // A caller that disconnected needs no response.
             let _ = reply.to.send(Err(error.clone()));
             continue;
@@ -44,8 +44,8 @@ pub(super) fn requeue_or_fail(
             start,
             first_id,
             slot: None,
-            elsewhere,
-            tries: tries + 1,
+            lease_holder,
+            attempts: attempts + 1,
             reply: reply.to,
         });
     }
@@ -56,13 +56,13 @@ impl JournalWriter {
     /// Copies an input that may have to be decided again: another process may append first, or the
     /// state it was decided on may not be committed.
     pub(super) fn retry_copy(job: &QueuedInput) -> Box<RetryableInput> {
-        let QueuedInput { input, start, first_id, elsewhere, tries, .. } = job;
+        let QueuedInput { input, start, first_id, lease_holder, attempts, .. } = job;
         Box::new(RetryableInput {
             input: input.clone(),
             start: start.clone(),
             first_id: *first_id,
-            elsewhere: elsewhere.clone(),
-            tries: *tries,
+            lease_holder: lease_holder.clone(),
+            attempts: *attempts,
         })
     }
 
@@ -75,7 +75,7 @@ impl JournalWriter {
         if self.reported.contains(&(job.execution, id)) {
             return Ok(true);
         }
-        if job.tries == 0 {
+        if job.attempts == 0 {
             // The receiver of the report has already searched the store for it.
             return Ok(false);
         }

@@ -14,7 +14,7 @@ impl JournalWriter {
     /// open, and dispatches pending commands again. Expires commands claimed by this process that
     /// it does not run. Call only while no commit is in flight, so a reloaded state equals the log.
     pub(super) async fn reconcile_unconfirmed(&mut self, batch: &mut Batch) {
-        for execution in std::mem::take(&mut self.suspects) {
+        for execution in std::mem::take(&mut self.unconfirmed) {
             self.cache.take(execution);
             let item = match self.item(batch, execution).await {
                 Ok(item) => item,
@@ -24,11 +24,11 @@ impl JournalWriter {
                     if !matches!(error.failure(), StoreError::Row(_)) =>
                 {
                     warn!(execution.id = %execution, %error, "failed to load execution, retrying");
-                    self.suspects.insert(execution);
+                    self.unconfirmed.insert(execution);
                     continue;
                 }
                 Err(error) => {
-                    warn!(execution.id = %execution, %error, "an execution is left as it is");
+                    warn!(execution.id = %execution, %error, "failed to load execution, skipping");
                     continue;
                 }
             };

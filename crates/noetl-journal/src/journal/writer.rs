@@ -15,7 +15,7 @@ use noetl_engine::{Execution, ExecutionLimits, Input, Rejection, Status};
 use noetl_identity::{IdGenerator, ProcessIdentity};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_results::ResultStorage;
-use noetl_store::{Committed, StartAppend, Store, StoreError};
+use noetl_store::{Committed, JournalStore, StartAppend, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -49,13 +49,11 @@ pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 /// Report IDs remembered for deduplication: more than can be in flight to the writer at a time.
 const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
-/// Dependencies of a [`Writer`].
 pub(crate) struct WriterDeps {
-    /// Database of this shard.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn JournalStore>,
     pub(crate) shard: usize,
     /// Database that stores the catalog.
-    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) catalog: Arc<dyn JournalStore>,
     pub(crate) results: ResultStorage,
     pub(crate) snapshots: SnapshotQueue,
     pub(crate) identity: ProcessIdentity,
@@ -88,7 +86,7 @@ pub(crate) struct JournalWriter {
     pub(super) cache: StateCache,
     /// Executions of an unconfirmed commit. If it succeeded after all, the commands it issued and
     /// claimed are not dispatched yet.
-    pub(super) suspects: BTreeSet<ExecutionId>,
+    pub(super) unconfirmed: BTreeSet<ExecutionId>,
     /// Number of the newest batch.
     pub(super) batch: u64,
     /// Executions that lost an in-flight append, with the newest batch that may have been decided
@@ -96,13 +94,12 @@ pub(crate) struct JournalWriter {
     pub(super) broken: HashMap<ExecutionId, u64>,
     /// Whether reading pending commands failed and has to be retried.
     pub(super) unread: bool,
-    /// Inputs to decide again.
-    pub(super) again: Vec<QueuedInput>,
+    pub(super) retries: Vec<QueuedInput>,
     /// Pending commands that are newer than the state their execution is being decided on.
     pub(super) late: Vec<PendingCommand>,
     pub(super) contended: ContendedExecutions,
     /// Appends of in-flight batches, by execution.
-    pub(super) under_way: HashMap<ExecutionId, InFlight>,
+    pub(super) in_flight: HashMap<ExecutionId, InFlight>,
     /// IDs of reports that were committed recently or are in flight. Detects a resent report whose
     /// sender checked the store before the first copy was committed.
     pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
@@ -122,18 +119,18 @@ pub(super) struct CommitWaiters {
 impl JournalWriter {
     pub(crate) fn new(parts: WriterDeps) -> Self {
         let cache = StateCache::new(parts.cache_bytes);
-        let (suspects, broken) = (BTreeSet::new(), HashMap::new());
+        let (unconfirmed, broken) = (BTreeSet::new(), HashMap::new());
         Self {
             parts,
             cache,
-            suspects,
+            unconfirmed,
             batch: 0,
             broken,
             unread: false,
-            again: Vec::new(),
+            retries: Vec::new(),
             late: Vec::new(),
             contended: ContendedExecutions::default(),
-            under_way: HashMap::new(),
+            in_flight: HashMap::new(),
             reported: LruCache::new(REPORTED_MAX),
         }
     }
@@ -145,9 +142,9 @@ impl JournalWriter {
         loop {
             // Unconfirmed commits are reconciled between commits, so commits in flight finish
             // first.
-            let room = if self.suspects.is_empty() { COMMITS_MAX } else { 1 };
+            let room = if self.unconfirmed.is_empty() { COMMITS_MAX } else { 1 };
             let has_room = commits.len() < room;
-            let rests = !self.suspects.is_empty() || self.unread;
+            let rests = !self.unconfirmed.is_empty() || self.unread;
             tokio::select! {
                 biased;
                 Some((outcome, waiters)) = commits.next() => {
@@ -187,7 +184,7 @@ impl JournalWriter {
                 self.clear_in_flight(&waiters);
                 self.committed(outcome, waiters).await;
             }
-            if self.again.is_empty() {
+            if self.retries.is_empty() {
                 return;
             }
             self.turn(Vec::new(), &mut commits).await;
@@ -196,13 +193,13 @@ impl JournalWriter {
 
     /// Returns `true` if an input is to be decided again and its execution has no append in flight.
     fn can_decide_again(&self) -> bool {
-        self.again.iter().any(|job| !self.is_in_flight(job.execution))
+        self.retries.iter().any(|job| !self.is_in_flight(job.execution))
     }
 
     async fn turn(&mut self, mut jobs: Vec<QueuedInput>, commits: &mut Commits) {
         if !self.parts.identity.is_held() {
             // Without the machine-ID lease, new IDs could collide with those of another process.
-            for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+            for job in std::mem::take(&mut self.retries).into_iter().chain(jobs) {
                 let _ = job.reply.send(Err(SubmitError::Unleased));
             }
             self.unread = true;
@@ -217,11 +214,11 @@ impl JournalWriter {
             self.reconcile_unconfirmed(&mut batch).await;
         }
         let mut held: BTreeMap<ExecutionId, ContendedInputs> = BTreeMap::new();
-        for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+        for job in std::mem::take(&mut self.retries).into_iter().chain(jobs) {
             if !self.contended.needs_lock(&job) {
                 self.decide_job(&mut batch, job).await;
             } else if self.is_in_flight(job.execution) || batch.get(job.execution).is_some() {
-                self.again.push(job);
+                self.retries.push(job);
             } else {
                 held.entry(job.execution).or_default().jobs.push(job);
             }
@@ -279,22 +276,22 @@ impl JournalWriter {
         let is_start = job.start.is_some();
         if !is_start && batch.get(job.execution).is_none() && self.is_ahead_of_store(job.execution)
         {
-            self.again.push(job);
+            self.retries.push(job);
             return;
         }
         // A start that is decided again may already be committed, or another start may use its ID.
         // Only the store can tell, by the start key, so the cached state is dropped.
-        let asks_again = job.start.is_some() && job.tries > 0;
+        let asks_again = job.start.is_some() && job.attempts > 0;
         if asks_again {
             if batch.get(job.execution).is_some() {
-                self.again.push(job);
+                self.retries.push(job);
                 return;
             }
             self.cache.take(job.execution);
         }
-        let again = Self::retry_copy(&job);
+        let retry = Self::retry_copy(&job);
         let repeated = self.is_duplicate_report(&job).await;
-        let QueuedInput { execution, input, start, reply, first_id, elsewhere, .. } = job;
+        let QueuedInput { execution, input, start, reply, first_id, lease_holder, .. } = job;
         let is_repeated = match repeated {
             Ok(is_repeated) => is_repeated,
             Err(error) => {
@@ -322,9 +319,9 @@ impl JournalWriter {
         let decided = if is_repeated {
             Ok((item.no_events(), None))
         } else {
-            self.decide_into(item, input, first_id, elsewhere.as_ref()).await
+            self.decide_into(item, input, first_id, lease_holder.as_ref()).await
         };
-        item.replies.push(Reply::new(reply, decided, again));
+        item.replies.push(Reply::new(reply, decided, retry));
     }
 
     pub(super) async fn load(
@@ -369,7 +366,7 @@ impl JournalWriter {
         let id = report_id(&input).or(first_id);
         let BatchItem { cached, decision, .. } = item;
         let execution = cached.state.id();
-        let in_flight = self.under_way.get(&execution);
+        let in_flight = self.in_flight.get(&execution);
         let in_flight = in_flight.map_or(&[][..], |in_flight| &in_flight.events);
         let uncommitted = [in_flight, &decision.events];
         let tenant = cached.tenant.clone();

@@ -11,7 +11,6 @@ pub enum OpenError {
     /// No machine ID could be acquired.
     #[error(transparent)]
     Identity(IdentityError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
     /// Unfinished executions could not be resumed.

@@ -24,7 +24,6 @@ struct DroppedLinesInner {
 }
 
 impl DroppedLines {
-    /// Records a lost text.
     pub(super) fn text(&self, execution: ExecutionId, command: CommandId, text: &str) {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let breaks = text.bytes().filter(|byte| *byte == b'\n').count();

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_goes_in_pieces_between_characters() {
+    fn a_long_line_is_split_between_characters() {
         let long = "é".repeat(LINE_BYTES_MAX);
         let pieces = lines(&long);
         assert!(pieces.len() == 2 && pieces.iter().all(|piece| piece.len() <= LINE_BYTES_MAX));

@@ -19,7 +19,6 @@ const PAGES_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionWhy {
     pub row: SubscriptionRow,
-    /// Reason in one sentence.
     pub what: String,
     /// Event that would change the state; `None` if all is well.
     pub would_move_it: Option<String>,
@@ -110,7 +109,7 @@ fn explained(
     let runtime = lease.map(|lease| (lease.holder, lease.until));
     let (what, would, since) = match row.state {
         SubscriptionState::Registered => (
-            "it was registered, and nobody has activated it".to_owned(),
+            "it was registered and has not been activated".to_owned(),
             Some(format!(
                 "a runtime (`noetl dev`, `noetl worker --subscriptions`) activates what it may act on; \
                  or `noetl subscription activate {id}`"
@@ -129,7 +128,7 @@ fn explained(
         ),
         SubscriptionState::Deactivated => (
             "it was deactivated".to_owned(),
-            Some(format!("`noetl subscription activate {id}`, or registering its path anew")),
+            Some(format!("`noetl subscription activate {id}`, or registering its path again")),
             row.updated_at,
         ),
         SubscriptionState::Active => active(&row, is_pushed, runtime.as_ref(), told),

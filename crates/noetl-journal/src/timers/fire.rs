@@ -47,9 +47,7 @@ impl TimerService {
     async fn perform(&self, row: &TimerRow, kind: TimerKind) -> Result<(), SubmitError> {
         let input = match kind {
             TimerKind::Wake { command, at } => Input::Wake(Wake { command, at }),
-            TimerKind::StepTimeout { step, generation } => {
-                Input::Timeout(Timeout::Step { step, generation })
-            }
+            TimerKind::StepTimeout { step, run } => Input::Timeout(Timeout::Step { step, run }),
             TimerKind::AdmissionTimeout { step, until } => {
                 Input::Timeout(Timeout::Admission { step, until })
             }

@@ -15,7 +15,6 @@ use super::{Around, Registered, Wait};
 /// default.
 const UNNAMED: [&str; 2] = [DEFAULT_POOL, "default"];
 
-/// Describes a pending wait.
 pub(super) fn describe_wait(outstanding: PendingWait, around: &Around) -> Wait {
     let pool = around.pool.clone();
     let pool_name = pool.as_deref().unwrap_or(DEFAULT_POOL).to_owned();
@@ -85,17 +84,17 @@ pub(super) fn describe_wait(outstanding: PendingWait, around: &Around) -> Wait {
         ),
         WaitKind::Arcs { arrived } => (
             format!("{step} waits for other arcs; here are those of {}", arrived.join(", ")),
-            "the end of what else is under way and can still lead there".to_owned(),
+            "the end of other running steps that can still lead to this one".to_owned(),
         ),
         WaitKind::Items { total, ended, open, claims } => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
             let claims = match claims {
                 0 => String::new(),
-                more => format!(", and {more} claims of rows are under way"),
+                more => format!(", and {more} claims of rows are in flight"),
             };
             (
-                format!("{step} loops: {ended}{of} items have ended, {open} are under way{claims}"),
-                "the end of the items under way, which are listed by themselves".to_owned(),
+                format!("{step} loops: {ended}{of} items have ended, {open} are running{claims}"),
+                "the end of the running items, which are listed separately".to_owned(),
             )
         }
     };
@@ -140,7 +139,8 @@ fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool, onc
         return "the control plane itself, with what it does for the step".to_owned();
     }
     if stopping {
-        return "its report; after 30 s nobody waits for it".to_owned();
+        return "its report, or the end of the 30 s that the control plane waits for a report"
+            .to_owned();
     }
     let then = match once {
         true => "the step fails, since its tool may not run twice",
@@ -148,12 +148,12 @@ fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool, onc
     };
     match lease_until {
         Some(until) if is_remote_worker(worker) => {
-            format!("its report; if nothing is heard of it until {until}, {then}")
+            format!("its report; if its lease expires at {until}, {then}")
         }
         Some(until) => format!("its report; if its process is gone at {until}, {then}"),
         // The lease has expired, and the lease reaper has not processed it.
         None if is_remote_worker(worker) => {
-            format!("its report; nothing was heard of it in time, and if that stays so, {then}")
+            format!("its report; its lease has expired, so unless a report arrives, {then}")
         }
         None => format!("its report; after a restart of its process, {then}"),
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_nobody_takes_says_who_is_missing() {
+    fn an_unclaimed_command_names_the_missing_worker() {
         let wait = waits_for_worker(&Around::default());
         assert_eq!(wait.what, "step 'a' waits for a worker of pool 'shared' with tool 'shell'");
         assert!(wait.would_move_it.starts_with("no worker of pool 'shared' with tool 'shell'"));
@@ -251,11 +251,14 @@ mod tests {
         let wait = describe_wait(one(report), &around);
         assert_eq!(wait.lease_until, None);
         assert!(wait.what.contains("told to stop"), "{}", wait.what);
-        assert_eq!(wait.would_move_it, "its report; after 30 s nobody waits for it");
+        assert_eq!(
+            wait.would_move_it,
+            "its report, or the end of the 30 s that the control plane waits for a report"
+        );
     }
 
     #[test]
-    fn a_worker_elsewhere_is_known_by_the_lease_of_its_command() {
+    fn a_remote_worker_is_described_with_the_lease_of_its_command() {
         let until = Timestamp::from_micros(7);
         let (mine, other) = (CommandId::new(5), CommandId::new(6));
         let around = Around { held: HashMap::from([(mine, until)]), ..Around::default() };
@@ -265,7 +268,7 @@ mod tests {
             describe_wait(PendingWait { command: Some(command), ..one(report) }, &around)
         };
         assert_eq!(wait(mine).lease_until, Some(until));
-        let heard = format!("if nothing is heard of it until {until}");
+        let heard = format!("if its lease expires at {until}");
         assert!(wait(mine).would_move_it.contains(&heard), "{}", wait(mine).would_move_it);
         assert_eq!(wait(other).lease_until, None);
         let said = wait(other).would_move_it;

@@ -24,7 +24,8 @@ struct ContextColumn<C> {
 
 #[derive(Deserialize)]
 struct RunMeta {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     #[serde(default = "one")]
     tokens: u32,
     round: Option<u32>,
@@ -49,7 +50,7 @@ struct DataColumn {
 #[derive(Deserialize)]
 struct Update {
     #[serde(rename = "gen")]
-    generation: u32,
+    run: u32,
     values: Map,
     #[serde(default)]
     locals: Map,
@@ -100,7 +101,8 @@ struct IssueContext {
 
 #[derive(Deserialize)]
 struct IssueMeta {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     attempt: u32,
     timeout_ms: Option<u64>,
     #[serde(flatten)]
@@ -123,7 +125,8 @@ struct Error {
 
 #[derive(Deserialize)]
 struct Exit {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     next: Routing,
     error: Option<Failure>,
     #[serde(default)]
@@ -167,8 +170,8 @@ impl EventRow {
         Ok(match event_type {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
-                let RunMeta { generation, tokens, round, deadline } = self.meta()?;
-                Fact::StepEntered { step: step(), generation, tokens, round, deadline }
+                let RunMeta { run, tokens, round, deadline } = self.meta()?;
+                Fact::StepEntered { step: step(), run, tokens, round, deadline }
             }
             types::STEP_DENIED => {
                 let Dropped { tokens } = self.meta()?;
@@ -228,8 +231,8 @@ impl EventRow {
             }
             types::CTX_UPDATED => {
                 let said: ContextColumn<Update> = self.result()?;
-                let Update { generation, values, locals } = said.context;
-                Fact::ContextUpdated { step: step(), generation, values, locals }
+                let Update { run, values, locals } = said.context;
+                Fact::ContextUpdated { step: step(), run, values, locals }
             }
             types::STEP_EXIT => self.exited()?,
             types::PLAYBOOK_COMPLETED => {
@@ -290,7 +293,7 @@ impl EventRow {
         let meta: IssueMeta = self.meta()?;
         Ok(CommandSpec {
             step: self.node()?,
-            generation: meta.generation,
+            run: meta.run,
             attempt: meta.attempt,
             tool: self.node_type.clone().ok_or_else(|| self.missing("node_type"))?,
             config: context.tool_config,
@@ -306,13 +309,13 @@ impl EventRow {
 
     fn exited(&self) -> Result<Fact, RowError> {
         let said: ContextColumn<Exit> = self.result()?;
-        let Exit { generation, next, error, handled, drains } = said.context;
+        let Exit { run, next, error, handled, drains } = said.context;
         let outcome = match error {
             None if self.status.as_deref() == Some(SKIPPED) => StepOutcome::Skipped,
             None => StepOutcome::Done,
             Some(failure) => StepOutcome::Failed { failure, handled, drains },
         };
-        Ok(Fact::StepExited { step: self.node()?, generation, outcome, next })
+        Ok(Fact::StepExited { step: self.node()?, run, outcome, next })
     }
 
     fn moved(&self, to: SubscriptionEvent) -> Result<SubscriptionTransition, RowError> {

@@ -37,9 +37,9 @@ impl EventRow {
     fn of_fact(event: &Event) -> Self {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
-            Fact::StepEntered { step, generation, tokens, round, deadline } => {
-                let (generation, tokens) = (*generation, *tokens);
-                let visit = RunMeta { generation, tokens, round: *round, deadline: *deadline };
+            Fact::StepEntered { step, run, tokens, round, deadline } => {
+                let visit =
+                    RunMeta { run: *run, tokens: *tokens, round: *round, deadline: *deadline };
                 Self { meta: Some(json(&visit)), ..row(event, types::STEP_ENTER, step, "ENTERED") }
             }
             Fact::TokensDropped { step, tokens } => Self {
@@ -95,15 +95,13 @@ impl EventRow {
             Fact::CommandCancelled { command, step } => {
                 about(event, types::COMMAND_CANCELLED, step, "CANCELLED", *command)
             }
-            Fact::ContextUpdated { step, generation, values, locals } => {
-                let context = Update { step, generation: *generation, values, locals };
-                Self {
-                    result: Some(json(&StatusContext { status: "CONTEXT", context })),
-                    ..row(event, types::CTX_UPDATED, step, "CONTEXT")
-                }
+            Fact::ContextUpdated { step, run, values, locals } => {
+                let context = Update { step, run: *run, values, locals };
+                let result = Some(json(&StatusContext { status: "CONTEXT", context }));
+                Self { result, ..row(event, types::CTX_UPDATED, step, "CONTEXT") }
             }
-            Fact::StepExited { step, generation, outcome, next } => {
-                step_exited(event, step, *generation, outcome, next)
+            Fact::StepExited { step, run, outcome, next } => {
+                step_exited(event, step, *run, outcome, next)
             }
             Fact::PlaybookCompleted { result, reference } => Self {
                 result: Some(data_result(result, reference.as_deref())),
@@ -126,7 +124,8 @@ impl EventRow {
 
 #[derive(Serialize)]
 struct RunMeta {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     #[serde(skip_serializing_if = "is_one")]
     tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +177,7 @@ struct DataColumn<'a> {
 struct Update<'a> {
     step: &'a str,
     #[serde(rename = "gen")]
-    generation: u32,
+    run: u32,
     values: &'a Map,
     #[serde(skip_serializing_if = "Map::is_empty")]
     locals: &'a Map,
@@ -231,7 +230,8 @@ struct IssueContext<'a> {
 
 #[derive(Serialize)]
 struct IssueMeta<'a> {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
@@ -257,7 +257,8 @@ struct Error<'a> {
 
 #[derive(Serialize)]
 struct Exit<'a> {
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     next: &'a Routing,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a Failure>,
@@ -346,17 +347,14 @@ fn playbook_started(event: &Event, started: &ExecutionStart) -> EventRow {
 }
 
 fn command_issued(event: &Event, issued: &CommandSpec) -> EventRow {
-    let context = IssueContext {
-        tool_config: &issued.config,
-        args: &issued.input,
-        render_context: issued.scope.as_deref(),
-    };
+    let (tool_config, args) = (&issued.config, &issued.input);
+    let context = IssueContext { tool_config, args, render_context: issued.scope.as_deref() };
     let span = SpanId::of_command(event.id.into());
     let meta = IssueMeta {
-        generation: issued.generation,
+        run: issued.run,
         attempt: issued.attempt,
         timeout_ms: issued.timeout_ms,
-        item: ItemMeta::issued(&issued.step, issued.generation, issued.item.as_ref()),
+        item: ItemMeta::issued(&issued.step, issued.run, issued.item.as_ref()),
         idempotent: issued.idempotent,
         execution_pool: issued.pool.as_deref(),
         trace: issued.trace.as_ref().map(|trace| TraceContext::new(trace.clone(), span)),
@@ -372,7 +370,7 @@ fn command_issued(event: &Event, issued: &CommandSpec) -> EventRow {
 fn step_exited(
     event: &Event,
     step: &Arc<str>,
-    generation: u32,
+    run: u32,
     outcome: &StepOutcome,
     next: &Routing,
 ) -> EventRow {
@@ -383,7 +381,7 @@ fn step_exited(
             ("FAILED", Some(failure), *handled, *drains)
         }
     };
-    let context = Exit { generation, next, error, handled, drains };
+    let context = Exit { run, next, error, handled, drains };
     EventRow {
         result: Some(json(&StatusContext { status, context })),
         error: error.map(ToString::to_string),

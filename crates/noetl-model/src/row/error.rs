@@ -17,6 +17,6 @@ pub enum RowError {
         source: serde_json::Error,
     },
     /// A decided row has a type that this version does not know.
-    #[error("event {event}: unknown event type {event_type}; a newer version wrote it")]
+    #[error("event {event}: unknown event type {event_type}; a newer version wrote the event")]
     UnknownType { event: crate::EventId, event_type: String },
 }

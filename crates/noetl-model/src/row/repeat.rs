@@ -60,10 +60,10 @@ pub(super) struct ItemMeta {
 impl ItemMeta {
     /// Returns the metadata of an issued command. A claim is not an item, so it omits `loop_id`;
     /// otherwise readers that count a loop's items by their commands would count it.
-    pub(super) fn issued(step: &str, generation: u32, item: Option<&LoopItem>) -> Self {
+    pub(super) fn issued(step: &str, run: u32, item: Option<&LoopItem>) -> Self {
         let Some(item) = item else { return Self::default() };
         Self {
-            loop_id: (!item.claims).then(|| loop_name(step, generation)),
+            loop_id: (!item.claims).then(|| loop_name(step, run)),
             collection_size: item.total,
             iteration_index: Some(item.index),
             frame: item.frame,
@@ -75,7 +75,7 @@ impl ItemMeta {
     pub(super) fn ended(step: &str, item: Option<&LoopItemRef>) -> Option<String> {
         let item = item?;
         Some(json(&Self {
-            loop_id: Some(loop_name(step, item.generation)),
+            loop_id: Some(loop_name(step, item.run)),
             collection_size: item.total,
             iteration_index: Some(item.index),
             frame: item.frame,
@@ -89,20 +89,20 @@ impl ItemMeta {
     }
 
     pub(super) fn item_of(self) -> Option<Box<LoopItemRef>> {
-        let generation = generation(self.loop_id.as_deref()?)?;
+        let run = run_number(self.loop_id.as_deref()?)?;
         let Self { collection_size: total, frame, .. } = self;
         let index = self.iteration_index?;
-        Some(Box::new(LoopItemRef { generation, index, total, frame }))
+        Some(Box::new(LoopItemRef { run, index, total, frame }))
     }
 }
 
-fn generation(loop_id: &str) -> Option<u32> {
+fn run_number(loop_id: &str) -> Option<u32> {
     loop_id.rsplit_once(':')?.1.parse().ok()
 }
 
 /// Encodes a loop event as a row.
 pub(super) fn encode(event: &Event, fact: &LoopFact) -> EventRow {
-    let name = loop_name(&fact.step, fact.generation);
+    let name = loop_name(&fact.step, fact.run);
     let step = &fact.step;
     match &fact.what {
         LoopEvent::Started(started) if started.total.is_none() => {
@@ -198,9 +198,9 @@ impl EventRow {
                 (of.loop_id, LoopEvent::Frame(moved))
             }
         };
-        let generation =
-            generation(&loop_id).ok_or_else(|| self.missing("meta.loop_id with its visit"))?;
+        let run =
+            run_number(&loop_id).ok_or_else(|| self.missing("meta.loop_id with its visit"))?;
         let step: Arc<str> = self.node()?;
-        Ok(Some(LoopFact { step, generation, what }))
+        Ok(Some(LoopFact { step, run, what }))
     }
 }

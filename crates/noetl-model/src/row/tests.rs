@@ -28,11 +28,11 @@ fn step() -> Arc<str> {
 }
 
 fn item() -> Box<LoopItemRef> {
-    Box::new(LoopItemRef { generation: 3, index: 1, total: Some(4), frame: Some(2) })
+    Box::new(LoopItemRef { run: 3, index: 1, total: Some(4), frame: Some(2) })
 }
 
 fn in_loop(what: LoopEvent) -> Fact {
-    Fact::Loop(Box::new(LoopFact { step: step(), generation: 3, what }))
+    Fact::Loop(Box::new(LoopFact { step: step(), run: 3, what }))
 }
 
 fn failure() -> Failure {
@@ -62,10 +62,10 @@ fn facts() -> Vec<Fact> {
             }),
             trace: TraceContext::read(TRACE, Some("a=b")).map(|it| it.with_baggage(Some("c=d"))),
         })),
-        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None, deadline: None },
+        Fact::StepEntered { step: step(), run: 2, tokens: 1, round: None, deadline: None },
         Fact::StepEntered {
             step: step(),
-            generation: 1,
+            run: 1,
             tokens: 0,
             round: Some(3),
             deadline: Some(Timestamp::from_millis(5)),
@@ -73,7 +73,7 @@ fn facts() -> Vec<Fact> {
         Fact::TokensDropped { step: step(), tokens: 2 },
         Fact::CommandIssued(Arc::new(CommandSpec {
             step: step(),
-            generation: 2,
+            run: 2,
             attempt: 1,
             tool: Arc::from("python"),
             config: map(json!({"code": "result = 1"})),
@@ -196,7 +196,7 @@ fn facts() -> Vec<Fact> {
         in_loop(LoopEvent::Done(LoopStats { total: 3, success: 1, failed: 1, skipped: 1 })),
         Fact::StepExited {
             step: step(),
-            generation: 1,
+            run: 1,
             outcome: StepOutcome::Skipped,
             next: Routing::default(),
         },
@@ -206,19 +206,19 @@ fn facts() -> Vec<Fact> {
         Fact::CommandCancelled { command, step: step() },
         Fact::ContextUpdated {
             step: step(),
-            generation: 2,
+            run: 2,
             values: map(json!({"a.b": {"c": 1}})),
             locals: Map::new(),
         },
         Fact::ContextUpdated {
             step: step(),
-            generation: 2,
+            run: 2,
             values: Map::new(),
             locals: map(json!({"a.b": [1]})),
         },
         Fact::StepExited {
             step: step(),
-            generation: 2,
+            run: 2,
             outcome: StepOutcome::Done,
             next: Routing {
                 taken: vec![TakenArc { step: Arc::from("c"), back: true }],
@@ -227,7 +227,7 @@ fn facts() -> Vec<Fact> {
         },
         Fact::StepExited {
             step: step(),
-            generation: 1,
+            run: 1,
             outcome: StepOutcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
@@ -316,7 +316,7 @@ fn every_fact_survives_its_row() {
 }
 
 #[test]
-fn only_a_decided_row_names_the_caller_who_asked() {
+fn only_a_decided_row_names_its_caller() {
     for fact in facts() {
         let event = Event {
             execution: ExecutionId::new(8),
@@ -365,13 +365,7 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         id: EventId::new(9),
         seq: Seq(1),
         at: Timestamp::default(),
-        fact: Fact::StepEntered {
-            step: step(),
-            generation: 1,
-            tokens: 1,
-            round: None,
-            deadline: None,
-        },
+        fact: Fact::StepEntered { step: step(), run: 1, tokens: 1, round: None, deadline: None },
         actor: None,
     };
     let row = EventRow { event_type: Some("step.teleported".into()), ..EventRow::from(&event) };

@@ -74,6 +74,5 @@ pub trait SpanSink: Send + Sync {
     /// Queues a span for export, or drops it if the queue is full.
     fn offer(&self, span: Span);
 
-    /// Returns the export statistics.
     fn counts(&self) -> SpanCounts;
 }

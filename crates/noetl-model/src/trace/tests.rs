@@ -26,7 +26,7 @@ fn a_parent_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn what_is_no_parent_is_none() {
+fn an_invalid_traceparent_is_none() {
     for wrong in [
         "",
         "00",
@@ -60,7 +60,7 @@ fn what_is_no_parent_is_none() {
 }
 
 #[test]
-fn what_a_later_version_adds_is_left_out() {
+fn fields_of_later_versions_are_dropped() {
     let later = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-what-will-be";
     let context = read(later).expect("its known part");
     // Flags that are not known are not passed on.
@@ -68,7 +68,7 @@ fn what_a_later_version_adds_is_left_out() {
 }
 
 #[test]
-fn a_list_of_states_is_passed_on_without_what_is_empty() {
+fn a_tracestate_is_passed_on_without_empty_members() {
     assert_eq!(
         state("rojo=00f067aa0ba902b7, congo=t61 ,,").as_deref(),
         Some("rojo=00f067aa0ba902b7,congo=t61")
@@ -112,7 +112,7 @@ fn a_trace_is_an_object_in_rows() {
 }
 
 #[test]
-fn a_row_with_what_is_no_trace_is_read_without_one() {
+fn a_row_with_an_invalid_trace_is_read_without_one() {
     #[derive(serde::Deserialize)]
     struct Row {
         #[serde(default, deserialize_with = "kept")]
@@ -182,7 +182,7 @@ fn a_share_of_traces_is_that_share() {
 }
 
 #[test]
-fn what_is_shared_is_not_copied() {
+fn shared_values_are_not_copied() {
     let context = read(PARENT).expect("a parent");
     assert!(Arc::ptr_eq(&context.trace, &context.with_span(SpanId::new(5)).trace));
     assert!(Arc::ptr_eq(&context.trace, &context.clone().sampled(true).trace));

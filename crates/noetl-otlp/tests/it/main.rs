@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_model::trace::{Span, SpanCounts, SpanId, SpanKind, SpanSink, Trace, TraceId};
 use noetl_model::{Timestamp, TraceContext};
-use noetl_otlp::{Settings, SettingsError, open};
+use noetl_otlp::{ExporterSettings, SettingsError, open};
 use noetl_test_services::{Collector, CollectorResponse, attribute};
 
 fn span(number: u64) -> Span {
@@ -25,9 +25,9 @@ fn span(number: u64) -> Span {
 }
 
 /// Settings that send at once.
-fn quick(endpoint: &str) -> Settings {
+fn quick(endpoint: &str) -> ExporterSettings {
     let (timeout, delay) = (Duration::from_millis(200), Duration::ZERO);
-    Settings { timeout, delay, ..Settings::new(endpoint) }
+    ExporterSettings { timeout, delay, ..ExporterSettings::new(endpoint) }
 }
 
 fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
@@ -37,7 +37,7 @@ fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
 #[tokio::test]
 async fn a_span_arrives_whole() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
-    let settings = Settings {
+    let settings = ExporterSettings {
         headers: vec![("authorization".to_owned(), "Bearer t".to_owned())],
         resource: vec![("service.name".to_owned(), "noetl".to_owned())],
         ..quick(&collector.endpoint)
@@ -64,10 +64,13 @@ async fn a_span_arrives_whole() {
 }
 
 #[tokio::test]
-async fn what_waits_is_sent_at_the_end_in_batches() {
+async fn queued_spans_are_sent_in_batches_on_shutdown() {
     let collector = Collector::start(CollectorResponse::Success).await;
-    let settings =
-        Settings { batch: 4, delay: Duration::from_secs(600), ..quick(&collector.endpoint) };
+    let settings = ExporterSettings {
+        batch: 4,
+        delay: Duration::from_secs(600),
+        ..quick(&collector.endpoint)
+    };
     let (sink, exporter) = open(settings).expect("an address");
     (1..=10).for_each(|number| sink.offer(span(number)));
     exporter.close().await;
@@ -82,10 +85,10 @@ async fn what_waits_is_sent_at_the_end_in_batches() {
 }
 
 #[tokio::test]
-async fn what_there_is_no_room_for_is_counted_and_nobody_waits() {
+async fn spans_beyond_the_queue_are_counted_without_blocking() {
     let mut collector = Collector::start(CollectorResponse::Never).await;
     let timeout = Duration::from_secs(600);
-    let settings = Settings { queue: 2, batch: 1, timeout, ..quick(&collector.endpoint) };
+    let settings = ExporterSettings { queue: 2, batch: 1, timeout, ..quick(&collector.endpoint) };
     let (sink, exporter) = open(settings).expect("an address");
     sink.offer(span(1));
     // The first is on its way; two more have room.
@@ -100,7 +103,7 @@ async fn what_there_is_no_room_for_is_counted_and_nobody_waits() {
 }
 
 #[tokio::test]
-async fn a_collector_that_comes_back_gets_what_it_missed() {
+async fn a_recovered_collector_gets_queued_spans() {
     let mut collector = Collector::start(CollectorResponse::Status(503)).await;
     let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
     sink.offer(span(1));
@@ -113,7 +116,7 @@ async fn a_collector_that_comes_back_gets_what_it_missed() {
 }
 
 #[tokio::test]
-async fn what_a_collector_does_not_want_is_not_sent_again() {
+async fn spans_rejected_by_a_collector_are_not_resent() {
     for (answer, expected) in [
         (CollectorResponse::Status(400), counts(0, 0, 1)),
         (CollectorResponse::Status(302), counts(0, 0, 1)),
@@ -134,7 +137,7 @@ async fn what_a_collector_does_not_want_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_spans_alone() {
+async fn an_unreachable_collector_loses_spans_only() {
     let gone = Collector::start(CollectorResponse::Success).await;
     let endpoint = gone.endpoint.clone();
     gone.close().await;
@@ -146,13 +149,13 @@ async fn a_collector_that_is_not_there_costs_spans_alone() {
 
 #[tokio::test]
 async fn settings_that_cannot_be_used_are_named() {
-    let refused = |settings: Settings| open(settings).map(|_| ()).expect_err("no address");
+    let refused = |settings: ExporterSettings| open(settings).map(|_| ()).expect_err("no address");
     for endpoint in ["", "collector:4318", "ftp://collector/", "http://"] {
-        let error = refused(Settings::new(endpoint));
+        let error = refused(ExporterSettings::new(endpoint));
         assert!(matches!(error, SettingsError::Endpoint(_)), "{endpoint}: {error}");
     }
     let headers = vec![("x-token".to_owned(), "hunter2\n".to_owned())];
-    let error = refused(Settings { headers, ..Settings::new("http://collector/") });
+    let error = refused(ExporterSettings { headers, ..ExporterSettings::new("http://collector/") });
     assert_eq!(error.to_string(), "the header 'x-token' cannot be sent");
 }
 

@@ -54,8 +54,8 @@ pub(super) fn fraction(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
     if let Some(part) = part {
         return Some(number(part));
     }
-    let message = "'jitter' is the part of the pause that is left to chance, 0 to 1";
-    cx.error("E040", at, message, "write 0.2, for a pause that may be a fifth shorter or longer");
+    let message = "'jitter' is the fraction by which a pause may be shorter, 0 to 1";
+    cx.error("E040", at, message, "write 0.2 to make each pause up to a fifth shorter, at random");
     None
 }
 

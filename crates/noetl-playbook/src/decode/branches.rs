@@ -14,7 +14,7 @@ use crate::document::{NextArc, Router, RoutingMode};
 /// Converts a when/then/else list to a router.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, branches: &[Cursor<'_>]) -> Router {
     let rewrite = "write 'next: {arcs: [{step: a, when: \"…\"}, {step: b}]}'";
-    cx.older(at.place(), "'next' is a when/then/else list", rewrite);
+    cx.older(at.position(), "'next' is a when/then/else list", rewrite);
     let mut arcs = Vec::new();
     let mut several = false;
     for branch in branches {

@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the position of the value.
-    pub(super) fn place(&self) -> (SourcePos, Path<'a>) {
+    pub(super) fn position(&self) -> (SourcePos, Path<'a>) {
         (self.node.at, self.path)
     }
 

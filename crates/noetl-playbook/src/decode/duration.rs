@@ -17,7 +17,7 @@ pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration>
     let help = "write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h";
     if is_template(at) {
         let help = "write the number itself";
-        cx.unsupported(at.place(), "a template as timeout is", help);
+        cx.unsupported(at.position(), "a template as timeout is", help);
         return None;
     }
     let timeout = seconds(at).and_then(timeout_of);

@@ -74,7 +74,7 @@ pub(super) fn collect<'a>(
             }
             let names: Vec<&str> = nested.iter().map(|(key, _)| &*key.name).collect();
             let message = format!("settings of the tool stand under 'spec': {}", names.join(", "));
-            cx.older(spec.place(), message, "write them beside 'kind'");
+            cx.older(spec.position(), message, "write them beside 'kind'");
             for (key, value) in nested {
                 if input_names.contains(&&*key.name) || seen.insert(&key.name) {
                     fields.push(Field { key, value, layer });

@@ -47,7 +47,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<&'static s
         return Some(*kind);
     }
     if text == "playbooks" {
-        cx.older(at.place(), "'playbooks' is an older name", "write 'kind: playbook'");
+        cx.older(at.position(), "'playbooks' is an older name", "write 'kind: playbook'");
         return Some("playbook");
     }
     if let Some((_, instead)) = OTHER_KINDS.iter().find(|(kind, _)| *kind == text) {

@@ -93,7 +93,6 @@ pub(super) fn is_sayable(name: &str) -> bool {
     !is_name || Template::parse(&format!("{{{{ {name} }}}}")).is_ok_and(says)
 }
 
-/// Returns all built-in names.
 fn built_in<'a>() -> impl Iterator<Item = &'a str> {
     let known: [&'a [&'a str]; 2] = [ALWAYS_SEEN, KNOWN];
     known.into_iter().flatten().copied()

@@ -23,7 +23,7 @@ pub(super) fn decode(
 ) -> Router {
     if at.node.text().is_some() {
         let rewrite = "write 'next: {arcs: [{step: name}]}'";
-        cx.older(at.place(), "'next' is a bare name", rewrite);
+        cx.older(at.position(), "'next' is a bare name", rewrite);
         let arcs = arc::bare(cx, at).into_iter().collect();
         return Router { arcs, ..Router::default() };
     }
@@ -44,7 +44,7 @@ pub(super) fn decode(
     }
     if has("step") {
         let rewrite = "write 'next: {arcs: [{step: name}]}'";
-        cx.older(at.place(), "'next' is a single arc without 'arcs'", rewrite);
+        cx.older(at.position(), "'next' is a single arc without 'arcs'", rewrite);
         let arcs = [arc::decode(cx, at)];
         lint(cx, std::slice::from_ref(at), &arcs, RoutingMode::Exclusive);
         return Router { arcs: arcs.into_iter().flatten().collect(), ..Router::default() };
@@ -141,7 +141,11 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<RoutingMode>) 
         RoutingMode::Exclusive => "'next' is a list; the first arc of it that matches is taken",
     };
     let word = MODES[usize::from(mode == RoutingMode::Inclusive)];
-    cx.older(at.place(), message, format!("write 'next: {{spec: {{mode: {word}}}, arcs: […]}}'"));
+    cx.older(
+        at.position(),
+        message,
+        format!("write 'next: {{spec: {{mode: {word}}}, arcs: […]}}'"),
+    );
     let arcs: Vec<_> = items.iter().map(|item| arc::decode(cx, item)).collect();
     lint(cx, &items, &arcs, mode);
     Router { mode, arcs: arcs.into_iter().flatten().collect(), ..Router::default() }

@@ -77,7 +77,7 @@ pub(super) struct DecodedRules {
 /// Decodes the rules of a policy.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> DecodedRules {
     if at.is_list() {
-        cx.older(at.place(), "the policy is a list of rules", "write 'policy: {rules: […]}'");
+        cx.older(at.position(), "the policy is a list of rules", "write 'policy: {rules: […]}'");
         return rules(cx, at, tasks);
     }
     if !cx.is_map(at, "write 'policy: {rules: [{when: \"…\", then: {do: retry}}]}'") {
@@ -105,7 +105,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) ->
 /// Decodes `eval`, the deprecated list of rules.
 pub(super) fn eval(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> DecodedRules {
     let rewrite = "write 'spec: {policy: {rules: [{when: \"…\", then: {do: …}}]}}'";
-    cx.older(at.place(), "'eval' is the older form of a policy's rules", rewrite);
+    cx.older(at.position(), "'eval' is the older form of a policy's rules", rewrite);
     if !at.is_list() {
         cx.expected(at, "a list of rules", rewrite);
         return DecodedRules::default();

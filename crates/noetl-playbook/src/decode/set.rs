@@ -70,7 +70,7 @@ fn target(cx: &mut Context<'_>, name: &str, entry: &Cursor<'_>, into: &mut Vec<A
                 return cx.error("E017", entry, format!("unknown scope '{scope}'"), help);
             }
             let message = format!("the target '{name}' names no scope and is taken as ctx.{name}");
-            cx.older(entry.place(), message, format!("write 'ctx.{name}'"));
+            cx.older(entry.position(), message, format!("write 'ctx.{name}'"));
             assign(cx, entry, SetScope::Ctx, name, into);
         }
     }

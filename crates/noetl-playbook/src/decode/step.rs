@@ -148,7 +148,7 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     for name in ["output"].iter().chain(select::NAMES) {
         let Some(found) = at.get(name) else { continue };
         if at.get("tool").is_none() {
-            select::useless(cx, found.place());
+            select::useless(cx, found.position());
         } else {
             picked.extend(select::decode(cx, name, &found));
         }

@@ -1,4 +1,4 @@
-//! Suggestions for misspelled words.
+//! Finds the candidate that is closest to a misspelled word.
 
 /// Returns the candidate closest to a misspelled word, if one is close enough. The candidate that
 /// sorts first wins a tie, so that the result does not depend on the order of a hash table.

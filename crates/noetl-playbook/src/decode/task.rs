@@ -205,7 +205,7 @@ fn rules(
     }
     if let Some(beside) = fields::find(settings, "policy") {
         let message = "the policy stands beside 'kind'";
-        cx.older(beside.place(), message, "write it under 'spec': 'spec: {policy: …}'");
+        cx.older(beside.position(), message, "write it under 'spec': 'spec: {policy: …}'");
         let more = policy::decode(cx, &beside, tasks);
         rules.source.extend(more.source);
         rules.set.extend(more.set);

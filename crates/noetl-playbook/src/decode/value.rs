@@ -39,7 +39,7 @@ pub(super) fn names(cx: &mut Context<'_>, at: &Cursor<'_>, template: &Template) 
         cx.error("E051", at, message, help);
     }
     if names.contains("outcome") {
-        cx.older(at.place(), "'outcome' is an older name", "write 'output'");
+        cx.older(at.position(), "'outcome' is an older name", "write 'output'");
     }
     cx.names.note(at, template);
 }
@@ -82,7 +82,6 @@ pub(super) fn literal(cx: &mut Context<'_>, at: &Cursor<'_>) -> Value {
     }
 }
 
-/// Returns an empty mapping.
 pub(super) fn empty() -> ValueTemplate {
     ValueTemplate::Literal(Value::Object(Map::new()))
 }

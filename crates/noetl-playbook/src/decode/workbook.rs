@@ -21,7 +21,6 @@ pub(super) const CHAIN_MAX: usize = 16;
 /// Bytes counted per value, in addition to its text.
 const EACH: usize = 16;
 
-/// Workbook tasks by name.
 #[derive(Debug, Default)]
 pub(super) struct Workbook {
     tasks: HashMap<Rc<str>, WorkbookTask>,
@@ -72,7 +71,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) {
         return;
     }
     let rewrite = "write a list: 'workbook: [{name: score, tool: {kind: …}}]'";
-    cx.older(at.place(), "the workbook is a mapping", rewrite);
+    cx.older(at.position(), "the workbook is a mapping", rewrite);
     let nested = at.get("tasks").filter(|_| at.entries().count() == 1);
     let tasks = nested.as_ref().unwrap_or(&at);
     for (key, item) in tasks.entries() {
@@ -99,7 +98,7 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: ToolLoc
         }
         None if at.get("kind").is_some() => {
             let message = "the task's settings stand beside its name";
-            cx.older(name.place(), message, "write '{name: …, tool: {kind: …}}'");
+            cx.older(name.position(), message, "write '{name: …, tool: {kind: …}}'");
             *at
         }
         None => {
@@ -166,7 +165,6 @@ pub(super) fn share(cx: &mut Context<'_>, at: &Cursor<'_>, times: usize) -> bool
     cx.unfold(at, size(at.node), times)
 }
 
-/// A resolved workbook task.
 pub(super) struct ResolvedTask {
     pub(super) name: Rc<str>,
     pub(super) entry: WorkbookTask,

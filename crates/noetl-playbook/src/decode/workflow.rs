@@ -187,7 +187,6 @@ fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
     }
 }
 
-/// Resolves the key `executor.spec.final_step`.
 fn final_step(
     cx: &mut Context<'_>,
     root: &Cursor<'_>,
@@ -205,7 +204,13 @@ fn final_step(
     }
     if steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == ix) {
         let message = "arcs lead to the final step, so it runs there and once more in the end";
-        cx.findings.warning("W117", place, path, message, "lead those arcs elsewhere, or nowhere");
+        cx.findings.warning(
+            "W117",
+            place,
+            path,
+            message,
+            "lead those arcs to another step, or remove them",
+        );
     }
     Some(ix)
 }

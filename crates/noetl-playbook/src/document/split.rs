@@ -1,4 +1,4 @@
-//! Pipelines that call playbooks.
+//! Pipelines with playbook tasks, split into segments at the calls.
 
 use std::sync::Arc;
 
@@ -34,7 +34,6 @@ pub struct PlaybookCall {
 }
 
 impl PlaybookCall {
-    /// Returns the task itself.
     pub fn task(&self) -> &PipelineTask {
         &self.pipeline.tasks[0]
     }

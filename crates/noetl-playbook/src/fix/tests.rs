@@ -356,7 +356,7 @@ fn outcome_is_renamed_in_templates_only() {
 }
 
 #[test]
-fn what_is_not_certain_is_left() {
+fn uncertain_fixes_are_not_applied() {
     assert_snapshot!(steps("
   - step: start
     set_ctx:

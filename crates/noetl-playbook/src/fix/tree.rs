@@ -21,7 +21,6 @@ pub(super) struct FixNode {
     pub(super) shared: bool,
 }
 
-/// Shape of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
     /// Text, number, or word, with its content and style.
@@ -34,7 +33,6 @@ pub(super) enum Shape {
     Alias,
 }
 
-/// Style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeStyle {
     Plain,

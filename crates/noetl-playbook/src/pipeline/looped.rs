@@ -1,4 +1,4 @@
-//! Result of a loop.
+//! Builds the result of a loop from the results of its items.
 
 use noetl_model::Failure;
 use serde_json::{Map, Value, json};

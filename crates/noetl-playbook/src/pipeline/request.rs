@@ -29,7 +29,6 @@ pub enum PipelineRequest {
 /// Outcome of a pipeline run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineEnd {
-    /// Result, or the failure.
     pub outcome: Result<Value, Failure>,
     /// Variables set with `ctx.*`: values by dotted path, in the order to apply them. Present also
     /// after a failure.

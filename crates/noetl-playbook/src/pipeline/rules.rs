@@ -16,7 +16,6 @@ const DELAY: f64 = 1.0;
 /// Maximum delay in seconds, regardless of the rule, its backoff, or a `Retry-After`: 30 days.
 const PAUSE_MAX: f64 = 30.0 * 24.0 * 3600.0;
 
-/// The rule that matched.
 #[derive(Debug)]
 pub struct MatchedRule {
     /// Index of the rule in its list.

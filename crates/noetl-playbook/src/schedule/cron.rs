@@ -15,7 +15,6 @@ const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// Maximum number of days in each month.
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// Shorthands for common expressions.
 const WORDS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -31,7 +30,6 @@ const WORDS: [(&str, &str); 7] = [
 #[error("{message}")]
 pub struct CronError {
     pub message: String,
-    /// Suggested correction for users.
     pub help: String,
 }
 
@@ -269,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_field() {
+    fn an_invalid_field_is_named() {
         let said = |text: &str| Cron::read(text).expect_err(text).to_string();
         for (text, expected) in [
             ("", "a cron expression has 5 fields, or 6 with seconds; this has 0"),

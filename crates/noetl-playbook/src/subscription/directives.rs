@@ -32,7 +32,6 @@ pub struct AppliedDirective {
     pub header: String,
     /// Setting that the header controls.
     pub controls: String,
-    /// Value of the header.
     pub value: String,
     /// Value of the setting: the header's value, or its replacement in `map`.
     pub setting: String,

@@ -13,7 +13,6 @@ use super::{Directives, Message, MessageRejection, Passthrough, Subscription};
 /// Maximum nesting depth of a body, which is two levels below the top of the payload.
 pub(super) const BODY_DEPTH_MAX: usize = DEPTH_MAX - 2;
 
-/// A decoded message body.
 struct DecodedBody {
     data: Value,
     /// Whether the data is the base64 form of bytes that are not UTF-8.

@@ -32,7 +32,6 @@ pub struct MessageContext<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageStart {
     pub playbook: String,
-    /// Workload of the execution.
     pub payload: Map,
     /// Worker pool, if the message or its subscription selects one.
     pub pool: Option<String>,
@@ -50,7 +49,6 @@ pub struct MessageStart {
     pub directives: Directives,
 }
 
-/// Deduplication of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageDedup {
     pub key: String,

@@ -29,7 +29,7 @@ pub(super) fn read_up_to(
     if text.len() > DOCUMENT_BYTES_MAX {
         let message =
             format!("the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len());
-        let help = "split the playbook, or keep its data elsewhere";
+        let help = "split the playbook, or move its data out of the document";
         findings.error("E007", SourcePos::START, "", message, help);
         return None;
     }
@@ -240,7 +240,7 @@ impl<'t> Builder<'t, '_> {
             at,
             "",
             message,
-            "split the playbook, or keep its data elsewhere",
+            "split the playbook, or move its data out of the document",
         );
         Err(BuildAborted)
     }

@@ -13,7 +13,6 @@ pub(crate) struct Node {
     pub(crate) at: SourcePos,
 }
 
-/// Content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NodeKind {
     /// `null`, `~`, or an empty value.

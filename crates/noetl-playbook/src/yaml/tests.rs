@@ -154,7 +154,7 @@ fn nesting_is_limited_also_through_aliases() {
 fn size_and_number_of_values_are_limited() {
     assert_snapshot!(tree(&"#".repeat(16 * 1024 * 1024 + 1)), @r"
         error[E007] at 1:1: the document has 16777217 bytes; the limit is 16777216
-          help: split the playbook, or keep its data elsewhere
+          help: split the playbook, or move its data out of the document
         ");
     let mut findings = Diagnostics::default();
     assert_eq!(read_up_to(3, &SourceText::new("[1, 2, 3]"), &mut findings), None);

@@ -12,7 +12,7 @@ use noetl_bus::{BusError, CommandBus, ConsumerState, PublishAck, PublishError};
 use noetl_compat as compat;
 use noetl_journal::{Metrics, PendingAnnouncement};
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{Store, StoreError};
+use noetl_store::{PublishingStore, StoreError};
 use noetl_work::segment;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -40,14 +40,13 @@ const TAKEN_MAX: usize = 8;
 pub(super) struct Announcer {
     pub(super) routes: Routes,
     pub(super) every: Duration,
-    pub(super) databases: Vec<Arc<dyn Store>>,
+    pub(super) databases: Vec<Arc<dyn PublishingStore>>,
     pub(super) bus: Arc<dyn CommandBus>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) notes: mpsc::Receiver<PendingAnnouncement>,
     pub(super) missed: Arc<AtomicBool>,
 }
 
-/// Reason a scan failed.
 enum ScanError {
     Bus(BusError),
     Store(StoreError),
@@ -332,7 +331,7 @@ impl Announcer {
     async fn announce_waiting(
         &self,
         memory: &mut Memory,
-        database: &dyn Store,
+        database: &dyn PublishingStore,
         short: &HashMap<&str, u64>,
         now: Instant,
     ) -> Result<(), StoreError> {

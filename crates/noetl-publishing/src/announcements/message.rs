@@ -21,7 +21,6 @@ const POOLS: [&str; 3] = [DEFAULT_POOL, SYSTEM, "subscription"];
 /// Time after which the bus redelivers an announcement that was not acked.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// Payload of an announcement.
 #[derive(Serialize)]
 struct Announcement<'a> {
     command_id: &'a str,
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_is_what_published_workers_read() {
+    fn an_announcement_has_the_form_published_workers_read() {
         let made = routes(1).message(&note("shared", 380_436_272_340_037_632), 1);
         assert_eq!(made.subject, "noetl.commands.shared.380436272340037632");
         assert_eq!(made.id, "380436272340037632:start:380436272356814848#1");
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_that_is_furthest_tells_what_is_left() {
+    fn the_most_advanced_consumer_determines_the_backlog() {
         let shared = "noetl.commands.shared.>";
         let routes = routes(1);
         assert_eq!(routes.backlog("shared", &[]), 0);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_hears_nothing_is_found() {
+    fn a_consumer_with_a_wrong_filter_is_found() {
         let bare = reader("worker-pool", "noetl.commands", 0, 0);
         let readers = [bare, reader("own", "noetl.commands", 0, 0)];
         let corrected = routes(1).misfiltered_consumers("shared", &readers);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_due_at_once_with_a_number_of_its_own() {
+    fn a_lost_announcement_is_due_at_once_with_a_new_number() {
         let mut tries = AnnouncementRetries::default();
         let (command, now) = (CommandId::new(7), Instant::now());
         tries.due(command, now);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_found_any_more_is_forgotten_after_a_while() {
+    fn missing_commands_are_forgotten_after_some_scans() {
         let mut tries = AnnouncementRetries::default();
         let now = Instant::now();
         assert_eq!(tries.due(CommandId::new(1), now), None);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_columns_are_named() {
         for (row, expected) in [
             (json!({}), "event_id is required"),
             (json!({"event_id": "1"}), "event_id must be a 64-bit whole number"),

@@ -38,16 +38,16 @@ impl Materializer {
 impl MessageHandler for Materializer {
     async fn deal(&self, given: &[Delivery]) -> Result<(), NotYet> {
         let mut rows = Vec::with_capacity(given.len());
-        for (place, message) in given.iter().enumerate() {
+        for (index, message) in given.iter().enumerate() {
             match self.read(message) {
-                Ok(row) => rows.push((place, row)),
+                Ok(row) => rows.push((index, row)),
                 Err(why) => self.refuse(message, &why),
             }
         }
         let taken = self.intake.import(rows).await.map_err(|why| NotYet::any_of(given, why))?;
         self.metrics.events_projected.inc_by(taken.kept as u64);
-        for (place, why) in &taken.rejected {
-            self.refuse(&given[*place], why);
+        for (index, why) in &taken.rejected {
+            self.refuse(&given[*index], why);
         }
         Ok(())
     }

@@ -30,18 +30,18 @@ impl MessageHandler for Projector {
     /// without an execution.
     async fn deal(&self, given: &[Delivery]) -> Result<(), NotYet> {
         let mut heard_of: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-        for (place, message) in given.iter().enumerate() {
+        for (index, message) in given.iter().enumerate() {
             if let Ok(about) = serde_json::from_slice::<ExecutionColumn>(&message.payload) {
-                heard_of.entry(about.execution_id).or_default().push(place);
+                heard_of.entry(about.execution_id).or_default().push(index);
             }
         }
         let mut not_yet: Option<NotYet> = None;
-        for (execution, places) in heard_of {
+        for (execution, indexes) in heard_of {
             let advanced = self.0.advance(ExecutionId::new(execution)).await;
             if let Err(why) = advanced {
                 // The next execution may be in a shard that is available.
-                let not_yet = not_yet.get_or_insert(NotYet { places: Vec::new(), why });
-                not_yet.places.extend(places);
+                let not_yet = not_yet.get_or_insert(NotYet { indexes: Vec::new(), why });
+                not_yet.indexes.extend(indexes);
             }
         }
         not_yet.map_or(Ok(()), Err)

@@ -15,14 +15,12 @@ use crate::event_stream::{RETRY, payload_limit};
 pub(super) enum FollowExit {
     /// Another process holds the lease.
     Fenced,
-    /// The bus is unavailable.
     BusAway,
 }
 
 /// Published position by source.
 type Cursors = BTreeMap<CursorSource, i64>;
 
-/// Reasons to stop publishing.
 enum FollowError {
     Fenced,
     Store(StoreError),

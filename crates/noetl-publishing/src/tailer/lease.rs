@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use noetl_store::{Lease, Store, StoreError};
+use noetl_store::{Lease, PublishingStore, StoreError};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -18,7 +18,7 @@ pub(super) struct TailerLease {
 impl TailerLease {
     /// Acquires the lease, if no other process holds it.
     pub(super) async fn take(
-        store: &dyn Store,
+        store: &dyn PublishingStore,
         name: &str,
         holder: &str,
         ttl: Duration,
@@ -35,7 +35,7 @@ impl TailerLease {
     }
 
     /// Renews the lease periodically, and returns when another process holds it or may hold it.
-    pub(super) async fn wait_lost(&self, store: &dyn Store) {
+    pub(super) async fn wait_lost(&self, store: &dyn PublishingStore) {
         loop {
             tokio::time::sleep(self.ttl / 3).await;
             let asked_at = Instant::now();
@@ -55,7 +55,7 @@ impl TailerLease {
     }
 
     /// Releases the lease, so another process can acquire it at once.
-    pub(super) async fn release(self, store: &dyn Store) -> Result<(), StoreError> {
+    pub(super) async fn release(self, store: &dyn PublishingStore) -> Result<(), StoreError> {
         store.release(&self.lease).await.map(drop)
     }
 }

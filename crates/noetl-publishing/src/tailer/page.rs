@@ -37,7 +37,6 @@ impl RejectedRows {
     }
 }
 
-/// A row to publish.
 struct PageRow {
     source: CursorSource,
     position: i64,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{ExecutionRow, Store, StoreError};
+use noetl_store::{ExecutionRow, RemoteStore, StoreError};
 
 /// Maximum number of cached executions. Others are read on each use.
 const KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("it is not zero");
@@ -28,7 +28,7 @@ impl ExecutionCache {
     /// Returns an execution, from the cache or the store, or `None` if it does not exist.
     pub(crate) async fn get_or_load(
         &self,
-        store: &dyn Store,
+        store: &dyn RemoteStore,
         id: ExecutionId,
     ) -> Result<Option<CachedExecution>, StoreError> {
         if let Some(known) = self.lock().get(&id) {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_last_turn_comes_after_the_others() {
+    fn the_tenant_served_last_is_served_after_the_others() {
         assert_eq!(ordered(&[(1, 10), (1, 11), (2, 12)], Some(1)), [12, 10, 11]);
         assert_eq!(ordered(&[(1, 10), (1, 11)], Some(1)), [10, 11]);
         assert_eq!(ordered(&[(1, 10)], Some(9)), [10]);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{Store, StoreError};
+use noetl_store::{RemoteStore, StoreError};
 
 use super::LeasedRow;
 
@@ -35,7 +35,7 @@ impl HandoffCache {
     /// its lease.
     pub(crate) async fn resend(
         &self,
-        store: &dyn Store,
+        store: &dyn RemoteStore,
         reported: CommandId,
         worker: &str,
     ) -> Result<Option<LeasedRow>, StoreError> {

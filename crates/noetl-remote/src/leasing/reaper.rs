@@ -13,7 +13,7 @@ use noetl_engine::{Expire, Input};
 use noetl_journal::{Journal, LostReports, Metrics, SubmitError};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{ActiveLease, CommandRow, Store, StoreError};
+use noetl_store::{ActiveLease, CommandRow, RemoteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -36,7 +36,7 @@ const PAGE: usize = 200;
 const TOGETHER: usize = 32;
 
 pub(crate) struct LeaseReaper {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn RemoteStore>,
     pub(crate) journal: Journal,
     pub(crate) held: LeaseActivity,
     pub(crate) metrics: Arc<Metrics>,
@@ -111,9 +111,13 @@ impl LeaseReaper {
             }
             // Remote workers do not report a start, so the command may have run.
             (None, CommandState::Claimed) => {
-                format!("worker '{worker}' took it and was not heard of in time")
+                format!(
+                    "worker '{worker}' claimed the command and sent no report before its lease expired"
+                )
             }
-            (None, _) => format!("worker '{worker}' fell silent, or held it for too long"),
+            (None, _) => format!(
+                "worker '{worker}' did not renew its lease, or held the command for too long"
+            ),
         };
         info!(execution.id = %row.execution, command.id = %row.id, worker, "lease expired");
         let input =

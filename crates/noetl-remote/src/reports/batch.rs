@@ -12,7 +12,7 @@ use super::{EventReport, ReportError, Reports};
 
 /// Maximum number of reports of one batch that are submitted and not committed. Equals a few
 /// journal commits; more would crowd out other callers in its queue.
-const UNDER_WAY_MAX: usize = 2048;
+const IN_FLIGHT_MAX: usize = 2048;
 
 /// Whether a report was in the event log before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +117,12 @@ impl Reports {
         let (mut commands, mut in_batch) = (Commands::default(), HashSet::new());
         let mut answers: Vec<Option<Result<(EventId, Repeated), ReportError>>> = Vec::new();
         let mut prepared = Vec::new();
-        for (place, mut report) in reports.into_iter().enumerate() {
+        for (index, mut report) in reports.into_iter().enumerate() {
             answers.push(None);
             if let Some(event) = report.event
                 && (seen.contains(&event) || in_batch.contains(&event))
             {
-                answers[place] = Some(Ok((event, Repeated(true))));
+                answers[index] = Some(Ok((event, Repeated(true))));
                 continue;
             }
             let checked = match self.check(tenant, &mut report) {
@@ -131,7 +131,7 @@ impl Reports {
                     let event = report.event;
                     let noted = self.note(tenant, report).await;
                     in_batch.extend(event.filter(|_| noted.is_ok()));
-                    answers[place] = Some(noted.map(|event| (event, Repeated(false))));
+                    answers[index] = Some(noted.map(|event| (event, Repeated(false))));
                     continue;
                 }
                 Ok(()) => self.prepare(tenant, report, &mut commands).await,
@@ -140,27 +140,27 @@ impl Reports {
             match checked {
                 Ok(report) => {
                     in_batch.extend(report.report.event);
-                    prepared.push((place, report));
+                    prepared.push((index, report));
                 }
                 Err(error @ ReportError::Store(_)) => return Err(error),
-                Err(refused) => answers[place] = Some(Err(refused)),
+                Err(refused) => answers[index] = Some(Err(refused)),
             }
         }
         // Each report is queued before the next, which preserves their order; then all are awaited.
-        let mut under_way = VecDeque::new();
-        for (place, report) in prepared {
-            if under_way.len() >= UNDER_WAY_MAX
-                && let Some((place, sent)) = under_way.pop_front()
+        let mut in_flight = VecDeque::new();
+        for (index, report) in prepared {
+            if in_flight.len() >= IN_FLIGHT_MAX
+                && let Some((index, sent)) = in_flight.pop_front()
             {
-                answers[place] = Some(self.answered(tenant, sent).await);
+                answers[index] = Some(self.answered(tenant, sent).await);
             }
             match self.queue(report).await {
-                Ok(sent) => under_way.push_back((place, sent)),
-                Err(error) => answers[place] = Some(Err(error)),
+                Ok(sent) => in_flight.push_back((index, sent)),
+                Err(error) => answers[index] = Some(Err(error)),
             }
         }
-        for (place, sent) in under_way {
-            answers[place] = Some(self.answered(tenant, sent).await);
+        for (index, sent) in in_flight {
+            answers[index] = Some(self.answered(tenant, sent).await);
         }
         Ok(answers.into_iter().flatten().collect())
     }

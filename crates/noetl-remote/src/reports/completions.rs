@@ -19,7 +19,6 @@ use noetl_work::CommandOutcome;
 use super::{ReportError, Reports};
 use crate::leasing::{CachedExecution, LeasedRow};
 
-/// Completion of one command.
 #[derive(Debug)]
 pub struct Completion {
     pub execution: ExecutionId,
@@ -91,8 +90,8 @@ impl Reports {
                 if next.is_none() {
                     return Ok(CompletionAck::LATE);
                 }
-                let again = self.handed.resend(&*self.store, command, worker).await;
-                Ok(CompletionAck { counts: false, next: again.map_err(ReportError::Store)? })
+                let next = self.handed.resend(&*self.store, command, worker).await;
+                Ok(CompletionAck { counts: false, next: next.map_err(ReportError::Store)? })
             }
             Err(error) => Err(ReportError::Submit(error)),
         }

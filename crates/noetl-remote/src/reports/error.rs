@@ -31,12 +31,11 @@ pub enum ReportError {
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
     /// The blob that a result refers to has not been uploaded.
-    #[error("blob {0} not found; upload it with 'PUT /api/worker/content/{0}' first")]
+    #[error("blob {0} not found; upload the blob with 'PUT /api/worker/content/{0}' first")]
     NoContent(String),
     /// The journal did not commit the report.
     #[error("failed to record the report")]
     Submit(#[source] SubmitError),
-    /// A store operation failed.
     #[error("store is unavailable")]
     Store(#[source] StoreError),
 }

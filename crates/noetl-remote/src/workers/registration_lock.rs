@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::Tenant;
-use noetl_store::{Lease, Store, StoreError};
+use noetl_store::{Lease, RemoteStore, StoreError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use noetl_identity as ids;
@@ -24,20 +24,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Registration locks. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct RegistrationLocks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     /// Whether other processes use the store.
     is_shared: bool,
     here: Arc<Mutex<()>>,
 }
 
 pub(super) struct RegistrationLock {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RemoteStore>,
     lease: Option<Lease>,
     _here: OwnedMutexGuard<()>,
 }
 
 impl RegistrationLocks {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn RemoteStore>) -> Self {
         Self { is_shared: store.is_shared(), store, here: Arc::default() }
     }
 
@@ -50,7 +50,7 @@ impl RegistrationLocks {
         let here = self.here.clone().lock_owned().await;
         let mut lease = None;
         if self.is_shared {
-            let place = place(tenant, name);
+            let place = lock_key(tenant, name);
             let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());
             while lease.is_none() {
                 lease = self.store.acquire(&place, &holder, TTL).await?;
@@ -74,7 +74,7 @@ impl RegistrationLock {
 }
 
 /// Returns the lease name of a worker. Equal in all processes of one version.
-fn place(tenant: &Tenant, name: &str) -> String {
+fn lock_key(tenant: &Tenant, name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     (tenant.as_str(), name).hash(&mut hasher);
     format!("{LEASES}{}", hasher.finish() % NUMBERS)

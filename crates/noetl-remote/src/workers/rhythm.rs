@@ -6,7 +6,6 @@ use std::time::Duration;
 /// longer.
 const GAP: Duration = Duration::from_secs(20);
 
-/// Number of pauses remembered.
 const REMEMBERED: usize = 3;
 
 /// Last pauses between heartbeats of a worker. The interval of published workers is configurable

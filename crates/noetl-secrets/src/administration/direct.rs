@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noetl_identity::{IdGenerator, IdentityError, ProcessIdentity};
 use noetl_model::{Clock, Tenant};
-use noetl_store::{AccessToken, Store, StoreError};
+use noetl_store::{AccessToken, SecretsStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::Recorded;
@@ -20,7 +20,7 @@ const LEASE: Duration = Duration::from_secs(60);
 /// Access tokens of a store on which this process runs no control plane. A change that cannot be
 /// recorded in the audit is not made.
 pub struct DirectTokens {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SecretsStore>,
     clock: Arc<dyn Clock>,
     tokens: Tokens,
     who: String,
@@ -28,7 +28,7 @@ pub struct DirectTokens {
 
 impl DirectTokens {
     /// Creates the service. `who` identifies the caller in the audit.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, who: String) -> Self {
+    pub fn new(store: Arc<dyn SecretsStore>, clock: Arc<dyn Clock>, who: String) -> Self {
         let tokens = Tokens::new(store.clone(), clock.clone());
         Self { store, clock, tokens, who }
     }

@@ -21,7 +21,7 @@ impl Credentials {
         loop {
             let page = self.store.sealed_rows(after.as_ref(), PAGE).await?;
             for row in &page {
-                let (name, kind) = match &row.place {
+                let (name, kind) = match &row.location {
                     SealedLocation::Credential(_) => (row.name.clone(), Some(row.kind.as_str())),
                     SealedLocation::Keychain(..) => (label(&row.name), None),
                     SealedLocation::Setting(_) => continue,
@@ -34,7 +34,7 @@ impl Credentials {
             if page.len() < PAGE {
                 return Ok(());
             }
-            after = page.into_iter().next_back().map(|row| row.place);
+            after = page.into_iter().next_back().map(|row| row.location);
         }
     }
 }

@@ -14,10 +14,8 @@ use crate::audit::SecretRequest;
 use crate::credential_error::CredentialError;
 use crate::placeholders::Minter;
 
-/// Credential with decrypted data.
 #[derive(Clone)]
 pub struct OpenCredential {
-    /// Name in its tenant.
     pub name: String,
     /// Credential type, such as `postgres`.
     pub kind: String,

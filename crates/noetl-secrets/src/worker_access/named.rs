@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_stands_for_the_names_it_can_make() {
+    fn a_template_matches_the_names_it_can_produce() {
         let found = named("http", json!({"auth": "pg_{{ region }}_{{ n }}_ro"}), json!({}));
         for name in ["pg_eu_1_ro", "pg___ro"] {
             assert!(found.matches(name), "{name}");

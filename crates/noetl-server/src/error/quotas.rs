@@ -6,20 +6,14 @@ use axum::http::StatusCode;
 use noetl_catalog::QuotaExceeded;
 
 use super::ApiError;
-use crate::http::pace::TooSlow;
 
 impl ApiError {
-    /// Creates the 408 error for a body that arrived too slowly.
-    pub(crate) fn too_slow(slow: &TooSlow) -> Self {
-        Self::with_status(StatusCode::REQUEST_TIMEOUT, "body_too_slow", slow.to_string())
-    }
-
     /// Creates a 429 error with a `Retry-After` of `after`.
     pub(crate) fn too_many(code: &'static str, message: String, after: Duration) -> Self {
         let refused = Self::with_status(StatusCode::TOO_MANY_REQUESTS, code, message);
         // Rounds up to whole seconds.
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-        Self { again: Some(seconds.max(1)), ..refused }
+        Self { retry_after: Some(seconds.max(1)), ..refused }
     }
 }
 

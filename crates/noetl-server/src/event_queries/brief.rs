@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_null_and_what_stands_beside_it_stays() {
+    fn large_values_are_null_and_their_siblings_remain() {
         let long = "x".repeat(500);
         let given = json!({"context": {"next": {"taken": [{"step": "b"}]}, "error": {"kind": "timeout",
             "details": {"traceback": long}}}, "rows": vec![7; 300]});

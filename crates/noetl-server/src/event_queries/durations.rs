@@ -22,8 +22,8 @@ impl Durations {
                 self.issued.insert(event.id.into(), event.at);
                 None
             }
-            Fact::StepEntered { step, generation, .. } => {
-                self.entered.insert((step.clone(), *generation), event.at);
+            Fact::StepEntered { step, run, .. } => {
+                self.entered.insert((step.clone(), *run), event.at);
                 None
             }
             Fact::CallDone { command, .. }
@@ -32,9 +32,7 @@ impl Durations {
             | Fact::CommandFailed { command, .. }
             | Fact::CommandExpired { command, .. }
             | Fact::CommandCancelled { command, .. } => self.issued.get(command).copied(),
-            Fact::StepExited { step, generation, .. } => {
-                self.entered.get(&(step.clone(), *generation)).copied()
-            }
+            Fact::StepExited { step, run, .. } => self.entered.get(&(step.clone(), *run)).copied(),
             Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
             | Fact::PlaybookCancelled { .. } => Some(of.started_at),

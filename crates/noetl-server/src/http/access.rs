@@ -15,8 +15,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::{App, CorsOrigins};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::options::CorsOrigins;
 
 /// Request headers that a response depends on, for `Vary`.
 const VARIES: HeaderValue = HeaderValue::from_static(

@@ -11,13 +11,14 @@ use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use noetl_access::SESSION;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::info;
 
-use super::authorize::{SESSION, caller};
 use super::roles::RequiredRole;
 use crate::app::App;
 use crate::connections::ClientConnection;
+use crate::error::ApiError;
 
 /// Interval between checks. Together with the time for which token lookups are cached, it must stay
 /// below the promised 10 seconds.
@@ -81,7 +82,7 @@ impl RequestCredential {
         let Some(needs) = self.needs else { return std::future::pending().await };
         loop {
             tokio::time::sleep(EVERY).await;
-            match caller(app, &self.headers, needs).await {
+            match app.access.caller(&self.headers, needs).await.map_err(ApiError::from) {
                 Ok(caller) if caller.scope().is_none() || caller.tenant == app.tenant => {}
                 Err(refusal) if !is_final(refusal.status()) => {}
                 Ok(_) | Err(_) => {

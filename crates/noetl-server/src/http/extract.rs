@@ -28,7 +28,6 @@ pub(crate) struct JsonText(pub(crate) Bytes);
 /// A body of any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-/// Parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 pub(crate) struct Query<T>(pub(crate) T);
@@ -183,7 +182,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     Bytes::from_request(request, state).await.map_err(|error: BytesRejection| {
         if let Some(slow) = too_slow(&error) {
-            return ApiError::too_slow(slow);
+            return slow.into();
         }
         let code = match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
@@ -207,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_query_escapes_is_utf8() {
+    fn escaped_query_values_are_utf8() {
         for query in ["", "a=b&c=%C3%A9", "a=%", "a=%4", "a=%zz", "a=é", "%25%27=+"] {
             assert!(is_utf8(query), "{query}");
         }

@@ -12,11 +12,12 @@ use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use super::pace::Pace;
 use super::roles::RequiredRole;
-use crate::app::{App, Options};
+use crate::app::App;
+use crate::capacity::{HEALTH_MAX, Places, RequestPermit};
 use crate::error::ApiError;
 
 /// Routes without a request permit and with a longer time limit: the long poll, which costs nothing
@@ -33,49 +34,6 @@ const ALWAYS: [&str; 2] = ["/health", "/metrics"];
 /// Health of the control plane and its store. Has separate permits, because the handler queries the
 /// store.
 const HEALTH: &str = "/api/health";
-const HEALTH_MAX: usize = 64;
-
-/// Maximum credential checks in flight. A check reads the store at most once, so this limit doesn't
-/// delay authenticated callers.
-const CHECKS_MAX: usize = 64;
-
-/// Permits of requests. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Places {
-    /// Requests on routes that need a role, including all of them in open mode.
-    known: Arc<Semaphore>,
-    /// Requests on routes that need no token.
-    anonymous: Arc<Semaphore>,
-    /// Requests with a body on routes that need no token.
-    anonymous_bodies: Arc<Semaphore>,
-    health: Arc<Semaphore>,
-    checks: Arc<Semaphore>,
-}
-
-/// Permits of one request in flight.
-#[derive(Debug, Default)]
-pub(crate) struct RequestPermit {
-    _request: Option<OwnedSemaphorePermit>,
-    _body: Option<OwnedSemaphorePermit>,
-}
-
-impl Places {
-    pub(crate) fn new(options: &Options) -> Self {
-        let room = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        Self {
-            known: room(options.requests_max),
-            anonymous: room(options.anonymous_max),
-            anonymous_bodies: room(options.anonymous_max.div_ceil(2)),
-            health: room(HEALTH_MAX),
-            checks: room(CHECKS_MAX),
-        }
-    }
-
-    /// Waits for a permit to check a credential.
-    pub(crate) async fn check(&self) -> Option<SemaphorePermit<'_>> {
-        self.checks.acquire().await.ok()
-    }
-}
 
 /// Responds with 503 when a request exceeds its time limit, and drops its handler, as when the
 /// client disconnects. Work that the handler passed to other tasks is not cancelled.
@@ -99,7 +57,7 @@ pub(super) fn admit(
     if WAITING.contains(&path) || ALWAYS.contains(&path) {
         return Ok(RequestPermit::default());
     }
-    let Places { known, anonymous, anonymous_bodies, health, .. } = &app.places;
+    let Places { known, anonymous, anonymous_bodies, health } = &app.places;
     let taken = |room: &Arc<Semaphore>, most: usize| {
         room.clone().try_acquire_owned().map(Some).map_err(|_| too_many(most))
     };

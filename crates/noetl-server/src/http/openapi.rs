@@ -25,7 +25,7 @@ use super::roles::{RequiredRole, needs};
         (name = "catalog", description = "Playbooks and other documents, by path and version"),
         (name = "executions", description = "Starting, reading, steering"),
         (name = "workers", description = "What workers ask and say"),
-        (name = "credentials", description = "What steps need to know and nobody else"),
+        (name = "credentials", description = "Secrets that steps use"),
         (name = "subscriptions", description = "Messages that become executions"),
         (name = "schedules", description = "Playbooks that are started by the clock"),
         (name = "tokens", description = "Who may ask, and what"),
@@ -41,7 +41,7 @@ impl IntoResponses for ErrorResponses {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let failures = [
             ("400", "The request cannot be read"),
-            ("401", "Nobody is known by this token"),
+            ("401", "The token is missing or invalid"),
             ("403", "The caller may not ask this"),
             ("404", "What the request names is not there"),
             ("405", "The path has other verbs"),

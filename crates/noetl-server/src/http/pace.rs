@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::http::StatusCode;
 use futures::stream::{StreamExt as _, unfold};
 use tokio::time::Instant;
+
+use crate::error::ApiError;
 
 /// Grace period before the minimum rate applies: several round trips over a bad connection.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,9 +31,15 @@ pub(crate) struct Pace {
 
 /// Error of a body that arrived too slowly.
 #[derive(Debug, thiserror::Error)]
-#[error("the body arrives too slowly: send it at once, at {min_rate} bytes a second or more")]
+#[error("request body arrives too slowly; send at least {min_rate} bytes per second")]
 pub(crate) struct TooSlow {
     min_rate: u64,
+}
+
+impl From<&TooSlow> for ApiError {
+    fn from(slow: &TooSlow) -> Self {
+        Self::with_status(StatusCode::REQUEST_TIMEOUT, "body_too_slow", slow.to_string())
+    }
 }
 
 impl Pace {

@@ -2,17 +2,16 @@
 //! each of their addresses.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use axum::http::request::Parts;
-use noetl_catalog::RateLimiter;
+use noetl_access::client_address;
 use noetl_model::Tenant;
 use noetl_store::Digest;
 
-use super::address;
 use super::caller::Caller;
 use super::roles::RequiredRole;
 use crate::app::App;
+use crate::connections::ClientConnection;
 use crate::error::ApiError;
 
 /// Routes that no rate limit applies to: worker traffic, whose rejection would delay work already
@@ -30,24 +29,13 @@ const WORK: [&str; 7] = [
 /// Path prefix of listeners, which have a separate rate limit per address.
 const INGRESS: &str = "/ingress/";
 
-/// Request counters. Cheap to clone.
-#[derive(Clone, Default)]
-pub(crate) struct RequestLimiter {
-    tenants: Arc<RateLimiter<Option<Tenant>>>,
-    /// Requests without a valid token.
-    addresses: Arc<RateLimiter<IpAddr>>,
-    /// Messages by the digest of the listener's path, because the path may be long, and by client
-    /// address.
-    listeners: Arc<RateLimiter<(Digest, IpAddr)>>,
-}
-
 /// Counts a request without a valid token by client address, and a message also by its listener.
 /// Rejects the request above a rate limit.
 pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<(), ApiError> {
     if WORK.iter().any(|work| path.starts_with(work)) {
         return Ok(());
     }
-    let Some(address) = address::counted(app, request) else { return Ok(()) };
+    let Some(address) = counted_address(app, request) else { return Ok(()) };
     let now = app.control.now();
     let refused = |rate: f64, what: &str| {
         let message = format!("{address}: {rate} {what} a second are answered; send fewer");
@@ -84,4 +72,10 @@ pub(super) fn count(
         let message = format!("{name}: {rate} requests a second are answered");
         ApiError::too_many("rate_limited", message, after)
     })
+}
+
+/// Returns the address that a request is counted under.
+fn counted_address(app: &App, request: &Parts) -> Option<IpAddr> {
+    let peer = request.extensions.get::<ClientConnection>()?.peer();
+    Some(client_address(&app.options.trusted_proxies, peer, &request.headers))
 }

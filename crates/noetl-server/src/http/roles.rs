@@ -2,105 +2,9 @@
 //! table is closed to all callers.
 
 use axum::http::Method;
-use noetl_secrets::Role;
+pub(crate) use noetl_access::{RequiredRole, Roles};
 
-use crate::routes::unsupported::ABSENT;
-
-/// Set of roles, as a bit mask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Roles(u8);
-
-impl Roles {
-    pub(crate) const NONE: Self = Self(0);
-    /// Reads everything that is not secret.
-    pub(crate) const VIEWER: Self = Self(1);
-    /// Registers playbooks, stores credentials, and starts playbooks.
-    pub(crate) const AUTHOR: Self = Self(1 << 1);
-    /// Starts, cancels, and repairs executions; manages workers and subscriptions.
-    pub(crate) const OPERATOR: Self = Self(1 << 2);
-    /// Claims commands and reports about them.
-    pub(crate) const WORKER: Self = Self(1 << 3);
-    /// Uses all routes except the internal ones.
-    pub(crate) const ADMIN: Self = Self(1 << 4);
-    /// Uses the internal routes. Only the internal token has this role.
-    pub(crate) const INTERNAL: Self = Self(1 << 5);
-
-    /// Returns the union of two sets.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Returns the set for a token of this role.
-    pub(crate) const fn for_role(role: Role) -> Self {
-        match role {
-            Role::Admin => Self::ADMIN,
-            Role::Operator => Self::OPERATOR,
-            Role::Author => Self::AUTHOR,
-            Role::Viewer => Self::VIEWER,
-            Role::Worker => Self::WORKER,
-        }
-    }
-
-    /// Returns the roles of callers in open mode.
-    pub(crate) const fn everything() -> Self {
-        Self::ADMIN
-    }
-
-    /// Returns the intersection of two sets.
-    pub(crate) const fn shared_with(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    pub(crate) const fn holds_any_of(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Iterates over the role names, for messages and the OpenAPI document.
-    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
-        NAMES.into_iter().filter(move |(role, _)| self.holds_any_of(*role)).map(|(_, name)| name)
-    }
-}
-
-const NAMES: [(Roles, &str); 6] = [
-    (Roles::ADMIN, "admin"),
-    (Roles::OPERATOR, "operator"),
-    (Roles::AUTHOR, "author"),
-    (Roles::VIEWER, "viewer"),
-    (Roles::WORKER, "worker"),
-    (Roles::INTERNAL, "internal"),
-];
-
-/// Roles that a route requires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequiredRole {
-    /// No authentication: the route is public.
-    Nothing,
-    /// Requires one of these roles. An admin has all roles except the internal one.
-    One(Roles),
-    /// Requires one of these roles in the default tenant: the route concerns resources that all
-    /// tenants share.
-    Whole(Roles),
-}
-
-impl RequiredRole {
-    /// Returns the accepted roles, including the admin role where it applies. Empty for routes
-    /// without authentication.
-    pub(crate) fn roles(self) -> Roles {
-        match self {
-            Self::Nothing => Roles::NONE,
-            Self::One(Roles::INTERNAL) => Roles::INTERNAL,
-            Self::One(needed) | Self::Whole(needed) => needed.and(Roles::ADMIN),
-        }
-    }
-
-    /// Returns `true` if a caller with these roles may use the route.
-    pub(crate) fn allow(self, roles: Roles) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::One(_) | Self::Whole(_) => roles.holds_any_of(self.roles()),
-        }
-    }
-}
+use super::absent::ABSENT;
 
 /// Reads of executions and documents: roles that work with them, and system pools.
 const LOOK: RequiredRole =
@@ -374,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
-        let document = crate::router::document(&crate::app::Options::default());
+        let document = crate::router::document(&crate::options::Options::default());
         let mut described = BTreeSet::new();
         for (path, mut item) in document.paths.paths {
             for (verb, _) in operations(&mut item) {

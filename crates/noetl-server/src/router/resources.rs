@@ -7,6 +7,7 @@ use axum::routing::{get, post};
 
 use super::route_docs::{Routes, routes};
 use crate::app::App;
+use crate::http::absent::ABSENT;
 use crate::routes::{
     audit, catalog, content, ehdb, keychain, keys, objects, results, session, suites, unsupported,
     vars,
@@ -64,7 +65,7 @@ pub(super) fn worker_routes() -> Routes {
 
 /// Adds the routes that are not supported, which respond with an alternative.
 pub(super) fn absent_routes(router: Router<App>) -> Router<App> {
-    unsupported::ABSENT.iter().fold(router, |router, (verb, path, _)| {
+    ABSENT.iter().fold(router, |router, (verb, path, _)| {
         let says = match *verb {
             Method::GET => get(unsupported::say),
             _ => post(unsupported::say),

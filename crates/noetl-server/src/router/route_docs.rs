@@ -12,7 +12,6 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::app::App;
 
-/// Handlers of one path.
 pub(crate) struct DocumentedRoute {
     pub(crate) path: String,
     pub(crate) serve: MethodRouter<App>,

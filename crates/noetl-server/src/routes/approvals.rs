@@ -1,4 +1,4 @@
-//! Pending approvals.
+//! Route that lists pending approvals.
 
 use noetl_api::Id;
 use noetl_api::approvals::{ApprovalList, ApprovalView};

@@ -1,4 +1,4 @@
-//! Audit log of secrets.
+//! Route that lists the audit log of secrets.
 
 use noetl_api::Id;
 use noetl_api::credentials::{SecretAuditReply, SecretAuditRow};

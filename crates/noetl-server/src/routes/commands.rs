@@ -1,4 +1,4 @@
-//! Commands: read and claim.
+//! Routes that read and claim commands.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_worker_repeats_at_once_is_held_back() {
+    fn only_immediate_repeats_of_a_worker_are_delayed() {
         for told in [StatusCode::OK, StatusCode::CREATED, StatusCode::CONFLICT] {
             assert!(!is_asked_again_at_once(told), "{told}");
         }

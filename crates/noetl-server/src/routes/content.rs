@@ -57,7 +57,7 @@ pub(crate) async fn put(
         let next = next.map_err(|_| broken("nothing came for half a minute"))?;
         let Some(piece) = next else { break };
         let piece = piece.map_err(|error| match too_slow(&error) {
-            Some(slow) => ApiError::too_slow(slow),
+            Some(slow) => slow.into(),
             None => broken("the body ended before it was whole"),
         })?;
         upload.add(&piece).await?;
@@ -113,7 +113,6 @@ struct ContentReader {
     bytes: u64,
     /// First part, which is already read.
     next: Option<Vec<u8>>,
-    /// Number of bytes sent.
     at: u64,
     /// Released when the response ends or is aborted.
     _permit: OwnedSemaphorePermit,

@@ -1,4 +1,4 @@
-//! Statistics for dashboards.
+//! Routes for dashboards: counts, activity, and widgets.
 
 use noetl_api::IdForm;
 use noetl_api::dashboard::{

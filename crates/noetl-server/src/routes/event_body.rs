@@ -20,7 +20,6 @@ use crate::http::bound;
 use crate::http::caller::Caller;
 use crate::http::extract::decode;
 
-/// Maximum events per batch.
 const ITEMS_MAX: usize = 50_000;
 
 /// Step under which published workers report decisions of their own. Only the control plane makes
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_says_who_and_which_command() {
+    fn meta_names_the_worker_and_the_command() {
         let body = json!({
             "step": "a", "event_type": "call.done", "worker_id": "w", "meta": {"attempts": 0},
             "context": {"command_id": "1:a:2"}, "created_at": "2026-01-01T00:00:00.5Z",
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_elsewhere_is_named() {
+    fn a_result_in_a_blob_is_named() {
         let body = json!({
             "step": "a", "event_type": "call.done", "result_kind": "ref", "result_uri": "gs://b/o",
         });

@@ -1,4 +1,4 @@
-//! Starts of executions.
+//! Route that starts one execution.
 
 pub(crate) mod batch;
 

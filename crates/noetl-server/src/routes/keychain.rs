@@ -40,7 +40,7 @@ pub(crate) async fn get(
 ) -> Result<Json<KeychainView>, ApiError> {
     let execution = query.execution_id.map(Into::into);
     bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
-    let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
+    let place = keychain_key(catalog, name, query.scope_type.as_deref(), query.execution_id);
     let asking = SecretRequest {
         who: caller.actor.to_string(),
         operation: "keychain",
@@ -101,7 +101,7 @@ pub(crate) async fn put(
     };
     let execution = request.execution_id.map(Into::into);
     bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
-    let place = place(catalog, name, request.scope_type.as_deref(), request.execution_id);
+    let place = keychain_key(catalog, name, request.scope_type.as_deref(), request.execution_id);
     let request = KeychainRequest {
         data: request.data,
         kind: request.credential_type,
@@ -135,7 +135,7 @@ pub(crate) async fn delete(
 ) -> Result<Json<KeychainDeleted>, ApiError> {
     let execution = query.execution_id.map(Into::into);
     bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
-    let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
+    let place = keychain_key(catalog, name, query.scope_type.as_deref(), query.execution_id);
     let was_there = app.control.secrets.keychain.delete(&app.tenant, &place).await?;
     Ok(Json(match was_there {
         true => {
@@ -168,7 +168,12 @@ pub(crate) async fn list(
 
 /// Returns the location of an entry. A scope that is neither local nor shared is global, as in the
 /// published contract.
-fn place(catalog: i64, name: String, scope: Option<&str>, execution: Option<Id>) -> KeychainKey {
+fn keychain_key(
+    catalog: i64,
+    name: String,
+    scope: Option<&str>,
+    execution: Option<Id>,
+) -> KeychainKey {
     let scope = scope.and_then(|text| KeychainScope::from_text(&text.to_ascii_lowercase()));
     KeychainKey {
         catalog: CatalogId::new(catalog),

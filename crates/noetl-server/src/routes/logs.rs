@@ -1,4 +1,4 @@
-//! Step logs.
+//! Routes that read and append step logs.
 
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -176,7 +176,6 @@ fn gap_view(gap: &LogGap) -> GapView {
     GapView { command_id: Id::text(command.get()), after, lines, bytes }
 }
 
-/// Stream of step logs.
 struct LineReader {
     follower: SseClient,
     id: ExecutionId,

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_row_of_another_program_lacks_is_left_out() {
+    fn missing_columns_of_imported_rows_are_omitted() {
         let row = noetl_store::OutboxRow {
             id: 1,
             tenant: Tenant::default(),

@@ -1,12 +1,12 @@
 //! Replay: state of an execution at any event or time.
 
+use noetl_access::Auth;
 use noetl_api::replay::{ReplayQuery, ReplayReply};
 use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::ReadBound;
 use noetl_views::{ORGANIZATION, Payloads, ReplayRequest};
 
-use crate::app::Auth;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::extract::{Json, Query};
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_or_empty_has_a_default() {
+    fn missing_and_empty_parameters_have_defaults() {
         let said = ReplayQuery {
             tenant_id: Some(String::new()),
             organization_id: Some(" ".to_owned()),

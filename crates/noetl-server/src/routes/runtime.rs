@@ -1,4 +1,4 @@
-//! Shard of an execution.
+//! Route that returns the shard of an execution.
 
 use noetl_api::Id;
 use noetl_api::internal::{ServerShard, ShardInfo};

@@ -2,18 +2,16 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use noetl_access::{Auth, GATEWAYS, Sessions, StoredSession};
 use noetl_api::session::{SessionReply, SessionRequest, SessionUser};
 use noetl_secrets::TokenHolder;
 use noetl_store::Digest;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::authorize;
 use crate::http::extract::Json;
 use crate::http::openapi::ErrorResponses;
 use crate::http::roles::RequiredRole;
-use crate::http::session::GATEWAYS;
-use crate::sessions::{Sessions, StoredSession};
 
 /// Validates a session
 ///
@@ -54,14 +52,14 @@ async fn find(
     credential: &str,
     token: &str,
 ) -> Result<SessionReply, ApiError> {
-    let is_open = matches!(app.options.auth, crate::app::Auth::Open);
+    let is_open = matches!(app.options.auth, Auth::Open);
     if !is_open && !headers.contains_key(AUTHORIZATION) {
         return Ok(failed(
             "sessions of a database are validated for callers with a token only: send an access \
              token of role operator or admin in the Authorization header",
         ));
     }
-    let caller = authorize::caller(app, headers, RequiredRole::One(GATEWAYS)).await?;
+    let caller = app.access.caller(headers, RequiredRole::One(GATEWAYS)).await?;
     if !Sessions::serves(&caller) {
         return Ok(failed(
             "sessions of a database are validated for callers of the default tenant only",
@@ -73,10 +71,10 @@ async fn find(
              the request names another",
         ));
     }
-    Ok(match sessions.find(app, &caller, token).await {
+    Ok(match app.access.find_session(&caller, token).await {
         Ok(Some(session)) => found(session),
         Ok(None) => invalid("the session is unknown, expired, or inactive"),
-        Err(failure) => failed(failure.message()),
+        Err(failure) => failed(ApiError::from(failure).message()),
     })
 }
 

@@ -4,19 +4,17 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use noetl_access::{AccessError, Auth, CODE_LASTS, CodeExchange, CodeHolder, OidcError};
 use noetl_api::session::{
     AuthMode, CodeRequest, IssuedCode, OneTimeCode, SignInEndpoint, SignedIn,
 };
 use noetl_secrets::{Role, TokenRequest};
 
-use crate::app::{App, Auth};
+use crate::app::App;
 use crate::error::ApiError;
-use crate::http::authorize::not_known;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::extract::Json;
 use crate::http::openapi::ErrorResponses;
-use crate::oidc::CodeExchange;
-use crate::sign_in_codes::{CODE_LASTS, CodeHolder};
 
 /// Maximum length of each text of the provider's callback, in bytes. URLs are not longer.
 const PART_MAX: usize = 8192;
@@ -37,7 +35,7 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
     Json(match &app.options.auth {
         Auth::Open => mode("open"),
         Auth::Token => mode("token"),
-        Auth::Oidc(provider) => match provider.place().await {
+        Auth::Oidc(provider) => match provider.endpoint().await {
             Ok(place) => {
                 let sign_in = place.map(|place| SignInEndpoint {
                     authorization_endpoint: place.authorization_endpoint,
@@ -49,11 +47,16 @@ pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
             }
             // Access tokens of this control plane remain valid without the provider.
             Err(failure) => {
-                let trouble = Some(not_known(failure).message().to_owned());
+                let trouble = Some(failed(failure).message().to_owned());
                 AuthMode { trouble, ..mode("oidc") }
             }
         },
     })
+}
+
+/// Converts an error of the identity provider.
+fn failed(failure: OidcError) -> ApiError {
+    AccessError::from(failure).into()
 }
 
 /// Exchanges an authorization code for a token
@@ -88,11 +91,11 @@ pub(crate) async fn trade(
         redirect: &request.redirect_uri,
     };
     let traded = match &app.options.auth {
-        Auth::Oidc(provider) => provider.traded(&proof).await.map_err(not_known)?,
+        Auth::Oidc(provider) => provider.traded(&proof).await.map_err(failed)?,
         Auth::Open | Auth::Token => None,
     };
     let granted = traded.ok_or_else(|| {
-        let message = "nobody signs in here with a browser: that takes NOETL_AUTH=oidc and \
+        let message = "signing in with a browser is not configured: set NOETL_AUTH=oidc and \
                        NOETL_OIDC_CLIENT_ID";
         ApiError::invalid("sign_in_not_configured", message)
     })?;

@@ -21,9 +21,9 @@ use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::app::App;
+use crate::capacity::StreamPermit;
 use crate::error::ApiError;
 use crate::http::credential::RequestCredential;
-use crate::http::streams::StreamPermit;
 use crate::routes::executions::query::count;
 
 /// Interval of reads for writes of other processes.
@@ -35,7 +35,6 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 pub(super) struct SseClient {
     pub(super) app: App,
     pub(super) ids: IdForm,
-    /// Messages to send next.
     pub(super) ready: VecDeque<Message>,
     /// Whether the stream ends after the messages in `ready`.
     pub(super) is_over: bool,
@@ -57,7 +56,7 @@ impl OpenStream {
         app: &App,
         credential: RequestCredential,
     ) -> Result<Self, ApiError> {
-        let permit = app.streams.open(app)?;
+        let permit = app.streams.open(&app.options, &app.tenant)?;
         let (ended, watching) = credential.watch(app);
         Ok(Self { ended, _watching: watching, _permit: permit })
     }
@@ -65,7 +64,6 @@ impl OpenStream {
 
 /// Reads the next messages of a stream.
 pub(super) trait PageReader: Send + Sized + 'static {
-    /// Returns the shared state.
     fn follower(&mut self) -> &mut SseClient;
 
     /// Reads the next page. Returns `true` if the stream can continue without waiting.

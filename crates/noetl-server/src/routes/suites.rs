@@ -1,4 +1,4 @@
-//! Test suites of playbooks.
+//! Routes that read, store, and delete playbook test suites.
 
 use noetl_api::objects::{PutSuite, SuiteDeleted, SuiteView};
 use noetl_results::Suite;

@@ -49,7 +49,7 @@ pub(crate) async fn asset(State(app): State<App>, uri: Uri, headers: HeaderMap) 
 }
 
 /// Serves the page for an unknown path if a browser navigates to it, and a 404 error otherwise.
-pub(crate) async fn elsewhere(
+pub(crate) async fn page_or_not_found(
     State(app): State<App>,
     method: Method,
     uri: Uri,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_read_by_who_names_it_with_some_weight() {
+    fn an_encoding_is_accepted_with_a_positive_weight() {
         for text in ["br", "gzip, deflate, br", "gzip;q=0.5, BR ;q=0.1", "br;q=1"] {
             assert!(reads(&accepting(text), "br"), "{text}");
         }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_who_accepts_a_page() {
+    fn a_request_that_accepts_html_is_from_a_browser() {
         assert!(is_shown(&accepting("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")));
         for text in ["", "*/*", "application/json", "text/htmlish"] {
             assert!(!is_shown(&accepting(text)), "{text}");

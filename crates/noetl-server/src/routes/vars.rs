@@ -1,4 +1,4 @@
-//! Variables of an execution.
+//! Routes that read, set, and delete the variables of an execution.
 
 use noetl_api::Id;
 use noetl_api::vars::{

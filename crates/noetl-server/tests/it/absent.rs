@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::api::{get, post, shown};
 
 #[tokio::test]
-async fn what_is_not_built_says_what_to_do_instead() {
+async fn unsupported_routes_name_an_alternative() {
     let app = TestApp::start(0).await;
     let ai = "/api/catalog/playbooks/generate/ai";
     assert_snapshot!(post(&app, ai, r#"{"prompt":"a"}"#).shown().await, @r#"

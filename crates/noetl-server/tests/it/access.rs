@@ -39,7 +39,7 @@ async fn a_host_that_is_not_this_machine_is_refused() {
 }
 
 #[tokio::test]
-async fn any_host_is_answered_when_the_operator_says_so() {
+async fn any_host_is_accepted_if_the_operator_permits_it() {
     let options = Options { allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/health").header("host", "noetl.example").answer().await.0, 200);
@@ -82,7 +82,7 @@ async fn a_page_on_another_local_port_is_one_of_another_origin() {
 }
 
 #[tokio::test]
-async fn pages_from_elsewhere_can_neither_read_nor_change() {
+async fn pages_of_other_origins_can_neither_read_nor_change() {
     let app = TestApp::start(0).await;
     let page = "https://evil.example";
     assert_snapshot!(seen(get(&app, "/health").header("origin", page)).await, @r#"
@@ -115,7 +115,7 @@ async fn pages_from_elsewhere_can_neither_read_nor_change() {
 }
 
 #[tokio::test]
-async fn the_operator_widens_who_may_call() {
+async fn the_operator_extends_the_allowed_origins() {
     let origins = CorsOrigins::Listed(vec!["https://noetl.example/".to_owned()]);
     let options = Options { cors_origins: origins, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;

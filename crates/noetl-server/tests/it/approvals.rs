@@ -43,7 +43,7 @@ async fn waiting(app: &TestApp, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_waits_is_listed_with_what_an_answer_needs() {
+async fn pending_approvals_are_listed_with_the_data_for_an_answer() {
     let app = TestApp::start(2).await;
     let id = asking(&app, "cake").await;
     let shown = get(&app, "/api/approvals").shown().await;
@@ -91,7 +91,7 @@ async fn what_waits_is_listed_with_what_an_answer_needs() {
 }
 
 #[tokio::test]
-async fn a_long_list_goes_on_where_it_stopped() {
+async fn a_long_list_continues_after_its_last_page() {
     let app = TestApp::start(0).await;
     for what in ["cake", "bread"] {
         asking(&app, what).await;
@@ -111,7 +111,7 @@ async fn a_long_list_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_does_not_wait() {
+async fn cancelled_approvals_are_not_listed() {
     let app = TestApp::start(0).await;
     let id = asking(&app, "cake").await;
     assert_eq!(post(&app, &format!("/api/executions/{id}/cancel"), "{}").answer().await.0, 200);
@@ -126,7 +126,7 @@ async fn bearer(app: &TestApp, tenant: &str) -> String {
 }
 
 #[tokio::test]
-async fn another_tenant_sees_neither_what_waits_nor_who_works() {
+async fn another_tenant_sees_neither_approvals_nor_workers() {
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let (ours, theirs) = (bearer(&app, "default").await, bearer(&app, "acme").await);
@@ -144,7 +144,7 @@ async fn another_tenant_sees_neither_what_waits_nor_who_works() {
 }
 
 #[tokio::test]
-async fn the_load_of_a_worker_is_what_it_holds() {
+async fn the_load_of_a_worker_counts_its_leased_commands() {
     let app = TestApp::start(0).await;
     let (first, second) = (started(&app).await, started(&app).await);
     // What the control plane waits for itself is nobody's load.

@@ -267,7 +267,7 @@ async fn executions_refuse_bad_input() {
 }
 
 #[tokio::test]
-async fn what_workers_ask_refuses_bad_input() {
+async fn worker_routes_reject_bad_input() {
     group("workers").await;
 }
 

@@ -18,7 +18,7 @@ async fn batch(app: &TestApp, items: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn each_item_is_started_or_says_why_not() {
+async fn each_item_is_started_or_has_a_reason() {
     let app = registered().await;
     let body = json!({"executions": [
         {"path": "tests/greet"},

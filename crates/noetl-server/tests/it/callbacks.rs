@@ -38,7 +38,7 @@ async fn current(app: &TestApp, id: i64) -> Value {
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_its_container_goes_on() {
+async fn a_step_that_waits_for_its_container_continues() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     say(&app, id, "command.completed", command, "success").await;
@@ -70,7 +70,7 @@ async fn a_step_that_waits_for_its_container_goes_on() {
 }
 
 #[tokio::test]
-async fn a_container_that_ends_before_its_worker_says_so_is_not_lost() {
+async fn a_container_that_ends_before_its_worker_reports_it_is_not_lost() {
     let app = system_app().await;
     let (id, command) = begun(&app).await;
     let (code, answer) =
@@ -96,7 +96,7 @@ async fn a_container_that_fails_fails_its_step() {
 }
 
 #[tokio::test]
-async fn what_nothing_waits_for_is_stale_and_what_makes_no_sense_is_refused() {
+async fn unexpected_callbacks_are_stale_and_invalid_ones_are_rejected() {
     let app = system_app().await;
     let id = started(&app).await;
     for (path, expected) in [

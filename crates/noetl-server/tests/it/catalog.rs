@@ -58,7 +58,7 @@ async fn a_playbook_with_errors_is_refused_with_every_error_named() {
 }
 
 #[tokio::test]
-async fn what_is_not_yaml_is_refused() {
+async fn documents_that_are_not_yaml_are_rejected() {
     let app = TestApp::start(0).await;
     let (status, body) = register(&app, "a: [1").await;
     assert_eq!(status, 422, "{body}");
@@ -105,7 +105,7 @@ async fn a_document_is_read_by_id_or_by_path_and_version() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_not_there_is_said() {
+async fn a_missing_document_is_reported() {
     let app = TestApp::start(0).await;
     let resource = |body: &'static str| post(&app, "/api/catalog/resource", body).shown();
     assert_snapshot!(resource(r#"{"path":"nope"}"#).await, @r#"

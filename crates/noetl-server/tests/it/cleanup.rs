@@ -29,7 +29,7 @@ async fn without_a_body_the_defaults_hold() {
 }
 
 #[tokio::test]
-async fn a_number_outside_is_refused_and_nothing_goes() {
+async fn a_number_out_of_range_is_rejected_without_effect() {
     let app = app().await;
     let id = finished(&app).await;
     for (field, value) in [
@@ -50,7 +50,7 @@ async fn a_number_outside_is_refused_and_nothing_goes() {
 }
 
 #[tokio::test]
-async fn what_runs_stays_and_is_named() {
+async fn running_executions_are_not_cleaned_up_and_are_named() {
     let app = TestApp::builder().slots(0).internal_token(TOKEN).start().await;
     let id = started(&app).await;
     let body = r#"{"event_retention_days":1,"dry_run":true}"#;

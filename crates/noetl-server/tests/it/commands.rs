@@ -124,7 +124,7 @@ async fn a_command_is_claimed_by_one_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_elsewhere_drives_an_execution_to_its_end() {
+async fn a_remote_worker_drives_an_execution_to_its_end() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let say = async |event_type: &str, status: &str, command: i64, mut context: Value| {

@@ -148,7 +148,7 @@ async fn a_number_is_an_id_first_and_then_a_name() {
 }
 
 #[tokio::test]
-async fn what_is_no_credential_is_refused() {
+async fn invalid_credentials_are_rejected() {
     let app = app().await;
     for (body, status) in [
         ("", 400),
@@ -199,7 +199,7 @@ async fn without_a_key_nothing_is_kept_and_names_are_still_listed() {
 }
 
 #[tokio::test]
-async fn what_was_encrypted_under_another_key_is_not_shown() {
+async fn credentials_encrypted_under_another_key_are_not_shown() {
     let first = app().await;
     put(&first, json!({"name": "a", "type": "t", "data": "s3cret"})).await;
     let store = first.store.clone();
@@ -214,7 +214,7 @@ async fn what_was_encrypted_under_another_key_is_not_shown() {
 }
 
 #[tokio::test]
-async fn responses_with_secrets_are_stored_by_nobody() {
+async fn responses_with_secrets_are_not_cached() {
     let app = app().await;
     let kept = r#"{"name":"pg","type":"postgres","data":{"password":"s3cret"}}"#;
     assert_eq!(post(&app, "/api/credentials", kept).answer().await.0, 200);

@@ -61,7 +61,7 @@ async fn a_start_that_fails_does_not_use_up_its_key() {
 }
 
 #[tokio::test]
-async fn a_note_whose_execution_was_never_started_is_made_good() {
+async fn a_dedup_record_without_its_execution_is_repaired() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     // Of a second ago: what is asked for now has another id.
@@ -126,7 +126,7 @@ async fn a_key_has_as_many_characters_as_a_database_keeps_in_order() {
 }
 
 #[tokio::test]
-async fn a_note_whose_execution_was_purged_starts_nothing_again() {
+async fn a_dedup_record_of_a_purged_execution_prevents_another_start() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let yesterday = app.control.now().minus(Duration::from_secs(24 * 3600));
@@ -142,7 +142,7 @@ async fn a_note_whose_execution_was_purged_starts_nothing_again() {
 }
 
 #[tokio::test]
-async fn a_repeat_is_told_in_the_subscription_s_log() {
+async fn a_duplicate_is_recorded_in_the_subscriptions_log() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let document = "\

@@ -82,7 +82,7 @@ async fn a_document_is_checked_and_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_is_neither_listed_nor_started_and_comes_back() {
+async fn deleted_documents_are_neither_listed_nor_started_and_can_be_restored() {
     on_every_store(async |app| {
         let (_, first) = register(app, GREET).await;
         register(app, GREET).await;
@@ -155,7 +155,7 @@ async fn what_is_deleted_is_neither_listed_nor_started_and_comes_back() {
 }
 
 #[tokio::test]
-async fn what_never_was_cannot_be_deleted() {
+async fn a_missing_document_cannot_be_deleted() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     for (body, status, code) in [
@@ -291,7 +291,7 @@ async fn a_form_shows_every_field_of_the_input() {
 }
 
 #[tokio::test]
-async fn agents_are_found_by_what_they_can_do() {
+async fn agents_are_found_by_their_capabilities() {
     let app = TestApp::start(0).await;
     let agent = async |name: &str, metadata: &str| {
         let document = GREET.replace("tests/greet", name).replace("name: greet", metadata);

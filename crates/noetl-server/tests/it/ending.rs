@@ -23,7 +23,7 @@ async fn send(app: &TestApp, path: String, body: Value) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_end_one_execution_together_are_never_told_to_come_again() {
+async fn concurrent_calls_that_end_one_execution_are_never_told_to_retry() {
     on_every_store(async |app| {
         for _ in 0..50 {
             let id = started(app).await;

@@ -45,7 +45,7 @@ async fn told(app: &TestApp, id: i64) -> String {
 }
 
 #[tokio::test]
-async fn an_end_is_said_once_with_everything_and_again_without_harm() {
+async fn a_completion_is_reported_once_and_may_be_repeated() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let leased = lease(&app).await;
@@ -113,8 +113,8 @@ async fn one_that_is_wrong_does_not_take_the_others_with_it() {
     "refused": "Failed to deserialize the JSON body into the target type: invalid type: integer `7`, expected struct CompletionItem at line 1 column 1"
     "late": null
     "late": null
-    "refused": "blob [digest] not found; upload it with 'PUT /api/worker/content/[digest]' first"
-    "refused": "blob x not found; upload it with 'PUT /api/worker/content/x' first"
+    "refused": "blob [digest] not found; upload the blob with 'PUT /api/worker/content/[digest]' first"
+    "refused": "blob x not found; upload the blob with 'PUT /api/worker/content/x' first"
     "refused": "the payload or meta nests more than 100 levels deep"
     "taken": null
     "#);
@@ -123,7 +123,7 @@ async fn one_that_is_wrong_does_not_take_the_others_with_it() {
 }
 
 #[tokio::test]
-async fn what_comes_after_the_lease_is_kept_once_and_changes_nothing() {
+async fn completions_after_the_lease_are_recorded_once_and_change_nothing() {
     let (app, clock, _) = app().await;
     let id = started(&app).await;
     let first = lease(&app).await["event_id"].clone();
@@ -147,7 +147,7 @@ async fn what_comes_after_the_lease_is_kept_once_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_asks_for_the_end_again() {
+async fn a_store_outage_asks_for_the_completion_again() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
@@ -159,7 +159,7 @@ async fn a_store_that_is_away_asks_for_the_end_again() {
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_gives_back_what_it_held() {
+async fn a_worker_that_deregisters_releases_its_commands() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let first = lease(&app).await["event_id"].clone();
@@ -205,7 +205,7 @@ async fn a_large_result_is_put_apart_and_read_back() {
 }
 
 #[tokio::test]
-async fn content_that_is_not_what_it_says_is_not_kept() {
+async fn content_with_a_wrong_digest_is_not_stored() {
     let (app, _, store) = app().await;
     let digest = Digest::of_bytes(b"one thing").to_string();
     let (status, said) = put(&app, &digest, "another".to_owned()).await;

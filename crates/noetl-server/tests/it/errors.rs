@@ -6,7 +6,7 @@ use reqwest::Method;
 use crate::api::{ask, get, post};
 
 #[tokio::test]
-async fn what_is_not_a_route_is_said_in_json() {
+async fn unknown_routes_are_answered_in_json() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/api/nothing").shown().await, @r#"
     404
@@ -34,7 +34,7 @@ async fn what_is_not_a_route_is_said_in_json() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_named_by_what_is_wrong() {
+async fn an_invalid_json_body_is_reported_with_the_cause() {
     let app = TestApp::start(0).await;
     let untyped = ask(&app, Method::POST, "/api/execute").body("{}");
     assert_snapshot!(untyped.shown().await, @r#"

@@ -71,7 +71,7 @@ async fn saying_the_same_event_again_answers_the_same() {
 }
 
 #[tokio::test]
-async fn a_batch_keeps_what_is_right_and_names_what_is_wrong() {
+async fn a_batch_stores_valid_items_and_names_invalid_ones() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let batch = format!(

@@ -34,7 +34,7 @@ async fn an_execution_is_started_by_path_or_by_id() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said() {
+async fn failed_starts_are_reported() {
     let app = TestApp::start(0).await;
     let execute = |body: &'static str| post(&app, "/api/execute", body).shown();
     assert_snapshot!(execute("{}").await, @r#"
@@ -135,7 +135,7 @@ async fn a_finished_execution_shows_its_log_its_workload_and_its_result() {
 }
 
 #[tokio::test]
-async fn events_are_shown_with_what_their_readers_expect() {
+async fn events_have_the_fields_published_clients_read() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let (_, body) = get(&app, &format!("/api/executions/{id}")).answer().await;
@@ -239,7 +239,7 @@ async fn a_failed_command_is_shown_with_its_id_and_its_failure() {
 }
 
 #[tokio::test]
-async fn a_status_has_what_workers_and_the_command_line_read() {
+async fn a_status_has_the_fields_workers_and_the_cli_read() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     assert_snapshot!(get(&app, &format!("/api/executions/{id}/status")).shown().await, @r#"
@@ -424,7 +424,7 @@ async fn a_finished_execution_cannot_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_unknown_execution_is_said_by_every_route() {
+async fn every_route_reports_an_unknown_execution() {
     let app = TestApp::start(0).await;
     for path in ["/api/executions/7", "/api/executions/7/status", "/api/executions/7/events"] {
         let (status, body) = get(&app, path).answer().await;

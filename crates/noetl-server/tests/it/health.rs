@@ -4,7 +4,7 @@ use noetl_test_app::TestApp;
 use crate::api::get;
 
 #[tokio::test]
-async fn health_says_what_works() {
+async fn health_reports_each_dependency() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/health").shown().await, @r#"
     200
@@ -29,7 +29,7 @@ async fn health_says_what_works() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_said_and_told_apart_from_a_dead_process() {
+async fn an_unavailable_store_is_distinguished_from_a_dead_process() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     assert_snapshot!(get(&app, "/health").shown().await, @r#"

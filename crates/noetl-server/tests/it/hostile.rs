@@ -139,7 +139,7 @@ async fn events_that_only_the_engine_may_say_drive_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_let_go() {
+async fn an_idle_connection_is_closed() {
     let options = Options { silence: Duration::from_millis(50), ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let address = app.base.strip_prefix("http://").expect("an address");
@@ -152,7 +152,7 @@ async fn a_connection_that_says_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn how_it_is_can_be_asked_under_any_load() {
+async fn health_responds_under_any_load() {
     let options = Options { requests_max: 0, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/api/executions").answer().await.0, 503);

@@ -42,7 +42,7 @@ async fn forced(app: &TestApp, document: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_is_told_with_its_secret_and_registers_its_subscription() {
+async fn a_listener_is_returned_with_its_secret_and_registers_its_subscription() {
     on_every_store(async |app| {
         keep(app, "hook", json!({"token": "s3cret"})).await;
         let headers = "  headers:\n    directives:\n      - {header: x-noetl-route, controls: dispatch.playbook, allowed: [tests/greet]}\n";
@@ -119,7 +119,7 @@ async fn a_listener_is_told_with_its_secret_and_registers_its_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_by_path_is_served_and_what_cannot_be_read_is_passed_over() {
+async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         let bearer = "{type: bearer, secret: hook}";
@@ -201,7 +201,7 @@ async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
 }
 
 #[tokio::test]
-async fn without_the_token_nothing_is_told() {
+async fn nothing_is_returned_without_the_token() {
     let app = crate::stores::app().await;
     keep(&app, "hook", json!("bare")).await;
     catalogued(&app, &document("sub/a", "/in/orders", HMAC, "")).await;

@@ -330,7 +330,7 @@ async fn events_of_another_server_are_normalised() {
 }
 
 #[tokio::test]
-async fn what_is_no_batch_is_refused() {
+async fn invalid_batches_are_rejected() {
     let app = system_app().await;
     for (path, body, status) in [
         (PROJECT, r#"{"events":[]}"#, 400),

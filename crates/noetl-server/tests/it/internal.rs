@@ -30,7 +30,7 @@ const ROUTES: [(&str, &str); 10] = [
 ];
 
 #[tokio::test]
-async fn without_a_token_internal_routes_answer_nobody() {
+async fn internal_routes_reject_requests_without_a_token() {
     let app = TestApp::start(0).await;
     for (verb, path) in ROUTES {
         let verb = Method::from_bytes(verb.as_bytes()).expect("a verb");
@@ -140,7 +140,7 @@ async fn bodies_that_are_no_json_are_refused_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_said_so_on_every_route() {
+async fn every_route_reports_an_unavailable_store() {
     let app = system_app().await;
     app.store.set_down(true);
     let bodies = [

@@ -91,7 +91,7 @@ async fn entries_of_one_name_are_apart_by_scope_and_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_has_expired_is_said_and_not_given() {
+async fn an_expired_entry_is_reported_and_not_returned() {
     on_every_store(async |app| {
         let past = json!({"data": "x", "expires_at": "2020-01-01T00:00:00Z", "expires_in": 3600});
         assert_eq!(put(app, "7/old", past).await.0, 200, "the instant wins");
@@ -115,7 +115,7 @@ async fn an_entry_that_has_expired_is_said_and_not_given() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_keychain_requests_are_rejected() {
     let app = app().await;
     for (path, body, status, code) in [
         ("7/a", json!({}), 422, "invalid_body"),
@@ -137,7 +137,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_encrypted() {
+async fn keychain_values_are_stored_encrypted() {
     use noetl_store::{KeychainFilter, KeychainStore as _};
     let app = app().await;
     put(&app, "7/api", json!({"data": {"token": "plain to see"}})).await;

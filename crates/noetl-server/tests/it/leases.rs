@@ -71,7 +71,7 @@ async fn lease(app: &TestApp, body: Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_held_is_handed_out_again_and_its_late_word_changes_nothing() {
+async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_nothing() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -113,7 +113,7 @@ async fn what_a_dead_worker_held_is_handed_out_again_and_its_late_word_changes_n
 }
 
 #[tokio::test]
-async fn a_claim_without_a_beginning_is_lost_after_a_minute_whatever_else_is_heard() {
+async fn a_claim_without_a_start_is_lost_after_a_minute_despite_heartbeats() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     claim(&app, open_command(&app, id).await, "w").await;
@@ -138,12 +138,16 @@ async fn a_step_whose_workers_are_all_lost_fails() {
     assert_eq!(status["status"], "FAILED", "{status}");
     let error = status["error"].as_str().unwrap_or_default();
     assert!(error.contains("lost its worker 3 times"), "{error}");
-    assert!(error.contains("worker 'w' took it and was not heard of in time"), "{error}");
+    assert!(
+        error
+            .contains("worker 'w' claimed the command and sent no report before its lease expired"),
+        "{error}"
+    );
     app.close().await;
 }
 
 #[tokio::test]
-async fn what_a_lost_worker_says_is_kept_under_its_own_id_and_decides_nothing() {
+async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_nothing() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -187,7 +191,7 @@ async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
 }
 
 #[tokio::test]
-async fn a_worker_that_begins_anew_has_lost_what_its_name_held() {
+async fn a_restarted_worker_loses_the_leases_of_its_name() {
     let (app, _) = app().await;
     let register = async |key: &str| {
         let runtime = json!({"kind": "rust", "worker_public_key": key});
@@ -314,7 +318,7 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
 }
 
 #[tokio::test]
-async fn a_call_waits_until_a_command_is_there() {
+async fn a_long_poll_waits_for_a_command() {
     let (app, _) = app().await;
     let body = json!({"worker_id": "w", "max": 5, "wait_seconds": 30});
     let (taken, id) = tokio::join!(lease(&app, body), async {
@@ -327,7 +331,7 @@ async fn a_call_waits_until_a_command_is_there() {
 }
 
 #[tokio::test]
-async fn workers_that_wait_share_what_comes_and_nobody_gets_it_twice() {
+async fn waiting_workers_share_commands_without_duplicates() {
     let (app, _) = app().await;
     started(&app).await;
     let waiting = (0..12).map(|number| {
@@ -348,7 +352,7 @@ async fn workers_that_wait_share_what_comes_and_nobody_gets_it_twice() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_while_it_waits_claims_nothing() {
+async fn a_disconnected_long_poll_claims_nothing() {
     let (app, _) = app().await;
     let body = json!({"worker_id": "gone", "wait_seconds": 30}).to_string();
     let url = format!("{}/api/worker/lease", app.base);
@@ -392,7 +396,7 @@ async fn executions_take_turns() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() {
+async fn a_heartbeat_renews_the_named_leases_and_reports_lost_and_cancelled_ones() {
     let (app, clock) = app().await;
     let (first, second) = (started(&app).await, started(&app).await);
     let ids = lease(&app, json!({"worker_id": "w", "max": 2})).await;
@@ -424,7 +428,7 @@ async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() 
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_lease_requests_are_rejected() {
     let (app, _) = app().await;
     let wrong = [
         ("/api/worker/lease", json!({"worker_id": ""})),
@@ -443,13 +447,13 @@ async fn what_makes_no_sense_is_refused() {
         said.push(format!("{status} {}: {}", answer["code"], answer["error"]));
     }
     assert_snapshot!(said.join("\n"), @r#"
-    422 "invalid_worker": "'' is no name for a worker: it is empty"
-    422 "invalid_worker": "'local' is no name for a worker: workers inside the control plane have such names"
+    422 "invalid_worker": "'' is not a valid worker name: it is empty"
+    422 "invalid_worker": "'local' is not a valid worker name: workers inside the control plane have such names"
     422 "invalid_amount": "max must be from 1 to 1000, not 0"
     422 "invalid_amount": "max must be from 1 to 1000, not 1001"
     422 "invalid_wait": "wait_seconds must be from 0 to 30, not -1"
     422 "invalid_wait": "wait_seconds must be from 0 to 30, not 31"
-    422 "invalid_worker": "' ' is no name for a worker: it is empty"
+    422 "invalid_worker": "' ' is not a valid worker name: it is empty"
     422 "invalid_amount": "the number of commands must be from 0 to 1000, not 1001"
     422 "invalid_body": "worker_id must not be empty"
     "#);
@@ -457,7 +461,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
+async fn a_system_pool_gets_the_secrets_of_its_commands_tenant() {
     let app = TestApp::builder()
         .slots(0)
         .internal_token(TOKEN)
@@ -507,7 +511,7 @@ async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_row_was_removed_has_its_key_again() {
+async fn a_worker_whose_row_was_removed_registers_its_key_again() {
     let (app, _) = app().await;
     let asks = json!({"worker_id": "w", "public_key": "k1"});
     lease(&app, asks.clone()).await;
@@ -546,7 +550,7 @@ async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
 }
 
 #[tokio::test]
-async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
+async fn only_the_internal_token_works_for_every_tenant() {
     let (app, _) = app().await;
     let acme = Tenant::new("acme");
     let document = crate::api::GREET.to_owned();
@@ -573,7 +577,7 @@ async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn why_tells_when_the_lease_of_a_worker_elsewhere_ends() {
+async fn why_reports_the_lease_of_a_remote_worker() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;

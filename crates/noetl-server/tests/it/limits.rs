@@ -110,7 +110,7 @@ async fn documents_past_a_quota_are_refused_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_step_calls_is_not_refused() {
+async fn calls_from_steps_are_not_limited() {
     const CALLING: &str = "\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -147,7 +147,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_message_past_a_quota_is_refused_and_may_come_again() {
+async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
     let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
     let more = "  dedup: {enabled: true, window_secs: 60}\n";
     webhooks::set_up(&app, &webhooks::document("orders", webhooks::BEARER, more)).await;
@@ -208,7 +208,7 @@ async fn limited(rate: f64) -> (TestApp, Arc<SimClock>) {
 }
 
 #[tokio::test]
-async fn who_asks_too_fast_hears_when_to_come_and_nobody_else_is_held_up() {
+async fn a_caller_over_its_rate_is_told_when_to_retry_without_delaying_others() {
     let (app, clock) = limited(2.0).await;
     let (acme, other) =
         (token(&app, "acme", Role::Viewer).await, token(&app, "other", Role::Viewer).await);
@@ -233,7 +233,7 @@ async fn who_asks_too_fast_hears_when_to_come_and_nobody_else_is_held_up() {
 }
 
 #[tokio::test]
-async fn those_who_show_no_good_token_are_counted_together() {
+async fn callers_without_a_valid_token_share_a_limit() {
     let (app, clock) = limited(2.0).await;
     let asked =
         |bearer: &'static str| get(&app, "/api/executions").header("authorization", bearer).send();
@@ -250,7 +250,7 @@ async fn those_who_show_no_good_token_are_counted_together() {
 }
 
 #[tokio::test]
-async fn work_under_way_is_answered_however_fast_it_is() {
+async fn worker_requests_are_not_rate_limited() {
     let (app, clock) = limited(1.0).await;
     let admin = token(&app, "acme", Role::Admin).await;
     let worker = token(&app, "acme", Role::Worker).await;

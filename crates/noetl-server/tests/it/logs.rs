@@ -26,7 +26,7 @@ fn texts(body: &Value) -> Vec<(u64, String, String)> {
 }
 
 #[tokio::test]
-async fn what_a_step_prints_is_kept_while_it_runs() {
+async fn step_logs_are_stored_while_the_step_runs() {
     let tools = ToolRegistry::default().with(Shell::new(Arc::new(Options::default())));
     let app = TestApp::builder().tools(tools).start().await;
     let (status, body) = register(&app, PRINTING).await;
@@ -49,7 +49,7 @@ async fn what_a_step_prints_is_kept_while_it_runs() {
 }
 
 #[tokio::test]
-async fn workers_elsewhere_hand_lines_in() {
+async fn remote_workers_send_step_logs() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -131,7 +131,7 @@ async fn lines_that_cannot_be_kept_are_refused() {
 }
 
 #[tokio::test]
-async fn lines_wake_whoever_follows_them() {
+async fn new_lines_wake_their_followers() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -201,7 +201,7 @@ async fn lines_dropped_because_too_much_is_printed_are_counted() {
 }
 
 #[tokio::test]
-async fn what_a_published_worker_reports_as_printed_is_kept() {
+async fn step_logs_reported_by_a_published_worker_are_stored() {
     let app = TestApp::start(0).await;
     let (status, body) = register(&app, PRINTING).await;
     assert_eq!(status, 200, "{body}");

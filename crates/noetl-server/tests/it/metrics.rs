@@ -12,7 +12,7 @@ async fn page(app: &TestApp) -> String {
 }
 
 #[tokio::test]
-async fn the_page_tells_what_was_taken() {
+async fn the_metrics_page_counts_accepted_requests() {
     let app = system_app().await;
     started(&app).await;
     let rows = r#"{"events":[{"event_id":1,"execution_id":2},{"event_id":"x"}]}"#;
@@ -35,7 +35,7 @@ async fn the_page_tells_what_was_taken() {
 }
 
 #[tokio::test]
-async fn what_ends_and_what_is_handed_in_is_counted() {
+async fn ended_executions_and_reported_events_are_counted() {
     let app = crate::stores::app().await;
     let id = started(&app).await;
     let put = format!("/api/result/{id}");
@@ -70,7 +70,7 @@ async fn what_ends_and_what_is_handed_in_is_counted() {
 }
 
 #[tokio::test]
-async fn an_event_type_that_somebody_made_up_is_no_label() {
+async fn an_unknown_event_type_is_not_a_metric_label() {
     let app = system_app().await;
     let id = started(&app).await;
     let said = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);

@@ -39,7 +39,7 @@ async fn kinds(app: &TestApp, id: i64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_follows_from_an_end_goes_out_with_the_answer_and_again_if_that_is_lost() {
+async fn the_next_command_is_returned_with_the_completion_and_repeated_if_lost() {
     let (app, _) = app().await;
     let id = started(&app).await;
     let first = lease(&app).await[0]["event_id"].clone();
@@ -63,7 +63,7 @@ async fn what_follows_from_an_end_goes_out_with_the_answer_and_again_if_that_is_
 }
 
 #[tokio::test]
-async fn only_what_the_worker_takes_goes_out_with_the_answer() {
+async fn only_commands_that_the_worker_accepts_are_returned_with_the_completion() {
     let (app, _) = app().await;
     for next in [
         json!({"pool": "gpu"}),
@@ -106,7 +106,7 @@ async fn a_command_that_went_out_with_an_answer_is_held_as_long_as_one_that_was_
 }
 
 #[tokio::test]
-async fn who_waits_for_long_is_not_passed_by() {
+async fn a_long_waiting_command_is_not_bypassed() {
     let (app, clock) = app().await;
     let ids = [started(&app).await, started(&app).await];
     let first = lease(&app).await[0].clone();

@@ -104,7 +104,7 @@ async fn a_module_is_read_by_version_and_digest() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_refused() {
+async fn invalid_objects_are_rejected() {
     let app = app().await;
     let long = "x".repeat(1025);
     for (verb, path, status, code) in [

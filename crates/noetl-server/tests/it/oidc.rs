@@ -168,7 +168,7 @@ async fn a_token_that_was_made_for_another_or_changed_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_may_be_away_and_change_its_keys() {
+async fn a_provider_may_be_unavailable_and_change_its_keys() {
     let early = TestApp::start(0).await;
     let Some(mut provider) = Provider::start().await else { return early.close().await };
     let before = provider.token("admin", "urn:noetl").await;
@@ -268,7 +268,7 @@ async fn a_page_trades_a_code_for_a_token_that_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_told_how_callers_are_known_where_nobody_signs_in() {
+async fn the_auth_mode_tells_a_page_that_no_sign_in_is_required() {
     let open = TestApp::start(0).await;
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let token = TestApp::builder().slots(0).options(options).start().await;

@@ -70,7 +70,7 @@ async fn a_limit_outside_is_taken_for_the_nearest() {
 }
 
 #[tokio::test]
-async fn a_failed_row_comes_again_after_its_delay() {
+async fn a_failed_row_is_claimable_after_its_delay() {
     let app = system_app().await;
     started(&app).await;
     post_as_system(&app, CLAIM, "{}").answer().await;
@@ -94,7 +94,7 @@ async fn a_failed_row_comes_again_after_its_delay() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_outbox_requests_are_rejected() {
     let app = system_app().await;
     for (path, body, status, code) in [
         (CLAIM, r#"{"limit":"1"}"#, 422, "invalid_body"),

@@ -35,7 +35,7 @@ async fn activity_is_counted_by_when_executions_started() {
 }
 
 #[tokio::test]
-async fn a_dashboard_counts_what_there_is() {
+async fn a_dashboard_counts_executions() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     started(&app).await;
@@ -140,7 +140,7 @@ async fn the_machine_and_the_process_are_measured() {
 }
 
 #[tokio::test]
-async fn there_is_no_profiler_and_that_is_said() {
+async fn the_missing_profiler_is_reported() {
     let app = TestApp::start(0).await;
     assert_snapshot!(get(&app, "/api/profiler/status").shown().await, @r#"
     200

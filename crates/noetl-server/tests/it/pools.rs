@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::api::{ask, get, post};
 
 #[tokio::test]
-async fn a_worker_registers_beats_and_goes() {
+async fn a_worker_registers_sends_heartbeats_and_deregisters() {
     let app = TestApp::start(0).await;
     let body = json!({
         "name": "w-1", "component_type": "worker_pool", "status": "ready", "hostname": "h",

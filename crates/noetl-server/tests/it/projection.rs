@@ -66,7 +66,7 @@ async fn an_event_that_comes_late_is_in_the_next_snapshot() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_refused_and_an_empty_one_is_not() {
+async fn an_invalid_list_is_rejected_and_an_empty_one_is_accepted() {
     let app = system_app().await;
     let empty = post_as_system(&app, ADVANCE, r#"{"execution_ids":[]}"#).answer().await;
     assert_eq!(empty, (200, json!({"advanced": [], "failed": []})));

@@ -132,7 +132,7 @@ async fn status(app: &TestApp, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_status_tells_a_completed_a_failed_and_a_running_execution() {
+async fn a_status_distinguishes_completed_failed_and_running_executions() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     register(&app, &failing()).await;
@@ -187,7 +187,7 @@ async fn a_status_that_is_not_found_is_looked_for_in_the_execution() {
 }
 
 #[tokio::test]
-async fn what_runs_is_cancelled_cleaned_up_and_run_again() {
+async fn the_published_cli_cancels_cleans_up_and_reruns() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let id = begun(&app, "tests/greet").await;

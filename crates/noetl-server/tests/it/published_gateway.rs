@@ -74,7 +74,7 @@ async fn a_session_is_checked() {
 }
 
 #[tokio::test]
-async fn what_is_passed_on_for_a_page_is_answered_as_to_a_page() {
+async fn forwarded_requests_of_a_page_get_the_response_for_a_page() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let id = begun(&app, "tests/greet").await;

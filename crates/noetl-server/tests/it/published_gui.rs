@@ -39,7 +39,7 @@ async fn register(app: &TestApp, content: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_browser_may_read_what_it_is_answered() {
+async fn a_browser_may_read_its_responses() {
     let app = open_app(0).await;
     let asked = page(&app, Method::OPTIONS, "executions")
         .header("access-control-request-method", "POST")
@@ -122,7 +122,7 @@ async fn the_catalog_shows_cards() {
 }
 
 #[tokio::test]
-async fn what_the_workload_itself_calls_metadata_stays() {
+async fn a_workload_key_named_metadata_is_unchanged() {
     let app = open_app(0).await;
     register(&app, &GREET.replace("who: world", "who: world\n  metadata: mine")).await;
     // What cannot be read any more has no metadata, and is listed all the same.

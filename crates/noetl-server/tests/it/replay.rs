@@ -123,7 +123,7 @@ async fn a_finished_execution_is_replayed_to_its_end_or_to_any_event() {
 }
 
 #[tokio::test]
-async fn what_was_reported_is_in_it_and_references_are_looked_up_when_asked_for() {
+async fn replay_includes_reported_events_and_resolves_references_on_request() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let report = json!({
@@ -144,7 +144,7 @@ async fn what_was_reported_is_in_it_and_references_are_looked_up_when_asked_for(
 }
 
 #[tokio::test]
-async fn rows_from_elsewhere_replay_in_the_order_of_their_ids_with_whatever_they_lack() {
+async fn imported_rows_replay_in_id_order_with_missing_columns() {
     let app = system_app().await;
     let rows = json!({"events": [
         {"execution_id": 77, "event_id": 30, "event_type": "frame.committed", "frame_id": 9,
@@ -179,7 +179,7 @@ async fn rows_from_elsewhere_replay_in_the_order_of_their_ids_with_whatever_they
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_said() {
+async fn invalid_replay_requests_are_reported() {
     let app = TestApp::start(0).await;
     assert_snapshot!(shown(&app, "").await, @r#"
     400
@@ -245,7 +245,7 @@ async fn what_makes_no_sense_is_said() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_503() {
+async fn an_unavailable_store_is_a_503() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     assert_snapshot!(shown(&app, "execution_id=1").await, @r#"

@@ -95,7 +95,7 @@ async fn a_worker_that_heartbeats_and_receives_nothing() {
 }
 
 #[tokio::test]
-async fn a_watchdog_that_would_kill_healthy_work_elsewhere() {
+async fn a_watchdog_does_not_kill_healthy_work_of_a_remote_worker() {
     let expected = undisturbed().await;
     let (app, clock) = app().await;
     let id = started(&app).await;

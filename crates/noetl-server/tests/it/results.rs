@@ -63,7 +63,7 @@ async fn a_large_result_is_taken_and_one_that_is_too_large_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_no_result_or_no_reference_is_refused() {
+async fn invalid_results_and_references_are_rejected() {
     let app = app().await;
     let id = started(&app).await;
     for (id, body, status, code) in [

@@ -47,7 +47,7 @@ async fn answered(app: &TestApp, verb: &str, path: &str, bearer: Option<&str>) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_lets_its_roles_through_and_nobody_else() {
+async fn every_route_admits_its_roles_only() {
     let app = guarded().await;
     let mut callers = Vec::new();
     for role in Role::ALL {
@@ -131,7 +131,7 @@ async fn a_token_sees_its_tenant_only() {
 }
 
 #[tokio::test]
-async fn what_all_tenants_share_needs_the_default_tenant() {
+async fn shared_resources_require_the_default_tenant() {
     let app = guarded().await;
     let acme = token(&app, "acme", Role::Admin).await;
     let default = token(&app, "default", Role::Admin).await;
@@ -189,7 +189,7 @@ async fn tokens_are_made_listed_and_ended_over_http() {
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_header_nobody_gets_in_by_it() {
+async fn invalid_authorization_headers_are_rejected() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;
     let long = format!("Bearer noetl_{}", "a".repeat(4000));

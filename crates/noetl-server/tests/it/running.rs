@@ -47,7 +47,7 @@ async fn one_runtime_acts_and_the_others_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_runtime_counts_is_on_the_page_of_metrics() {
+async fn counters_of_a_subscription_runtime_are_on_the_metrics_page() {
     on_every_store(async |app| {
         let id = known(app).await;
         let counts = json!({"received": 5, "dispatched": 3, "dead_lettered": 1});
@@ -70,7 +70,7 @@ async fn what_a_runtime_counts_is_on_the_page_of_metrics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_is_kept_whole_and_told_of() {
+async fn a_dead_letter_is_stored_completely_and_recorded() {
     on_every_store(async |app| {
         let id = known(app).await;
         let letter = json!({
@@ -109,7 +109,7 @@ async fn a_dead_letter_is_kept_whole_and_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_is_refused_by_name() {
+async fn invalid_reports_of_a_runtime_are_rejected_by_name() {
     on_every_store(async |app| {
         let id = known(app).await;
         let long = "h".repeat(201);

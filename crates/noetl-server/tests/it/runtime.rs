@@ -4,7 +4,7 @@ use noetl_test_app::TestApp;
 use crate::api::get;
 
 #[tokio::test]
-async fn a_shard_is_told_by_the_published_hash() {
+async fn a_shard_is_selected_by_the_published_hash() {
     let app = TestApp::start(0).await;
     for (id, count, shard) in [
         (320_816_801_799_737_344_i64, 16, 14),
@@ -38,7 +38,7 @@ async fn a_shard_is_told_by_the_published_hash() {
 }
 
 #[tokio::test]
-async fn what_is_no_id_and_no_count_is_refused() {
+async fn invalid_ids_and_counts_are_rejected() {
     let app = TestApp::start(0).await;
     for query in [
         "",

@@ -99,7 +99,7 @@ async fn a_schedule_is_made_read_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_schedule_is_named_and_nothing_is_made() {
+async fn an_invalid_schedule_is_reported_and_not_created() {
     on_every_store(async |app| {
         let mut answers = String::new();
         let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
@@ -157,7 +157,7 @@ async fn a_document_makes_a_schedule_that_is_changed_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_starts_by_itself() {
+async fn due_schedules_start_without_requests() {
     on_every_store(async |app| {
         register(app, GREET).await;
         let id = made(app, json!({"playbook": "tests/greet", "at": "2020-01-01T00:00:00Z"})).await;

@@ -99,7 +99,7 @@ async fn every_use_of_a_secret_is_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_changes_tokens_and_credentials_is_recorded() {
+async fn changes_of_tokens_and_credentials_name_their_caller() {
     on_every_store(async |app| {
         keep(app, "db").await;
         let body = json!({"name": "ci", "role": "viewer"}).to_string();
@@ -156,7 +156,7 @@ async fn a_change_that_cannot_be_recorded_is_made_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_secret_whose_use_cannot_be_recorded_is_given_only_where_that_is_allowed() {
+async fn a_secret_whose_use_cannot_be_recorded_is_returned_only_if_permitted() {
     for is_required in [false, true] {
         let builder = TestApp::builder().slots(0).encryption_key(key());
         let builder = if is_required { builder.audit_required() } else { builder };
@@ -246,7 +246,7 @@ async fn the_keychain_of_an_execution_answers_for_its_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_in_the_keychain_for_an_execution_is_found_before_what_it_declares() {
+async fn keychain_entries_of_an_execution_precede_declared_ones() {
     on_every_store(async |app| {
         let id =
             run(app, "  - {name: api, kind: static, map: {token: declared}}\n", json!({})).await;
@@ -467,7 +467,7 @@ async fn the_encryption_key_is_changed_while_everything_can_be_read() {
 }
 
 #[tokio::test]
-async fn what_neither_key_opens_is_named_and_left_alone() {
+async fn values_that_neither_key_opens_are_named_and_unchanged() {
     let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let lost = EncryptionKey::generate();
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(lost).start().await;
@@ -494,7 +494,7 @@ async fn what_neither_key_opens_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_token_decides_who_is_given_a_secret() {
+async fn the_token_decides_which_secrets_a_caller_gets() {
     let options = Options { auth: Auth::Token, ..Options::default() };
     let builder = TestApp::builder().slots(0).encryption_key(key()).options(options);
     let app = builder.start().await;

@@ -24,7 +24,7 @@ async fn failed(app: &TestApp) -> i64 {
 }
 
 #[tokio::test]
-async fn a_list_has_what_web_pages_read() {
+async fn a_list_has_the_fields_web_pages_read() {
     let app = TestApp::start(2).await;
     finished(&app).await;
     assert_snapshot!(get(&app, "/api/executions").shown().await, @r#"
@@ -53,7 +53,7 @@ async fn a_list_has_what_web_pages_read() {
 }
 
 #[tokio::test]
-async fn executions_are_listed_by_who_started_them() {
+async fn executions_are_listed_by_their_parent() {
     let app = TestApp::start(0).await;
     let parent = started(&app).await;
     let body = json!({"path": "tests/greet", "parent_execution_id": parent}).to_string();
@@ -70,7 +70,7 @@ async fn executions_are_listed_by_who_started_them() {
 }
 
 #[tokio::test]
-async fn a_page_of_a_log_is_narrowed_by_type_and_by_what_came_before() {
+async fn a_page_of_a_log_is_filtered_by_type_and_position() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let page =
@@ -131,7 +131,7 @@ async fn a_cascade_stops_and_names_everything_below() {
 }
 
 #[tokio::test]
-async fn a_cascade_that_was_cut_short_goes_on_when_it_is_asked_for_again() {
+async fn an_interrupted_cascade_continues_when_requested_again() {
     let app = TestApp::start(0).await;
     let top = started(&app).await;
     let below = async |parent: &str| {
@@ -153,7 +153,7 @@ async fn a_cascade_that_was_cut_short_goes_on_when_it_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn stopping_is_content_with_what_is_over() {
+async fn cancelling_a_finished_execution_succeeds() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let stop = || post(&app, &format!("/api/executions/{id}/stop"), "");
@@ -209,7 +209,7 @@ async fn a_rerun_has_the_same_playbook_and_the_workload_with_changes() {
 }
 
 #[tokio::test]
-async fn a_retry_does_again_what_failed_and_nothing_else() {
+async fn a_retry_repeats_failed_steps_only() {
     let app = TestApp::start(0).await;
     let id = failed(&app).await;
     let retry = |body: &str| post(&app, &format!("/api/executions/{id}/retry"), body);
@@ -252,7 +252,7 @@ async fn a_retry_does_again_what_failed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_retry_says_what_it_cannot_do() {
+async fn a_rejected_retry_names_the_reason() {
     let app = TestApp::start(0).await;
     let id = failed(&app).await;
     let retry = |id: &str, body: &str| post(&app, &format!("/api/executions/{id}/retry"), body);
@@ -276,7 +276,7 @@ async fn a_retry_says_what_it_cannot_do() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_an_event_or_a_place() {
+async fn a_fork_continues_from_an_event_id_or_sequence_number() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let fork = |body: String| post(&app, &format!("/api/executions/{id}/fork"), body);
@@ -307,11 +307,11 @@ async fn a_fork_goes_on_from_an_event_or_a_place() {
     assert_snapshot!(fork(r#"{"at":4711}"#.to_owned()).shown().await, @r#"
     422
     {
-      "error": "the log of execution [id] has no event 4711; its places are 1 to 14",
+      "error": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14",
       "status": 422,
       "code": "event_not_found",
-      "detail": "the log of execution [id] has no event 4711; its places are 1 to 14",
-      "message": "the log of execution [id] has no event 4711; its places are 1 to 14"
+      "detail": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14",
+      "message": "the log of execution [id] has no event 4711; sequence numbers are 1 to 14"
     }
     "#);
     let (status, body) = fork(r#"{"at":-1}"#.to_owned()).answer().await;
@@ -320,7 +320,7 @@ async fn a_fork_goes_on_from_an_event_or_a_place() {
 }
 
 #[tokio::test]
-async fn a_clean_up_cancels_what_began_long_ago() {
+async fn cleanup_cancels_executions_started_long_ago() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let clean = |body: &'static str| post(&app, "/api/executions/cleanup", body);
@@ -348,7 +348,7 @@ async fn a_clean_up_cancels_what_began_long_ago() {
 }
 
 #[tokio::test]
-async fn a_failed_execution_goes_on_with_a_mended_version() {
+async fn a_failed_execution_continues_with_a_fixed_version() {
     let app = TestApp::start(0).await;
     let id = failed(&app).await;
     let mended = GREET.replace("{{ start.message }}", "mended {{ start.message }}");
@@ -376,11 +376,11 @@ async fn a_failed_execution_goes_on_with_a_mended_version() {
     assert_snapshot!(ask("retry", json!({"version": 3})).shown().await, @r#"
     422
     {
-      "error": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
+      "error": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution",
       "status": 422,
       "code": "version_does_not_fit",
-      "detail": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
-      "message": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again"
+      "detail": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution",
+      "message": "version 3 cannot continue the execution: at event 10 of the log, step 'end' is running, and the version has no such step; fork at another event, or rerun the execution"
     }
     "#);
     // Before that step it fits: at place 3 the first one is under way.

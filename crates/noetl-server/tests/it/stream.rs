@@ -88,7 +88,7 @@ async fn a_list_is_sent_once_and_then_as_it_changes() {
 }
 
 #[tokio::test]
-async fn a_brief_log_leaves_out_what_is_large() {
+async fn a_brief_log_omits_large_values() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let path = format!("/api/executions/{id}/events");
@@ -108,7 +108,7 @@ async fn a_brief_log_leaves_out_what_is_large() {
 }
 
 #[tokio::test]
-async fn a_reader_goes_on_where_it_was() {
+async fn a_reader_resumes_at_its_last_event() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let path = format!("/api/executions/{id}/stream");
@@ -127,7 +127,7 @@ async fn a_reader_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_committed_wakes_a_stream() {
+async fn a_commit_wakes_a_stream() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let mut answer = get(&app, &format!("/api/executions/{id}/stream")).send().await;

@@ -97,7 +97,7 @@ async fn many_registrations_at_once_are_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_goes_through_its_life() {
+async fn a_subscription_has_all_lifecycle_states() {
     on_every_store(async |app| {
         let id = known(app, "sub/a").await;
         for (action, state, told) in [
@@ -165,7 +165,7 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_subscription_takes_messages_or_none_is_said() {
+async fn why_a_subscription_accepts_messages_or_not_is_explained() {
     on_every_store(async |app| {
         let id = known(app, "sub/why").await;
         let why = async || {
@@ -183,7 +183,9 @@ async fn why_a_subscription_takes_messages_or_none_is_said() {
             let (status, body) = post(app, "/api/events", said.to_string()).answer().await;
             assert_eq!(status, 200, "{body}");
         };
-        assert!(why().await.starts_with("REGISTERED: it was registered, and nobody"));
+        assert!(
+            why().await.starts_with("REGISTERED: it was registered and has not been activated")
+        );
         act(app, &id, "activate").await;
         assert!(why().await.starts_with("ACTIVE: no runtime acts on it; a runtime:"));
         let lease = json!({"holder": "w1", "ttl_secs": 60}).to_string();
@@ -212,7 +214,7 @@ async fn why_a_subscription_takes_messages_or_none_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runtimes_report_is_kept_and_moves_nothing() {
+async fn reports_of_runtimes_are_recorded_and_change_no_state() {
     on_every_store(async |app| {
         let id = known(app, "sub/a").await;
         act(app, &id, "activate").await;
@@ -282,7 +284,7 @@ async fn an_execution_can_have_a_subscription_as_its_parent() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_registered_is_said() {
+async fn invalid_subscriptions_are_reported() {
     let app = app().await;
     register(&app, GREET).await;
     let subscribe = |body: &'static str| post(&app, "/api/subscriptions", body);
@@ -327,7 +329,7 @@ async fn what_cannot_be_registered_is_said() {
 }
 
 #[tokio::test]
-async fn ids_that_name_no_subscription_are_said() {
+async fn invalid_subscription_ids_are_reported() {
     let app = app().await;
     assert_snapshot!(get(&app, "/api/subscriptions/7").shown().await, @r#"
     404

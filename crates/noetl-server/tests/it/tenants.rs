@@ -220,17 +220,17 @@ fn neutral(status: u16, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tenant_has_is_not_there_for_another() {
+async fn data_of_a_tenant_is_hidden_from_another() {
     Pair::new("acme", "other").await.walk_all().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tenant_has_is_not_there_for_the_default_one() {
+async fn data_of_a_tenant_is_hidden_from_the_default_one() {
     Pair::new("acme", "default").await.walk_all().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_default_tenant_has_is_not_there_for_another() {
+async fn data_of_the_default_tenant_is_hidden_from_another() {
     Pair::new("default", "acme").await.walk_all().await;
 }
 

@@ -89,7 +89,7 @@ async fn clients_show_a_certificate_where_one_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn invalid_tls_settings_are_named() {
     let authority = Authority::new();
     let ((certificate, key), (_, other)) = (authority.issue("a"), authority.issue("b"));
     let made = |certificate: &str, key: &str, ca: Option<&str>| {

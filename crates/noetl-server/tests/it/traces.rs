@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use noetl_journal::Traces;
 use noetl_model::trace::{Sampler, SpanSink as _};
 use noetl_model::{ExecutionId, Tenant};
-use noetl_otlp::{ExporterTask, OtlpSink, Settings};
+use noetl_otlp::{ExporterSettings, ExporterTask, OtlpSink};
 use noetl_test_app::{Echo, Noop, TestApp};
 use noetl_test_services::{Collector, CollectorResponse, attribute};
 use noetl_tools::{Http, ToolRegistry};
@@ -38,7 +38,7 @@ async fn far_side() -> (String, mpsc::Receiver<HeaderMap>) {
 /// An app whose spans go to a collector.
 async fn recording(endpoint: &str) -> (TestApp, Arc<OtlpSink>, ExporterTask) {
     let (timeout, delay) = (Duration::from_millis(200), Duration::ZERO);
-    let settings = Settings { timeout, delay, ..Settings::new(endpoint) };
+    let settings = ExporterSettings { timeout, delay, ..ExporterSettings::new(endpoint) };
     let (sink, exporter) = noetl_otlp::open(settings).expect("an address");
     let tools = ToolRegistry::default().with(Echo).with(Noop).with(Http::new(Arc::default()));
     let traces = Traces::recorded(sink.clone(), Sampler::default());
@@ -83,7 +83,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn one_trace_goes_from_the_caller_through_everything() {
+async fn one_trace_covers_caller_execution_and_calls() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     let (url, mut asked) = far_side().await;
@@ -147,7 +147,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
+async fn a_failing_collector_changes_nothing() {
     for answer in
         [CollectorResponse::Status(500), CollectorResponse::Garbage, CollectorResponse::Never]
     {
@@ -167,7 +167,7 @@ async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_trace_is_passed_on_where_nothing_is_told() {
+async fn a_trace_is_passed_on_without_an_exporter() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, reply) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
@@ -279,7 +279,7 @@ async fn the_body_wins_over_the_header_and_the_header_over_the_parent() {
 }
 
 #[tokio::test]
-async fn what_is_run_again_belongs_to_whoever_asks_for_it() {
+async fn a_rerun_belongs_to_the_trace_of_its_caller() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, _) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
@@ -296,7 +296,7 @@ async fn what_is_run_again_belongs_to_whoever_asks_for_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_a_trace_that_its_caller_does_not_record() {
+async fn a_trace_that_its_caller_does_not_sample_is_not_exported() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     register(&app, GREET).await;
@@ -329,7 +329,7 @@ impl io::Write for Written {
 }
 
 #[tokio::test]
-async fn what_is_logged_of_a_request_names_its_trace() {
+async fn log_lines_of_a_request_name_its_trace() {
     let written = Written::default();
     let writer = written.clone();
     let logging = tracing_subscriber::fmt()

@@ -50,7 +50,7 @@ async fn places_within_the_page_are_answered_with_the_page() {
 }
 
 #[tokio::test]
-async fn what_is_the_servers_own_is_never_the_page() {
+async fn routes_of_the_server_never_return_the_page() {
     let app = served(FILES).await;
     for path in ["/api", "/api/nothing", "/assets/gone.js", "/health/x", "/metrics/x", "/ingress"] {
         let shown = get(&app, path).header("accept", "text/html");
@@ -90,7 +90,7 @@ async fn files_are_kept_by_browsers_and_sent_small() {
 }
 
 #[tokio::test]
-async fn a_program_without_the_ui_says_how_to_get_it() {
+async fn a_program_without_the_ui_explains_how_to_get_it() {
     let app = served(NOTHING).await;
     let (status, kind, body) = answered(get(&app, "/"), "content-type").await;
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));

@@ -403,7 +403,7 @@ async fn a_captured_message_is_of_no_use_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_slack_sends_is_understood() {
+async fn slack_requests_are_understood() {
     on_every_store(async |app| {
         let verify = "{type: hmac_sha256, header: X-Slack-Signature, secret: hook, prefix: v0=, \
                       timestamp_header: X-Slack-Request-Timestamp, signed: 'v0:{timestamp}:{body}'}";
@@ -477,11 +477,11 @@ async fn a_subscription_that_is_not_to_take_messages_takes_none() {
             assert_snapshot!(shown(status, answer), @r#"
             503
             {
-              "error": "Subscription 'sub/orders' is PAUSED: it takes no messages",
+              "error": "Subscription 'sub/orders' is PAUSED and accepts no messages",
               "status": 503,
               "code": "subscription_not_taking",
-              "detail": "Subscription 'sub/orders' is PAUSED: it takes no messages",
-              "message": "Subscription 'sub/orders' is PAUSED: it takes no messages"
+              "detail": "Subscription 'sub/orders' is PAUSED and accepts no messages",
+              "message": "Subscription 'sub/orders' is PAUSED and accepts no messages"
             }
             "#);
         }
@@ -507,7 +507,7 @@ async fn a_subscription_that_is_not_to_take_messages_takes_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_decide_what_the_document_lets_them() {
+async fn headers_control_only_permitted_directives() {
     on_every_store(async |app| {
         let more = "  headers:\n    directives:\n      \
             - {header: X-Route, controls: dispatch.playbook, allowed: [tests/other]}\n      \
@@ -593,7 +593,7 @@ async fn hostile_bodies_are_answered_and_start_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_listener_lacks_is_not_told_to_senders() {
+async fn missing_settings_of_a_listener_are_not_revealed_to_senders() {
     on_every_store(async |app| {
         set_up(app, &document("orders", "{type: bearer, secret: nobody_has_this}", "")).await;
         let (status, answer) = send(app, "orders", &[("authorization", "Bearer x")], "{}").await;
@@ -661,7 +661,7 @@ async fn nothing_is_accepted_that_is_not_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_push_service_wraps_is_unwrapped() {
+async fn push_envelopes_are_unwrapped() {
     on_every_store(async |app| {
         let pubsub = document("orders", BEARER, "  dedup: {enabled: true}\n")
             .replace("source: webhook", "source: pubsub");

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::api::{finished, get, post, register, report, started};
 
 #[tokio::test]
-async fn a_command_that_nobody_takes_is_explained() {
+async fn an_unclaimed_command_is_explained() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let why = || get(&app, &format!("/api/executions/{id}/why"));

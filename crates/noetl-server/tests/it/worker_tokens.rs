@@ -168,7 +168,7 @@ async fn a_token_of_a_pool_opens_the_commands_of_that_pool_only() {
 }
 
 #[tokio::test]
-async fn a_worker_starts_only_what_its_commands_and_subscriptions_ask_for() {
+async fn a_worker_starts_only_executions_of_its_commands_and_subscriptions() {
     let world = World::open().await;
     let worker = token(&world.app, "acme", Role::Worker, None).await;
     let execution = world.start().await;

@@ -144,8 +144,8 @@ impl Header {
 }
 
 /// Converts a record to a message.
-pub(super) fn message(place: &TopicPartition, record: Record) -> Message {
-    let TopicPartition { topic, partition } = place;
+pub(super) fn message(topic_partition: &TopicPartition, record: Record) -> Message {
+    let TopicPartition { topic, partition } = topic_partition;
     let offset = record.offset;
     let mut metadata = Map::new();
     metadata.insert("topic".to_owned(), Value::from(&**topic));

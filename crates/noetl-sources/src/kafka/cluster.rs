@@ -15,7 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::sync::Mutex;
 
 use super::connection::{BrokerConnection, check};
-use super::settings::{Address, Settings};
+use super::settings::{Address, KafkaSettings};
 use super::{refused, wrong};
 use crate::source::SourceError;
 
@@ -57,10 +57,10 @@ pub(super) type ByTopic<T> = Vec<(Arc<str>, Vec<(i32, T)>)>;
 /// Groups partitions by topic, preserving their order.
 pub(super) fn by_topic<T>(found: Vec<(TopicPartition, T)>) -> ByTopic<T> {
     let mut topics: ByTopic<T> = Vec::new();
-    for (place, item) in found {
-        match topics.iter_mut().find(|(topic, _)| *topic == place.topic) {
-            Some((_, partitions)) => partitions.push((place.partition, item)),
-            None => topics.push((place.topic, vec![(place.partition, item)])),
+    for (topic_partition, item) in found {
+        match topics.iter_mut().find(|(topic, _)| *topic == topic_partition.topic) {
+            Some((_, partitions)) => partitions.push((topic_partition.partition, item)),
+            None => topics.push((topic_partition.topic, vec![(topic_partition.partition, item)])),
         }
     }
     topics
@@ -68,14 +68,14 @@ pub(super) fn by_topic<T>(found: Vec<(TopicPartition, T)>) -> ByTopic<T> {
 
 /// Connections to brokers, one per broker, opened on demand and replaced when lost.
 pub(super) struct Cluster {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<KafkaSettings>,
     addresses: Shared<HashMap<i32, Address>>,
     connections: Mutex<HashMap<Address, BrokerConnection>>,
     coordinator: Mutex<Option<BrokerConnection>>,
 }
 
 impl Cluster {
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<KafkaSettings>) -> Self {
         Self {
             settings,
             addresses: Shared::default(),
@@ -106,7 +106,7 @@ impl Cluster {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             addresses.get(&id).cloned()
         };
-        let missing = || SourceError::Away(format!("nobody knows where broker {id} is"));
+        let missing = || SourceError::Away(format!("the address of broker {id} is unknown"));
         self.connection_to(&address.ok_or_else(missing)?).await
     }
 
@@ -145,12 +145,12 @@ impl Cluster {
             check(&format!("topic '{name}'"), topic.error_code)?;
             let name: Arc<str> = name.into();
             for partition in topic.partitions {
-                let place =
+                let topic_partition =
                     TopicPartition { topic: name.clone(), partition: partition.partition_index };
                 if partition.leader_id.0 < 0 {
-                    return Err(SourceError::Away(format!("{place} has no leader")));
+                    return Err(SourceError::Away(format!("{topic_partition} has no leader")));
                 }
-                leaders.insert(place, partition.leader_id.0);
+                leaders.insert(topic_partition, partition.leader_id.0);
             }
         }
         if leaders.is_empty() {
@@ -198,16 +198,16 @@ impl Cluster {
         end: OffsetEdge,
     ) -> Result<BTreeMap<TopicPartition, i64>, SourceError> {
         let mut brokers: BTreeMap<i32, Vec<(TopicPartition, ())>> = BTreeMap::new();
-        for (place, leader) in leaders {
-            brokers.entry(*leader).or_default().push((place.clone(), ()));
+        for (topic_partition, leader) in leaders {
+            brokers.entry(*leader).or_default().push((topic_partition.clone(), ()));
         }
         let timestamp = match end {
             OffsetEdge::First => -2,
             OffsetEdge::Next => -1,
         };
         let mut found = BTreeMap::new();
-        for (broker, places) in brokers {
-            let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+        for (broker, topic_partitions) in brokers {
+            let topics = by_topic(topic_partitions).into_iter().map(|(topic, partitions)| {
                 let partitions = partitions.into_iter().map(|(partition, ())| {
                     ListOffsetsPartition::default()
                         .with_partition_index(partition)
@@ -227,16 +227,18 @@ impl Cluster {
             for topic in answer.topics {
                 let name: Arc<str> = topic.name.as_str().into();
                 for partition in topic.partitions {
-                    let place = TopicPartition {
+                    let topic_partition = TopicPartition {
                         topic: name.clone(),
                         partition: partition.partition_index,
                     };
-                    check(&format!("the ends of {place}"), partition.error_code)?;
-                    found.insert(place, partition.offset);
+                    check(&format!("the ends of {topic_partition}"), partition.error_code)?;
+                    found.insert(topic_partition, partition.offset);
                 }
             }
         }
-        if let Some(missing) = leaders.keys().find(|place| !found.contains_key(place)) {
+        if let Some(missing) =
+            leaders.keys().find(|topic_partition| !found.contains_key(topic_partition))
+        {
             return Err(refused(
                 &format!("the ends of {missing}"),
                 kafka_protocol::ResponseError::UnknownTopicOrPartition,

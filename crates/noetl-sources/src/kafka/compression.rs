@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_fit_is_not_opened() {
+    fn oversized_batches_are_not_decompressed() {
         let bomb = gzip(&vec![0; BATCH_MAX + 1]);
         assert!(bomb.len() < BATCH_MAX / 100);
         assert!(

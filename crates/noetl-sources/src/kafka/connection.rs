@@ -29,7 +29,7 @@ use tokio_rustls::TlsConnector;
 
 use super::sasl::SaslAuth;
 use super::scram::Scram;
-use super::settings::{Address, Settings};
+use super::settings::{Address, KafkaSettings};
 use super::{refused, wrong};
 use crate::source::{SourceError, chain};
 
@@ -70,14 +70,17 @@ struct BrokerCall {
 
 impl BrokerConnection {
     /// Connects, negotiates API versions, and authenticates.
-    pub(super) async fn open(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
+    pub(super) async fn open(
+        address: &Address,
+        settings: &KafkaSettings,
+    ) -> Result<Self, SourceError> {
         let opened = tokio::time::timeout(TIMEOUT, Self::connect(address, settings)).await;
         opened.unwrap_or_else(|_| {
             Err(SourceError::Away(format!("the broker {address} does not answer")))
         })
     }
 
-    async fn connect(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
+    async fn connect(address: &Address, settings: &KafkaSettings) -> Result<Self, SourceError> {
         let failed = |error: std::io::Error| {
             SourceError::Away(chain(&format!("the broker {address} is not reached"), &error))
         };
@@ -186,7 +189,7 @@ impl BrokerConnection {
             SaslAuth::Scram(hash, user) => {
                 let mut random = [0; 18];
                 let filled = SystemRandom::new().fill(&mut random);
-                filled.map_err(|_| wrong("there is no randomness to be had"))?;
+                filled.map_err(|_| wrong("failed to generate a nonce"))?;
                 let nonce = STANDARD_NO_PAD.encode(random);
                 let scram = Scram::new(*hash, &user.name, &user.password, nonce);
                 let first = self.say(scram.first()).await?;

@@ -18,10 +18,10 @@ pub fn read(bytes: &[u8], given_up: &[(i64, i64)]) -> Option<(Vec<i64>, Option<i
         })
         .collect();
     let found = batches::read(&Bytes::copy_from_slice(bytes), &aborted).ok()?;
-    let place = TopicPartition { topic: "t".into(), partition: 0 };
+    let topic_partition = TopicPartition { topic: "t".into(), partition: 0 };
     let offsets = found.records.iter().map(|record| record.offset).collect();
     for record in found.records {
-        let _ = batches::message(&place, record);
+        let _ = batches::message(&topic_partition, record);
     }
     Some((offsets, found.next))
 }

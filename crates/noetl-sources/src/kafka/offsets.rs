@@ -68,9 +68,11 @@ impl GroupOffsets {
     /// Returns the committed offset of each partition, or `None` for those without one.
     pub(super) async fn read(
         &self,
-        places: Vec<TopicPartition>,
+        topic_partitions: Vec<TopicPartition>,
     ) -> Result<BTreeMap<TopicPartition, Option<i64>>, SourceError> {
-        let topics = by_topic(places.into_iter().map(|place| (place, ())).collect());
+        let topics = by_topic(
+            topic_partitions.into_iter().map(|topic_partition| (topic_partition, ())).collect(),
+        );
         let topics = topics.into_iter().map(|(topic, partitions)| {
             let partitions = partitions.into_iter().map(|(partition, ())| partition);
             OffsetFetchRequestTopic::default()
@@ -86,13 +88,13 @@ impl GroupOffsets {
         let mut found = BTreeMap::new();
         for topic in answer.topics {
             for partition in topic.partitions {
-                let place = TopicPartition {
+                let topic_partition = TopicPartition {
                     topic: topic.name.as_str().into(),
                     partition: partition.partition_index,
                 };
-                check(&format!("how far {place} was read"), partition.error_code)?;
+                check(&format!("how far {topic_partition} was read"), partition.error_code)?;
                 let offset = partition.committed_offset;
-                found.insert(place, (offset >= 0).then_some(offset));
+                found.insert(topic_partition, (offset >= 0).then_some(offset));
             }
         }
         Ok(found)
@@ -102,28 +104,33 @@ impl GroupOffsets {
     /// read and detects a group that has members.
     pub(super) async fn begin(
         &self,
-        places: &BTreeMap<TopicPartition, i64>,
+        topic_partitions: &BTreeMap<TopicPartition, i64>,
     ) -> Result<(), SourceError> {
-        self.commit(places.iter().map(|(place, at)| (place.clone(), *at)).collect()).await?;
+        self.commit(
+            topic_partitions
+                .iter()
+                .map(|(topic_partition, at)| (topic_partition.clone(), *at))
+                .collect(),
+        )
+        .await?;
         let mut told = self.lock();
-        for (place, at) in places {
+        for (topic_partition, at) in topic_partitions {
             let new = Told { ledger: AckTracker::default(), passed: *at, said: *at, is_set: false };
-            told.entry(place.clone()).or_insert(new);
+            told.entry(topic_partition.clone()).or_insert(new);
         }
         Ok(())
     }
 
-    /// Records a delivered message.
-    pub(super) fn hand_out(&self, place: &TopicPartition, offset: u64, message: Message) {
-        if let Some(told) = self.lock().get(place) {
+    pub(super) fn hand_out(&self, topic_partition: &TopicPartition, offset: u64, message: Message) {
+        if let Some(told) = self.lock().get(topic_partition) {
             told.ledger.begin(offset, (), message);
         }
     }
 
     /// Records that everything before `next` was read, so that the offset also advances past
     /// skipped records.
-    pub(super) fn advance_scanned(&self, place: &TopicPartition, next: i64) {
-        if let Some(told) = self.lock().get_mut(place)
+    pub(super) fn advance_scanned(&self, topic_partition: &TopicPartition, next: i64) {
+        if let Some(told) = self.lock().get_mut(topic_partition)
             && told.ledger.len() == 0
         {
             told.passed = told.passed.max(next);
@@ -131,26 +138,36 @@ impl GroupOffsets {
     }
 
     /// Returns the number of a partition's messages that the offset has not advanced past.
-    pub(super) fn open(&self, place: &TopicPartition) -> usize {
-        self.lock().get(place).map_or(0, |told| told.ledger.len())
+    pub(super) fn open(&self, topic_partition: &TopicPartition) -> usize {
+        self.lock().get(topic_partition).map_or(0, |told| told.ledger.len())
     }
 
     /// Returns the offsets before which every message is acked.
     pub(super) fn passed(&self) -> BTreeMap<TopicPartition, i64> {
-        self.lock().iter().map(|(place, told)| (place.clone(), told.passed)).collect()
+        self.lock()
+            .iter()
+            .map(|(topic_partition, told)| (topic_partition.clone(), told.passed))
+            .collect()
     }
 
     pub(super) fn due(&self, now: Instant, most: usize) -> Vec<(TopicPartition, u64, Message)> {
         let mut due = Vec::new();
-        for (place, told) in &*self.lock() {
+        for (topic_partition, told) in &*self.lock() {
             let found = told.ledger.due(now, most - due.len());
-            due.extend(found.into_iter().map(|(offset, found)| (place.clone(), offset, found)));
+            due.extend(
+                found.into_iter().map(|(offset, found)| (topic_partition.clone(), offset, found)),
+            );
         }
         due
     }
 
-    pub(super) fn schedule_redelivery(&self, place: &TopicPartition, offset: u64, after: Duration) {
-        if let Some(told) = self.lock().get(place) {
+    pub(super) fn schedule_redelivery(
+        &self,
+        topic_partition: &TopicPartition,
+        offset: u64,
+        after: Duration,
+    ) {
+        if let Some(told) = self.lock().get(topic_partition) {
             told.ledger.schedule_redelivery(offset, after);
         }
     }
@@ -158,12 +175,12 @@ impl GroupOffsets {
     /// Records that a message is acked, and commits the offset if that advances it.
     pub(super) async fn done(
         &self,
-        place: &TopicPartition,
+        topic_partition: &TopicPartition,
         offset: u64,
     ) -> Result<(), SourceError> {
         let passed = {
             let mut told = self.lock();
-            let Some(told) = told.get_mut(place) else { return Ok(()) };
+            let Some(told) = told.get_mut(topic_partition) else { return Ok(()) };
             let Some((last, ())) = told.ledger.done(offset) else { return Ok(()) };
             told.passed = told.passed.max(i64::try_from(last).unwrap_or(i64::MAX - 1) + 1);
             told.passed
@@ -171,7 +188,7 @@ impl GroupOffsets {
         let mut last = self.saying.lock().await;
         let is_said = {
             let told = self.lock();
-            told.get(place).is_none_or(|told| told.is_set || told.said >= passed)
+            told.get(topic_partition).is_none_or(|told| told.is_set || told.said >= passed)
         };
         if is_said { Ok(()) } else { self.say(&mut last).await }
     }
@@ -191,7 +208,7 @@ impl GroupOffsets {
         let news: Vec<(TopicPartition, i64)> = {
             let told = self.lock();
             let unsaid = told.iter().filter(|(_, told)| !told.is_set && told.said < told.passed);
-            unsaid.map(|(place, told)| (place.clone(), told.passed)).collect()
+            unsaid.map(|(topic_partition, told)| (topic_partition.clone(), told.passed)).collect()
         };
         if news.is_empty() {
             return Ok(());
@@ -199,8 +216,8 @@ impl GroupOffsets {
         self.commit(news.clone()).await?;
         *last = Instant::now();
         let mut told = self.lock();
-        for (place, passed) in news {
-            if let Some(told) = told.get_mut(&place) {
+        for (topic_partition, passed) in news {
+            if let Some(told) = told.get_mut(&topic_partition) {
                 told.said = told.said.max(passed);
             }
         }
@@ -208,17 +225,24 @@ impl GroupOffsets {
     }
 
     /// Resets the offset of a partition. Later acks no longer change it.
-    pub(super) async fn set(&self, place: &TopicPartition, at: i64) -> Result<(), SourceError> {
+    pub(super) async fn set(
+        &self,
+        topic_partition: &TopicPartition,
+        at: i64,
+    ) -> Result<(), SourceError> {
         let _last = self.saying.lock().await;
-        self.commit(vec![(place.clone(), at)]).await?;
-        if let Some(told) = self.lock().get_mut(place) {
+        self.commit(vec![(topic_partition.clone(), at)]).await?;
+        if let Some(told) = self.lock().get_mut(topic_partition) {
             told.is_set = true;
         }
         Ok(())
     }
 
-    async fn commit(&self, places: Vec<(TopicPartition, i64)>) -> Result<(), SourceError> {
-        let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+    async fn commit(
+        &self,
+        topic_partitions: Vec<(TopicPartition, i64)>,
+    ) -> Result<(), SourceError> {
+        let topics = by_topic(topic_partitions).into_iter().map(|(topic, partitions)| {
             let partitions = partitions.into_iter().map(|(partition, at)| {
                 OffsetCommitRequestPartition::default()
                     .with_partition_index(partition)

@@ -48,7 +48,7 @@ pub(super) struct PartitionReader {
     /// Next offset to fetch of each partition.
     at: BTreeMap<TopicPartition, i64>,
     /// Fetches in flight, at most one per broker. They survive a cancelled call of `next`.
-    under_way: FuturesUnordered<BoxFuture<'static, BrokerReply>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, BrokerReply>>,
     asked: BTreeSet<i32>,
     ready: VecDeque<FetchedRecord>,
     look_at: Instant,
@@ -70,7 +70,7 @@ impl PartitionReader {
             words,
             leaders,
             at,
-            under_way: FuturesUnordered::new(),
+            in_flight: FuturesUnordered::new(),
             asked: BTreeSet::new(),
             ready: VecDeque::new(),
             look_at: Instant::now() + LOOK_EVERY,
@@ -92,7 +92,7 @@ impl PartitionReader {
             }
             self.ask(until.saturating_duration_since(Instant::now()));
             let Ok(Some((broker, answer))) =
-                tokio::time::timeout_at(until, self.under_way.next()).await
+                tokio::time::timeout_at(until, self.in_flight.next()).await
             else {
                 // No fetch is in flight while every partition is at its limit of unacked messages.
                 tokio::time::sleep_until(until).await;
@@ -113,8 +113,8 @@ impl PartitionReader {
         let leaders = self.cluster.leaders().await?;
         let new: BTreeMap<TopicPartition, i32> = leaders
             .iter()
-            .filter(|(place, _)| !self.at.contains_key(place))
-            .map(|(place, leader)| (place.clone(), *leader))
+            .filter(|(topic_partition, _)| !self.at.contains_key(topic_partition))
+            .map(|(topic_partition, leader)| (topic_partition.clone(), *leader))
             .collect();
         if !new.is_empty() {
             let ends = self.cluster.ends(&new, OffsetEdge::First).await?;
@@ -129,21 +129,22 @@ impl PartitionReader {
     /// Sends a fetch to every broker without one in flight.
     fn ask(&mut self, wait: Duration) {
         let mut wanted: BTreeMap<i32, Vec<(TopicPartition, i64)>> = BTreeMap::new();
-        for (place, at) in &self.at {
-            if let Some(leader) = self.leaders.get(place).filter(|id| !self.asked.contains(id))
-                && self.words.open(place) < OPEN_MAX
+        for (topic_partition, at) in &self.at {
+            if let Some(leader) =
+                self.leaders.get(topic_partition).filter(|id| !self.asked.contains(id))
+                && self.words.open(topic_partition) < OPEN_MAX
             {
-                wanted.entry(*leader).or_default().push((place.clone(), *at));
+                wanted.entry(*leader).or_default().push((topic_partition.clone(), *at));
             }
         }
-        for (broker, mut places) in wanted {
+        for (broker, mut topic_partitions) in wanted {
             self.turn = self.turn.wrapping_add(1);
-            let first = self.turn % places.len();
-            places.rotate_left(first);
-            let request = request(places, wait);
+            let first = self.turn % topic_partitions.len();
+            topic_partitions.rotate_left(first);
+            let request = request(topic_partitions, wait);
             let cluster = self.cluster.clone();
             self.asked.insert(broker);
-            self.under_way.push(Box::pin(async move {
+            self.in_flight.push(Box::pin(async move {
                 let answer = async {
                     let broker = cluster.broker(broker).await?;
                     broker.ask(&request, 11, wait).await
@@ -159,15 +160,17 @@ impl PartitionReader {
         let mut moving = None;
         for topic in answer.responses {
             for partition in topic.partitions {
-                let place = TopicPartition {
+                let topic_partition = TopicPartition {
                     topic: topic.topic.as_str().into(),
                     partition: partition.partition_index,
                 };
                 match ResponseError::try_from_code(partition.error_code) {
-                    None => self.take_partition(place, partition)?,
-                    Some(ResponseError::OffsetOutOfRange) => return Err(self.lost(&place).await?),
+                    None => self.take_partition(topic_partition, partition)?,
+                    Some(ResponseError::OffsetOutOfRange) => {
+                        return Err(self.lost(&topic_partition).await?);
+                    }
                     Some(error) => {
-                        let unread = refused(&format!("{place} is not read"), error);
+                        let unread = refused(&format!("{topic_partition} is not read"), error);
                         if !is_of_moving(error) {
                             return Err(unread);
                         }
@@ -190,50 +193,51 @@ impl PartitionReader {
 
     fn take_partition(
         &mut self,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         found: PartitionData,
     ) -> Result<(), SourceError> {
-        let Some(at) = self.at.get_mut(&place) else { return Ok(()) };
+        let Some(at) = self.at.get_mut(&topic_partition) else { return Ok(()) };
         let bytes = found.records.unwrap_or_default();
         let aborted = found.aborted_transactions.unwrap_or_default();
         let read = batches::read(&bytes, &aborted);
-        let read = read.map_err(|error| SourceError::Away(format!("{place}: {error:#}")))?;
+        let read =
+            read.map_err(|error| SourceError::Away(format!("{topic_partition}: {error:#}")))?;
         for record in read.records {
             // A broker returns whole batches, including records that were already read.
             if record.offset < *at {
                 continue;
             }
             let Ok(offset) = u64::try_from(record.offset) else { continue };
-            let message = batches::message(&place, record);
-            self.words.hand_out(&place, offset, message.clone());
-            self.ready.push_back((place.clone(), offset, message));
+            let message = batches::message(&topic_partition, record);
+            self.words.hand_out(&topic_partition, offset, message.clone());
+            self.ready.push_back((topic_partition.clone(), offset, message));
         }
         if let Some(next) = read.next {
             *at = (*at).max(next);
-            self.words.advance_scanned(&place, *at);
+            self.words.advance_scanned(&topic_partition, *at);
         }
         Ok(())
     }
 
     /// Resets the offset of a partition to its start, and returns an error that describes the gap.
-    async fn lost(&mut self, place: &TopicPartition) -> Result<SourceError, SourceError> {
-        let leader = self.leaders.get(place).copied().unwrap_or(-1);
-        let only = BTreeMap::from([(place.clone(), leader)]);
+    async fn lost(&mut self, topic_partition: &TopicPartition) -> Result<SourceError, SourceError> {
+        let leader = self.leaders.get(topic_partition).copied().unwrap_or(-1);
+        let only = BTreeMap::from([(topic_partition.clone(), leader)]);
         let ends = self.cluster.ends(&only, OffsetEdge::First).await?;
-        let first = ends.get(place).copied().unwrap_or(0);
-        let at = self.at.get(place).copied().unwrap_or(0);
-        self.words.set(place, first).await?;
+        let first = ends.get(topic_partition).copied().unwrap_or(0);
+        let at = self.at.get(topic_partition).copied().unwrap_or(0);
+        self.words.set(topic_partition, first).await?;
         let what = if at < first {
             format!("its messages from {at} on were deleted before they were read")
         } else {
-            format!("it was read up to {at}, and ends before that: it was made anew or cut off")
+            format!("it was read up to {at} and ends before that: it was recreated or truncated")
         };
-        Ok(SourceError::Away(format!("{place}: {what}; it goes on at {first}")))
+        Ok(SourceError::Away(format!("{topic_partition}: {what}; reading continues at {first}")))
     }
 }
 
-fn request(places: Vec<(TopicPartition, i64)>, wait: Duration) -> FetchRequest {
-    let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+fn request(topic_partitions: Vec<(TopicPartition, i64)>, wait: Duration) -> FetchRequest {
+    let topics = by_topic(topic_partitions).into_iter().map(|(topic, partitions)| {
         let partitions = partitions.into_iter().map(|(partition, at)| {
             FetchPartition::default()
                 .with_partition(partition)

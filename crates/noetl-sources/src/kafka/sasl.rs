@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Map;
 use reqwest::Client;
 
@@ -25,7 +25,7 @@ pub(super) struct SaslUser {
 }
 
 impl SaslAuth {
-    pub(super) fn read(settings: &Map, fence: &EgressPolicy) -> Result<Option<Self>, SourceError> {
+    pub(super) fn read(settings: &Map, egress: &EgressPolicy) -> Result<Option<Self>, SourceError> {
         let user = || -> Result<SaslUser, SourceError> {
             let Some(name) = text(settings, "user")? else {
                 let mechanism = text(settings, "mechanism")?.unwrap_or_default();
@@ -39,7 +39,7 @@ impl SaslAuth {
             None | Some("PLAIN") => Self::Plain(user()?),
             Some("SCRAM-SHA-256") => Self::Scram(Hash::Sha256, user()?),
             Some("SCRAM-SHA-512") => Self::Scram(Hash::Sha512, user()?),
-            Some("OAUTHBEARER") => Self::Bearer(Arc::new(Bearer::read(settings, fence)?)),
+            Some("OAUTHBEARER") => Self::Bearer(Arc::new(Bearer::read(settings, egress)?)),
             Some(other) => {
                 let right = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
                 return Err(wrong(format!("`mechanism` must be {right}, not '{other}'")));
@@ -58,7 +58,6 @@ impl SaslAuth {
     }
 }
 
-/// Source of bearer tokens.
 pub(super) enum Bearer {
     Given(String),
     Asked(Box<TokenEndpoint>),
@@ -72,7 +71,7 @@ pub(super) struct TokenEndpoint {
 }
 
 impl Bearer {
-    fn read(settings: &Map, fence: &EgressPolicy) -> Result<Self, SourceError> {
+    fn read(settings: &Map, egress: &EgressPolicy) -> Result<Self, SourceError> {
         if let Some(token) = text(settings, "token")? {
             return Ok(Self::Given(token.to_owned()));
         }
@@ -83,7 +82,7 @@ impl Bearer {
             })
         };
         let token_url = needed("token_url")?;
-        token::check("token_url", &token_url, fence)?;
+        token::check("token_url", &token_url, egress)?;
         let mut form = vec![
             ("grant_type", "client_credentials".to_owned()),
             ("client_id", needed("client_id")?),
@@ -92,7 +91,7 @@ impl Bearer {
         for key in ["scope", "audience"] {
             form.extend(text(settings, key)?.map(|value| (key, value.to_owned())));
         }
-        let client = token::client(fence)?;
+        let client = token::client(egress)?;
         Ok(Self::Asked(Box::new(TokenEndpoint {
             client,
             token_url,
@@ -101,7 +100,6 @@ impl Bearer {
         })))
     }
 
-    /// Returns a valid token.
     pub(super) async fn get(&self) -> Result<String, SourceError> {
         let token = match self {
             Self::Given(token) => token.clone(),

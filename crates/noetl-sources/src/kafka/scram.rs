@@ -101,7 +101,7 @@ mod tests {
 
     /// The exchange of RFC 7677.
     #[test]
-    fn it_says_what_the_standard_says() {
+    fn scram_reproduces_the_exchange_of_the_standard() {
         let scram = Scram::new(Hash::Sha256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO".to_owned());
         assert_eq!(scram.first(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let first = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_keep_to_it_is_told_nothing() {
+    fn invalid_server_messages_end_the_exchange() {
         for first in ["", "r=abc", "r=abcd,s=!,i=1", "r=abcd,s=aa==,i=0", "r=xyz,s=aa==,i=1"] {
             let scram = Scram::new(Hash::Sha512, "a,b=c", "p", "abc".to_owned());
             assert_eq!(scram.first(), "n,,n=a=2Cb=3Dc,r=abc");

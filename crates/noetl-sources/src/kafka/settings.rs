@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{Map, Value};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -17,7 +17,7 @@ use crate::source::{SourceError, name_of, text};
 const PORT: u16 = 9092;
 
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct KafkaSettings {
     /// Bootstrap brokers, which provide the addresses of all others.
     pub(super) brokers: Vec<Address>,
     pub(super) topics: Vec<Arc<str>>,
@@ -29,7 +29,6 @@ pub(super) struct Settings {
     pub(super) login: Option<SaslAuth>,
 }
 
-/// Address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Address {
     pub(super) host: String,
@@ -42,11 +41,11 @@ impl fmt::Display for Address {
     }
 }
 
-impl Settings {
+impl KafkaSettings {
     pub(super) fn read(
         settings: &Map,
         path: &str,
-        fence: &EgressPolicy,
+        egress: &EgressPolicy,
     ) -> Result<Self, SourceError> {
         let brokers = match texts(settings, "brokers")? {
             found if found.is_empty() => texts(settings, "url")?,
@@ -67,7 +66,7 @@ impl Settings {
             group: group.map_or_else(|| name_of(path), str::to_owned),
             is_from_new: text(settings, "from")? == Some("new"),
             tls: tls(settings)?,
-            login: SaslAuth::read(settings, fence)?,
+            login: SaslAuth::read(settings, egress)?,
         })
     }
 }
@@ -165,9 +164,9 @@ mod tests {
 
     use super::*;
 
-    fn read(settings: Value) -> Result<Settings, String> {
+    fn read(settings: Value) -> Result<KafkaSettings, String> {
         let Value::Object(settings) = settings else { panic!("a map") };
-        Settings::read(&settings, "sub/orders", &EgressPolicy::default())
+        KafkaSettings::read(&settings, "sub/orders", &EgressPolicy::default())
             .map_err(|error| error.to_string())
     }
 
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_says_what_would_be_right() {
+    fn errors_of_settings_name_a_valid_form() {
         let with = |more: Value| {
             let mut all = json!({"brokers": "a", "topic": "t"});
             for (key, value) in more.as_object().unwrap() {
@@ -205,7 +204,7 @@ mod tests {
         assert!(with(bearer).contains("needs `token_url`"));
         let inside = "http://169.254.169.254/token";
         let bearer = json!({"mechanism": "OAUTHBEARER", "token_url": inside});
-        assert!(with(bearer).contains("`token_url`: "), "the fence is around it");
+        assert!(with(bearer).contains("`token_url`: "), "the egress policy applies");
         let login = read(json!({"brokers": "a", "topic": "t", "user": "u"})).unwrap().login;
         assert_eq!(login.unwrap().mechanism(), "PLAIN");
     }

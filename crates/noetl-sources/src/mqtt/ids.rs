@@ -57,7 +57,6 @@ impl MessageIds {
         id
     }
 
-    /// Removes an acked packet.
     pub(super) fn forget(&self, client: &str, packet: u16) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.packets.remove(&(client.to_owned(), packet));

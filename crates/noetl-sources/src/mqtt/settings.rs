@@ -10,7 +10,7 @@ use crate::source::{SourceError, name_of, number, text};
 /// stays disconnected for longer.
 const SESSION_SECS: u64 = 30 * 24 * 3600;
 
-pub(super) struct Settings {
+pub(super) struct MqttSettings {
     pub(super) host: String,
     pub(super) port: u16,
     is_encrypted: bool,
@@ -26,7 +26,7 @@ fn wrong(message: impl Into<String>) -> SourceError {
     SourceError::Settings(message.into())
 }
 
-impl Settings {
+impl MqttSettings {
     pub(super) fn read(settings: &Map, path: &str) -> Result<Self, SourceError> {
         let port = match settings.get("port") {
             Some(Value::String(port)) => Some(port.clone()),

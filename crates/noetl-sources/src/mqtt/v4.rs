@@ -6,7 +6,7 @@ use rumqttc::{
     MqttOptions, Outgoing, Publish, SubscribeFilter, SubscribeReasonCode,
 };
 
-use super::settings::Settings;
+use super::settings::MqttSettings;
 use super::{Came, Line, Published};
 use crate::source::{SourceError, chain};
 
@@ -18,7 +18,7 @@ const PACKET_MAX: usize = 268_435_460;
 const REQUESTS: usize = 1024;
 
 /// Connects with a persistent session and subscribes to the topics.
-pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
+pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options

@@ -12,7 +12,7 @@ use rumqttc::v5::{
     AsyncClient, ClientError, ConnectionError, Event, EventLoop, Incoming, MqttOptions,
 };
 
-use super::settings::Settings;
+use super::settings::MqttSettings;
 use super::{Came, Line, Published};
 use crate::source::{SourceError, chain};
 
@@ -27,7 +27,7 @@ const UNDER_WAY_MAX: u16 = 1000;
 const REQUESTS: usize = 1024;
 
 /// Connects with a persistent session and subscribes to the topics.
-pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
+pub(super) async fn open(settings: &MqttSettings, line: Line) -> Result<AsyncClient, SourceError> {
     let (address, transport) = settings.way().await?;
     let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options

@@ -10,7 +10,7 @@ use crate::source::{SourceError, text};
 const CAPACITY: usize = 4096;
 
 /// Server addresses and credentials of a NATS source.
-pub(super) struct Settings {
+pub(super) struct NatsSettings {
     urls: Vec<String>,
     user: Option<String>,
     password: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Settings {
     nkey: Option<String>,
 }
 
-impl Settings {
+impl NatsSettings {
     pub(super) fn read(settings: &Map) -> Result<Self, SourceError> {
         let wrong = |message: &str| SourceError::Settings(message.to_owned());
         let urls: Vec<String> = match settings.get("url").or_else(|| settings.get("servers")) {
@@ -91,7 +91,7 @@ mod tests {
 
     fn urls(settings: Value) -> Result<Vec<String>, SourceError> {
         let Value::Object(settings) = settings else { panic!("a map") };
-        Settings::read(&settings).map(|settings| settings.urls)
+        NatsSettings::read(&settings).map(|settings| settings.urls)
     }
 
     #[test]

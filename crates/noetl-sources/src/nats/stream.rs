@@ -163,8 +163,8 @@ impl Source for StreamSource {
         check_connected(&self.client)?;
         let info = self.consumer.get_info().await;
         let info = info.map_err(|error| away("the consumer is not known", &error))?;
-        let under_way = u64::try_from(info.num_ack_pending).unwrap_or(u64::MAX);
-        Ok(Some(info.num_pending.saturating_add(under_way)))
+        let in_flight = u64::try_from(info.num_ack_pending).unwrap_or(u64::MAX);
+        Ok(Some(info.num_pending.saturating_add(in_flight)))
     }
 
     async fn close(&self) {

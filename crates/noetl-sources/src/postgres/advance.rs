@@ -23,7 +23,6 @@ use super::{TableQuery, asked, connect, quoted};
 use crate::ack_tracker::AckTracker;
 use crate::source::{Delivery, DeliveryAck, Message, Source, SourceError, name_of, text};
 
-/// Default table of positions.
 const POSITIONS: &str = "noetl_subscription_position";
 
 /// Nominal ack deadline. This source enforces none.

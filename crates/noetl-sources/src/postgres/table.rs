@@ -51,7 +51,7 @@ struct RowAcker {
     hold: Option<Statement>,
     count: Statement,
     /// Without `claim`: rows in flight (`None`) and the redelivery time of nacked rows.
-    under_way: Shared<HashMap<String, Option<Instant>>>,
+    in_flight: Shared<HashMap<String, Option<Instant>>>,
 }
 
 impl TableSource {
@@ -117,7 +117,7 @@ impl TableSource {
             count: asked(&what, speaker.prepare(&count)).await?,
             hold,
             client: speaker,
-            under_way: Shared::default(),
+            in_flight: Shared::default(),
         };
         let read = asked(&what, client.prepare(&read)).await?;
         Ok(Self {
@@ -146,8 +146,8 @@ impl TableSource {
                     found
                 }
                 _ => {
-                    let under_way = self.words.excluded(Instant::now());
-                    rows::read(&transaction, &reader.read, &[&most, &under_way], table).await?
+                    let in_flight = self.words.excluded(Instant::now());
+                    rows::read(&transaction, &reader.read, &[&most, &in_flight], table).await?
                 }
             };
             transaction.commit().await?;
@@ -159,15 +159,15 @@ impl TableSource {
 
 impl RowAcker {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<Instant>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the keys of rows to exclude from a read. Removes nacked rows whose redelivery time
     /// has passed.
     fn excluded(&self, now: Instant) -> Vec<String> {
-        let mut under_way = self.lock();
-        under_way.retain(|_, until| until.is_none_or(|until| until > now));
-        under_way.keys().cloned().collect()
+        let mut in_flight = self.lock();
+        in_flight.retain(|_, until| until.is_none_or(|until| until > now));
+        in_flight.keys().cloned().collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::{Map, Value};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::json;
@@ -29,7 +29,7 @@ impl PubsubClient {
     pub(super) fn new(
         settings: &Map,
         subscription: String,
-        fence: EgressPolicy,
+        egress: EgressPolicy,
     ) -> Result<Self, SourceError> {
         let given = text(settings, "endpoint")?.or(text(settings, "url")?);
         let endpoint = match given {
@@ -40,9 +40,9 @@ impl PubsubClient {
         };
         let asked = endpoint.parse::<Url>();
         let asked = asked.map_err(|error| SourceError::Settings(format!("`endpoint`: {error}")))?;
-        fence.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
-        let tokens = TokenProvider::read(settings, &fence, given.is_some())?;
-        let client = token::client(&fence)?;
+        egress.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
+        let tokens = TokenProvider::read(settings, &egress, given.is_some())?;
+        let client = token::client(&egress)?;
         Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
     }
 

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use noetl_fence::{DefaultAccess, EgressPolicy};
+use noetl_egress::{DefaultAccess, EgressPolicy};
 use noetl_model::{Map, Value};
 use reqwest::Client;
 use ring::rand::SystemRandom;
@@ -31,7 +31,7 @@ pub(super) struct TokenProvider {
 }
 
 enum Who {
-    Nobody,
+    Anonymous,
     Given(String),
     Account(Box<Account>),
     Machine,
@@ -49,7 +49,7 @@ impl TokenProvider {
     /// unless there is a credential.
     pub(super) fn read(
         settings: &Map,
-        fence: &EgressPolicy,
+        egress: &EgressPolicy,
         has_endpoint: bool,
     ) -> Result<Self, SourceError> {
         let email = text(settings, "client_email")?;
@@ -65,19 +65,19 @@ impl TokenProvider {
                 let both = "a service account needs both `client_email` and `private_key`";
                 return Err(SourceError::Settings(both.to_owned()));
             }
-            (None, None, None) if has_endpoint => Who::Nobody,
+            (None, None, None) if has_endpoint => Who::Anonymous,
             (None, None, None) => Who::Machine,
         };
         let client = match &who {
             Who::Account(account) => {
-                token::check("token_uri", &account.token_uri, fence)?;
-                token::client(fence)?
+                token::check("token_uri", &account.token_uri, egress)?;
+                token::client(egress)?
             }
             // The metadata server has a fixed address that no document can change.
             Who::Machine => token::client(
                 &EgressPolicy::new(DefaultAccess::Everything, "").unwrap_or_default(),
             )?,
-            Who::Nobody | Who::Given(_) => token::client(fence)?,
+            Who::Anonymous | Who::Given(_) => token::client(egress)?,
         };
         Ok(Self { client, who, kept: CachedToken::default() })
     }
@@ -85,7 +85,7 @@ impl TokenProvider {
     /// Returns a valid token, or `None` if requests are not authenticated.
     pub(super) async fn get(&self) -> Result<Option<String>, SourceError> {
         let token = match &self.who {
-            Who::Nobody => return Ok(None),
+            Who::Anonymous => return Ok(None),
             Who::Given(token) => token.clone(),
             Who::Account(account) => {
                 let request = || {
@@ -102,7 +102,6 @@ impl TokenProvider {
         Ok(Some(token))
     }
 
-    /// Discards the cached token.
     pub(super) async fn forget(&self) {
         self.kept.forget().await;
     }

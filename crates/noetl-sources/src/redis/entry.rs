@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use noetl_model::{Map, Value as Json};
 use redis::Value;
 
-use super::settings::Settings;
+use super::settings::RedisSettings;
 use crate::source::Message;
 
 /// An entry of a stream. `fields` is `None` if the entry was deleted from the stream.
@@ -23,7 +23,7 @@ impl RedisEntry {
     }
 
     /// Converts the entry to a message. Returns `None` for a deleted entry.
-    pub(super) fn message(self, settings: &Settings) -> Option<Message> {
+    pub(super) fn message(self, settings: &RedisSettings) -> Option<Message> {
         let fields = self.fields?;
         let stream = &settings.stream;
         let mut metadata = Map::new();

@@ -12,7 +12,7 @@ use crate::source::{SourceError, name_of, number, text};
 /// Default idle time in seconds after which another consumer may claim an entry.
 const CLAIM_DEFAULT_SECS: u64 = 30;
 
-pub(super) struct Settings {
+pub(super) struct RedisSettings {
     info: ConnectionInfo,
     pub(super) stream: String,
     pub(super) group: String,
@@ -24,7 +24,7 @@ pub(super) struct Settings {
     pub(super) body: Option<String>,
 }
 
-impl Settings {
+impl RedisSettings {
     pub(super) fn read(settings: &Map, path: &str) -> Result<Self, SourceError> {
         let wrong = |message: &str| SourceError::Settings(message.to_owned());
         let url = match (text(settings, "url")?, text(settings, "host")?) {

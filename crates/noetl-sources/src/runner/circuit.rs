@@ -152,7 +152,7 @@ impl Circuit {
                 Ok(listed) => listed,
                 Err(error) => {
                     warn!(
-                        subscription = replay.standing.path, %error,
+                        subscription = replay.view.path, %error,
                         "listing the spool failed, retrying"
                     );
                     tokio::time::sleep(interval).await;
@@ -191,7 +191,7 @@ impl Circuit {
         }
         replay.trouble.end("replayed").await;
         if replayed > 0 {
-            info!(subscription = replay.standing.path, replayed, "spool drained");
+            info!(subscription = replay.view.path, replayed, "spool drained");
             let said = json!({"replayed": replayed, "seconds": begun.elapsed().as_secs()});
             self.tell(replay, "subscription.spool.recovered", "RECOVERED", said).await;
         }
@@ -215,7 +215,7 @@ impl Circuit {
                         let before = self.spool.holds().entries;
                         replay.bury(&delivery, &fault, 1).await;
                         if self.spool.holds().entries >= before {
-                            return Err("a kept message cannot be put aside yet".to_owned());
+                            return Err("failed to dead-letter a stored message".to_owned());
                         }
                     }
                     Ok(Some(found)) => page.push_back(found),
@@ -278,7 +278,7 @@ impl Circuit {
         };
         if is_due {
             let held = self.spool.holds();
-            warn!(subscription = replay.standing.path, held.bytes, "spool full");
+            warn!(subscription = replay.view.path, held.bytes, "spool full");
             let said = json!({"reason": "full", "entries": held.entries, "bytes": held.bytes});
             self.tell(replay, "subscription.spool.alert", "FULL", said).await;
         }
@@ -292,9 +292,9 @@ impl Circuit {
         status: &'static str,
         payload: Value,
     ) {
-        let note = RuntimeEvent { log: replay.standing.id.log(), event_type, status, payload };
+        let note = RuntimeEvent { log: replay.view.id.log(), event_type, status, payload };
         if let Err(error) = replay.plane.note(note).await {
-            warn!(subscription = replay.standing.path, %error, "failed to record {event_type}");
+            warn!(subscription = replay.view.path, %error, "failed to record {event_type}");
         }
     }
 

@@ -41,7 +41,7 @@ const BURY_AGAIN: Duration = Duration::from_secs(5);
 /// Dispatches the messages of one subscription.
 pub(super) struct MessageDelivery {
     pub(super) plane: Arc<dyn ControlPlaneClient>,
-    pub(super) standing: SubscriptionView,
+    pub(super) view: SubscriptionView,
     pub(super) subscription: Arc<Subscription>,
     pub(super) ack_wait: Duration,
     pub(super) held: Arc<SubscriptionLease>,
@@ -119,7 +119,7 @@ impl MessageDelivery {
                     self.bury(&delivery, &fault, 1).await;
                 }
                 Err(error) => {
-                    warn!(subscription = self.standing.path, %error, "spooling message failed");
+                    warn!(subscription = self.view.path, %error, "spooling message failed");
                     left.push(delivery);
                 }
             }
@@ -132,7 +132,7 @@ impl MessageDelivery {
         let mut starts = Vec::with_capacity(open.len());
         let mut shaped = Vec::with_capacity(open.len());
         for delivery in open {
-            let context = MessageContext { subscription: self.standing.id, push: None };
+            let context = MessageContext { subscription: self.view.id, push: None };
             match start_for_message(&self.subscription, context, &delivery.message) {
                 Ok(mut start) => {
                     let directives = std::mem::take(&mut start.directives);
@@ -238,11 +238,10 @@ impl MessageDelivery {
             body: message.body.to_vec(),
         };
         let place = RecentMessages::place(message);
-        match self.plane.bury(self.standing.id, letter).await {
+        match self.plane.bury(self.view.id, letter).await {
             Ok(()) => {
                 self.held.count(|counts| counts.dead_lettered += 1);
-                let (subscription, message, reason) =
-                    (&self.standing.path, &message.id, &fault.reason);
+                let (subscription, message, reason) = (&self.view.path, &message.id, &fault.reason);
                 warn!(subscription, message, reason, "message dead-lettered");
                 match delivery.handle.term().await {
                     Ok(()) => self.memory.forget(&place),
@@ -250,7 +249,7 @@ impl MessageDelivery {
                 }
             }
             Err(ControlPlaneError::Away(error) | ControlPlaneError::Refused(error)) => {
-                let subscription = &self.standing.path;
+                let subscription = &self.view.path;
                 warn!(subscription, message = message.id, error, "dead-lettering failed, retrying");
                 let _ = delivery.handle.nack(BURY_AGAIN).await;
             }
@@ -272,7 +271,7 @@ impl MessageDelivery {
         let (event_type, status) = DIRECTIVES_APPLIED;
         let note = RuntimeEvent { log: execution, event_type, status, payload };
         if let Err(error) = self.plane.note(note).await {
-            let subscription = &self.standing.path;
+            let subscription = &self.view.path;
             warn!(subscription, %error, execution.id = %execution, "failed to record directives");
         }
     }

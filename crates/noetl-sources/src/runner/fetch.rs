@@ -36,7 +36,7 @@ const LIMITED_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct FetchLoop {
     pub(super) plane: Arc<dyn ControlPlaneClient>,
-    pub(super) standing: SubscriptionView,
+    pub(super) view: SubscriptionView,
     pub(super) subscription: Arc<Subscription>,
     pub(super) source: Arc<dyn Source>,
     pub(super) spool: Option<Arc<Spool>>,
@@ -51,17 +51,17 @@ impl FetchLoop {
     /// Fetches and dispatches until `end` is cancelled or the source fails. Messages in flight are
     /// acked or nacked before this returns.
     pub(super) async fn run(self) -> Result<(), SourceError> {
-        let mut under_way = JoinSet::new();
+        let mut deliveries = JoinSet::new();
         let circuit = self.circuit();
-        let trouble = Arc::new(OutageLog::dispatch(&self.plane, &self.standing));
+        let trouble = Arc::new(OutageLog::dispatch(&self.plane, &self.view));
         let deliver = Arc::new(self.deliver(&trouble, circuit.clone()));
         let emptying = CancellationToken::new();
         let emptied = circuit.map(|circuit| {
             let replay = Arc::new(self.deliver(&trouble, None));
             tokio::spawn(circuit.empty(replay, emptying.clone()))
         });
-        let ended = self.fetch_all(&deliver, &mut under_way).await;
-        while under_way.join_next().await.is_some() {}
+        let ended = self.fetch_all(&deliver, &mut deliveries).await;
+        while deliveries.join_next().await.is_some() {}
         emptying.cancel();
         if let Some(emptied) = emptied {
             // Entries that were not replayed stay in the spool.
@@ -83,7 +83,7 @@ impl FetchLoop {
         let replays = replays.filter(|_| self.spool.is_some() && circuit.is_none());
         MessageDelivery {
             plane: self.plane.clone(),
-            standing: self.standing.clone(),
+            view: self.view.clone(),
             subscription: self.subscription.clone(),
             ack_wait: self.source.ack_wait(),
             held: self.held.clone(),
@@ -98,7 +98,7 @@ impl FetchLoop {
     async fn fetch_all(
         &self,
         deliver: &Arc<MessageDelivery>,
-        under_way: &mut JoinSet<()>,
+        deliveries: &mut JoinSet<()>,
     ) -> Result<(), SourceError> {
         let in_flight = Arc::new(AtomicUsize::new(0));
         let mut gate = Gate::new(&self.subscription);
@@ -136,10 +136,10 @@ impl FetchLoop {
                     let found = fetched.map_err(failed)??;
                     gate.unused(asked.saturating_sub(found.len()));
                     if !found.is_empty() {
-                        self.hand_on(found, deliver, &in_flight, under_way).await;
+                        self.hand_on(found, deliver, &in_flight, deliveries).await;
                     }
                 }
-                Some(_) = under_way.join_next() => {}
+                Some(_) = deliveries.join_next() => {}
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 () = self.end.cancelled(), if !is_fetching => {}
             }
@@ -151,7 +151,7 @@ impl FetchLoop {
         mut found: Vec<Delivery>,
         deliver: &Arc<MessageDelivery>,
         in_flight: &Arc<AtomicUsize>,
-        under_way: &mut JoinSet<()>,
+        deliveries: &mut JoinSet<()>,
     ) {
         // Nack without delay, so that the next holder of the lease receives them at once.
         if self.end.is_cancelled() || !self.held.is_held() {
@@ -168,7 +168,7 @@ impl FetchLoop {
         in_flight.fetch_add(count, Ordering::AcqRel);
         let counted = Counted { count, in_flight: in_flight.clone() };
         let deliver = deliver.clone();
-        under_way.spawn(async move {
+        deliveries.spawn(async move {
             let _counted = counted;
             deliver.batch(found).await;
         });
@@ -193,7 +193,7 @@ impl FetchLoop {
             "loss_safe": true,
         });
         let (event_type, status) = ("subscription.rate_limited", "RATE_LIMITED");
-        let note = RuntimeEvent { log: self.standing.id.log(), event_type, status, payload };
+        let note = RuntimeEvent { log: self.view.id.log(), event_type, status, payload };
         let plane = self.plane.clone();
         // Best effort: nothing depends on this event.
         tokio::spawn(async move {
@@ -222,7 +222,6 @@ struct Gate {
     told: Option<Instant>,
 }
 
-/// Decision of a [`Gate`].
 #[derive(Debug, PartialEq, Eq)]
 enum GateState {
     For(usize),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_counted_until_it_is_forgotten() {
+    fn failures_are_counted_until_they_are_forgotten() {
         let memory = RecentMessages::default();
         assert_eq!((memory.failed("a"), memory.failed("a"), memory.failed("b")), (1, 2, 1));
         assert_eq!((memory.held_up("a"), memory.held_up("a")), (1, 2));

@@ -39,7 +39,7 @@ const DISPATCH: OutageTexts = OutageTexts {
 
 pub(crate) struct OutageLog {
     plane: Arc<dyn ControlPlaneClient>,
-    standing: SubscriptionView,
+    view: SubscriptionView,
     words: OutageTexts,
     state: Mutex<OutageState>,
 }
@@ -75,27 +75,24 @@ impl OutageState {
 
 impl OutageLog {
     /// Tracks outages of the message source.
-    pub(crate) fn source(plane: &Arc<dyn ControlPlaneClient>, standing: &SubscriptionView) -> Self {
-        Self::new(plane, standing, SOURCE)
+    pub(crate) fn source(plane: &Arc<dyn ControlPlaneClient>, view: &SubscriptionView) -> Self {
+        Self::new(plane, view, SOURCE)
     }
 
     /// Tracks failures to start executions.
-    pub(crate) fn dispatch(
-        plane: &Arc<dyn ControlPlaneClient>,
-        standing: &SubscriptionView,
-    ) -> Self {
-        let trouble = Self::new(plane, standing, DISPATCH);
+    pub(crate) fn dispatch(plane: &Arc<dyn ControlPlaneClient>, view: &SubscriptionView) -> Self {
+        let trouble = Self::new(plane, view, DISPATCH);
         trouble.lock().was_well = true;
         trouble
     }
 
     fn new(
         plane: &Arc<dyn ControlPlaneClient>,
-        standing: &SubscriptionView,
+        view: &SubscriptionView,
         words: OutageTexts,
     ) -> Self {
-        let (plane, standing) = (plane.clone(), standing.clone());
-        Self { plane, standing, words, state: Mutex::default() }
+        let (plane, view) = (plane.clone(), view.clone());
+        Self { plane, view, words, state: Mutex::default() }
     }
 
     /// Reports that an outage starts, or continues for another reason.
@@ -105,7 +102,7 @@ impl OutageLog {
         // The server log also has outages that recur too soon for the event log.
         if is_new {
             let event = self.words.began.0;
-            warn!(subscription = self.standing.path, reason, "{event}");
+            warn!(subscription = self.view.path, reason, "{event}");
         }
         if is_told {
             self.tell(self.words.began, json!({ "reason": reason })).await;
@@ -126,7 +123,7 @@ impl OutageLog {
             (reason, seconds)
         };
         let event = self.words.ended.0;
-        info!(subscription = self.standing.path, "{event}");
+        info!(subscription = self.view.path, "{event}");
         let told = match reason {
             Some(reason) => json!({ "after": reason, "seconds": seconds, "how": how }),
             None => json!({ "how": how }),
@@ -136,10 +133,10 @@ impl OutageLog {
 
     /// Appends an event to the subscription's event log. Only logs a failure.
     async fn tell(&self, (event_type, status): (&'static str, &'static str), payload: Value) {
-        let note = RuntimeEvent { log: self.standing.id.log(), event_type, status, payload };
+        let note = RuntimeEvent { log: self.view.id.log(), event_type, status, payload };
         let told = tokio::time::timeout(TELL_TIMEOUT, self.plane.note(note)).await;
         if let Ok(Err(error)) = told {
-            warn!(subscription = self.standing.path, %error, "failed to record {event_type}");
+            warn!(subscription = self.view.path, %error, "failed to record {event_type}");
         }
     }
 
@@ -153,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_too_soon_is_told_when_it_lasts() {
+    fn short_outages_are_logged_only_if_they_last() {
         let mut state = OutageState::default();
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs(secs);

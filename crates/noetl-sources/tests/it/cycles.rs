@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionAction;
 

@@ -59,7 +59,7 @@ async fn a_message_that_comes_twice_is_one_execution_within_the_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_execution_goes_on_with_the_trace_of_its_message() {
+async fn an_execution_continues_the_trace_of_its_message() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -78,7 +78,7 @@ async fn an_execution_goes_on_with_the_trace_of_its_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_decide_what_the_document_lets_them() {
+async fn headers_of_messages_control_only_permitted_directives() {
     let stage = Stage::with_stream().await;
     let other = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: o, path: tests/other}\n\
                  workflow:\n  - {step: start, tool: {kind: noop}}\n";
@@ -118,7 +118,7 @@ async fn headers_decide_what_the_document_lets_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poison_message_is_put_aside_with_the_reason_and_holds_up_nobody() {
+async fn a_poison_message_is_dead_lettered_with_its_reason_without_delaying_others() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -145,7 +145,7 @@ async fn a_poison_message_is_put_aside_with_the_reason_and_holds_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_whose_route_leads_nowhere_is_put_aside_after_some_failures() {
+async fn a_message_without_a_route_is_dead_lettered_after_some_failures() {
     let stage = Stage::with_stream().await;
     let more = "  limits: {max_failures: 2}\n  headers:\n    directives:\n    \
         - {header: x-route, controls: dispatch.playbook, allowed: [tests/none]}\n";

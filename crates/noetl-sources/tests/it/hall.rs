@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_local::LocalControlPlane;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};

@@ -82,7 +82,7 @@ async fn each_partition_is_passed_up_to_its_first_open_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_words_are_said_at_once() {
+async fn concurrent_acks_are_committed_together() {
     let broker = Broker::begin(1, None);
     let bodies: Vec<Vec<u8>> = (0..300).map(|number| number.to_string().into_bytes()).collect();
     broker.send(0, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());
@@ -129,7 +129,7 @@ async fn a_partition_that_moves_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_deleted_before_it_was_read_is_said_once_and_left_behind() {
+async fn messages_deleted_before_they_were_read_are_reported_once_and_skipped() {
     let broker = Broker::begin(1, None);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     broker.send(0, &[b"0", b"1"]);
@@ -151,13 +151,13 @@ async fn what_was_deleted_before_it_was_read_is_said_once_and_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_topic_that_was_made_anew_is_read_from_its_beginning() {
+async fn a_recreated_topic_is_read_from_its_beginning() {
     let broker = Broker::begin(1, None);
     broker.kept().committed.insert(("g".to_owned(), 0), 40);
     broker.send(0, &[b"new"]);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     let said = source.fetch(1, WAIT).await.err().unwrap().to_string();
-    assert!(said.contains("made anew"), "{said}");
+    assert!(said.contains("recreated"), "{said}");
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     assert_eq!(fetched(&source, 1).await[0].message.id, "orders:0:0");
 }
@@ -174,7 +174,7 @@ async fn from_new_means_from_when_it_was_first_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_kafka_name_the_cause() {
     let broker = Broker::begin(1, None);
     let gone = "  brokers: '127.0.0.1:1'\n  topic: orders\n".to_owned();
     let topic = format!("  brokers: '{}'\n  topic: none\n", broker.address);

@@ -1,6 +1,6 @@
 //! States that are asked for are heard.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
 use noetl_sources::{SourceRegistry, SubscriptionRuntime};
 use noetl_store::{SubscriptionAction, SubscriptionState};
@@ -156,7 +156,7 @@ async fn a_new_version_of_the_document_counts_from_the_next_activation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_this_runtime_cannot_act_on_is_explained_and_left_alone() {
+async fn subscriptions_that_the_runtime_cannot_serve_are_explained_and_unchanged() {
     let stage = Stage::new().await;
     let content = "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name: k, path: sub/kafka}\n\
                    spec: {source: kafka, mode: pull, topic: a, brokers: b, dispatch: {playbook: tests/greet}}\n";

@@ -91,7 +91,7 @@ suite!(version_4, Four);
 suite!(version_5, Five);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_while_nobody_is_there_is_kept_and_what_is_retained_comes_once() {
+async fn messages_of_an_absent_session_are_retained_and_delivered_once() {
     for version in [4, 5] {
         let Some(service) = TestService::mosquitto() else { return };
         let broker = Broker(service);
@@ -141,7 +141,7 @@ async fn properties_are_headers_and_one_of_them_is_the_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_mqtt_name_the_cause() {
     let Some(service) = TestService::mosquitto() else { return };
     let url = service.url();
     for (keys, part, is_final) in [

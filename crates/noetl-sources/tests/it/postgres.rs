@@ -184,7 +184,7 @@ async fn a_row_that_becomes_visible_late_is_not_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_somebody_has_locked_or_claimed_is_left_to_them() {
+async fn locked_and_claimed_rows_are_skipped() {
     let at = At::with_outbox(false).await;
     let keys = format!(
         "  url: {}\n  table: outbox\n  ack: delete\n  claim: held\n  claim_secs: 60\n  poll_ms: 20\n",
@@ -253,7 +253,7 @@ async fn a_notification_is_a_reason_to_look() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_postgres_name_the_cause() {
     let at = At::with_outbox(false).await;
     let url = at.url();
     at.client().await.batch_execute("create table loose (id int, a text)").await.unwrap();

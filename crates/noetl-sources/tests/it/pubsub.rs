@@ -301,7 +301,7 @@ async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_pubsub_name_the_cause() {
     let service = Service::begin();
     let base = format!("  endpoint: '{}'\n  subscription: ", service.address);
     for (keys, part, is_final) in [

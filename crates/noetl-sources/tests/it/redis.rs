@@ -73,7 +73,7 @@ impl Venue for Stream {
 suite!(stream, Stream);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_left_is_taken_over_and_what_is_under_way_is_not() {
+async fn entries_of_a_dead_consumer_are_claimed_and_those_in_flight_are_not() {
     let Some(venue) = Stream::new(false).await else { return };
     let keys = venue.keys();
     let dead = open("redis", &format!("{keys}  consumer: dead\n")).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_group_that_is_gone_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_is_deleted_while_somebody_has_it_holds_up_nothing() {
+async fn an_entry_deleted_in_flight_blocks_nothing() {
     let Some(venue) = Stream::new(false).await else { return };
     let source = open("redis", &venue.keys()).await.unwrap();
     let id = venue.add(&[("body", b"1")]).await;
@@ -153,7 +153,7 @@ async fn fields_are_the_body_or_go_beside_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_redis_name_the_cause() {
     let Some(venue) = Stream::new(false).await else { return };
     venue.ask(&["SET", "plain", "1"]).await;
     venue.ask(&["CONFIG", "SET", "requirepass", "hunter2"]).await;

@@ -1,8 +1,8 @@
 //! Several runtimes, one subscription.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::Tenant;
-use noetl_sources::{SourceRegistry, SubscriptionRuntime};
+use noetl_sources::{Options, SourceRegistry, SubscriptionRuntime};
 use noetl_store::SubscriptionState;
 
 use crate::stage::{CONSUMER, Stage, message_id, options, publish, until};
@@ -15,15 +15,16 @@ async fn two_runtimes_start_nothing_twice() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let id = stage.subscribe("sub/orders").await;
+    // Leases of the usual length: on a busy machine, a short one may change hands.
     let first = SubscriptionRuntime::all(
         stage.local(),
         SourceRegistry::standard(EgressPolicy::default()),
-        options("first"),
+        Options::new("first"),
     );
     let second = SubscriptionRuntime::all(
         stage.remote(),
         SourceRegistry::standard(EgressPolicy::default()),
-        options("second"),
+        Options::new("second"),
     );
     let context = stage.nats.context().await;
     for part in 0..10 {
@@ -131,7 +132,7 @@ async fn the_last_runtime_to_leave_deactivates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runtime_elsewhere_dispatches_in_batches_and_tells_the_server_what_it_counts() {
+async fn a_remote_runtime_dispatches_in_batches_and_reports_its_counters() {
     let stage = Stage::with_stream().await;
     let more = "  dedup: {enabled: true, window_secs: 60}\n  runtime: {batch: 50}\n  \
                 dispatch: {playbook: tests/greet, batch_dispatch: true, batch_max: 20}\n";

@@ -21,7 +21,7 @@ async fn open(settings: Value) -> Result<Arc<dyn Source>, SourceError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_acknowledged_is_gone_and_what_is_not_comes_again() {
+async fn acked_messages_are_removed_and_others_are_redelivered() {
     let stage = Stage::with_stream().await;
     let settings = json!({"url": stage.nats.url(), "stream": "ORDERS", "consumer": "c"});
     let source = open(settings.clone()).await.unwrap();
@@ -49,7 +49,7 @@ async fn what_is_acknowledged_is_gone_and_what_is_not_comes_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_that_is_there_is_used_as_it_is_if_it_can_be() {
+async fn an_existing_consumer_is_used_unchanged_if_suitable() {
     let stage = Stage::with_stream().await;
     let stream = stage.nats.context().await.get_stream("ORDERS").await.unwrap();
     let config = pull::Config {
@@ -82,7 +82,7 @@ async fn a_consumer_that_is_there_is_used_as_it_is_if_it_can_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_narrows_what_is_fetched() {
+async fn a_subject_filters_fetched_messages() {
     let stage = Stage::with_stream().await;
     let context = stage.nats.context().await;
     for subject in ["orders.a", "orders.b", "orders.a"] {
@@ -97,7 +97,7 @@ async fn a_subject_narrows_what_is_fetched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_opened_says_why() {
+async fn errors_of_opening_nats_name_the_cause() {
     let stage = Stage::new().await;
     let url = stage.nats.url();
     for (settings, part, is_final) in [

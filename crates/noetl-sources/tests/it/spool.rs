@@ -58,7 +58,7 @@ async fn hears(stage: &Stage, id: noetl_model::SubscriptionId, event: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_while_nothing_can_be_started_is_kept_and_started_in_its_order() {
+async fn messages_during_an_outage_are_spooled_and_started_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", &spool("buffer_and_ack", &on_disk(directory.path()), "")).await;
@@ -89,7 +89,7 @@ async fn what_comes_while_nothing_can_be_started_is_kept_and_started_in_its_orde
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_runtime_left_behind_is_started_by_the_next() {
+async fn messages_spooled_by_a_stopped_runtime_are_started_by_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", &spool("buffer_and_ack", &on_disk(directory.path()), "")).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_playbook::check_subscription;
 use noetl_sources::{Delivery, Source, SourceError, SourceRegistry};
 use noetl_test_app::TestApp;
@@ -86,7 +86,7 @@ fn ids(found: &[Delivery]) -> BTreeSet<String> {
     found.iter().map(|delivery| delivery.message.id.clone()).collect()
 }
 
-pub(crate) async fn each_word_does_what_it_says<V: Venue>() {
+pub(crate) async fn every_ack_verb_has_its_effect<V: Venue>() {
     let Some(venue) = V::new(false).await else { return };
     let source = opened(&venue).await;
     assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0, "it does not wait for ever");
@@ -129,7 +129,7 @@ pub(crate) async fn each_word_does_what_it_says<V: Venue>() {
     }
 }
 
-pub(crate) async fn a_server_that_goes_and_comes_costs_nothing<V: Venue>() {
+pub(crate) async fn a_server_that_restarts_loses_nothing<V: Venue>() {
     let Some(mut venue) = V::new(true).await else { return };
     venue.stop();
     let absent = open(V::SOURCE, &venue.keys()).await.err();
@@ -231,13 +231,13 @@ macro_rules! suite {
             use super::*;
 
             #[tokio::test(flavor = "multi_thread")]
-            async fn each_word_does_what_it_says() {
-                crate::suite::each_word_does_what_it_says::<$venue>().await;
+            async fn every_ack_verb_has_its_effect() {
+                crate::suite::every_ack_verb_has_its_effect::<$venue>().await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
-            async fn a_server_that_goes_and_comes_costs_nothing() {
-                crate::suite::a_server_that_goes_and_comes_costs_nothing::<$venue>().await;
+            async fn a_server_that_restarts_loses_nothing() {
+                crate::suite::a_server_that_restarts_loses_nothing::<$venue>().await;
             }
 
             #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ async fn hears(stage: &Stage, id: noetl_model::SubscriptionId, event: &str, coun
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_is_not_there_at_the_start_is_waited_for() {
+async fn a_source_that_is_missing_at_the_start_is_waited_for() {
     let mut stage = Stage::with(TestNats::stopped(), TestApp::start(4).await).await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -34,7 +34,7 @@ async fn a_source_that_is_not_there_at_the_start_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_goes_away_in_the_middle_loses_and_repeats_nothing() {
+async fn a_source_outage_loses_and_repeats_nothing() {
     let mut stage = Stage::with_stream().await;
     stage.nats.create_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     stage.document("sub/orders", DEDUP).await;
@@ -56,7 +56,7 @@ async fn a_source_that_goes_away_in_the_middle_loses_and_repeats_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_acknowledged_while_the_store_is_away() {
+async fn nothing_is_acked_during_a_store_outage() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -84,7 +84,7 @@ async fn nothing_is_acknowledged_while_the_store_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_playbook_that_is_not_there_is_waited_for() {
+async fn a_missing_playbook_is_waited_for() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", "  dispatch: {playbook: tests/later}\n").await;
     let id = stage.subscribe("sub/orders").await;
@@ -101,7 +101,7 @@ async fn a_playbook_that_is_not_there_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_made_later_is_waited_for_and_settings_that_cannot_be_are_told() {
+async fn a_stream_created_later_is_waited_for_and_invalid_settings_are_reported() {
     let stage = Stage::new().await;
     stage.document("sub/orders", DEDUP).await;
     stage.whole_document("sub/wrong", "  consumer: only\n").await;

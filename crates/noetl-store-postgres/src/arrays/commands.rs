@@ -6,7 +6,7 @@ use noetl_model::{CommandId, CommandState};
 use noetl_store::command_leases::{LeaseGrant, lease_of};
 use noetl_store::{CommandChange, CommandRow};
 
-use super::{Append_, AppendChain, place, plain, small};
+use super::{Append_, AppendChain, plain, small, stored_seq};
 use crate::column::{PgTimestamptz, interval};
 
 struct New<'a> {
@@ -26,7 +26,7 @@ pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -
         inserts,
         |new| new.row.execution.get(),
         new.row.id.get(),
-        place(new.row.issued),
+        stored_seq(new.row.issued),
         plain(&new.row.step),
         plain(&new.row.tool),
         small(new.row.attempt),

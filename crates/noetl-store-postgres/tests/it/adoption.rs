@@ -67,7 +67,7 @@ async fn its_executions_are_listed_and_their_logs_read() {
 }
 
 #[tokio::test]
-async fn an_interrupted_adoption_goes_on_where_it_was() {
+async fn an_interrupted_adoption_resumes() {
     let database = old_database();
     drop(adopt(&database).await);
     // As if the process had ended after the first batch.

@@ -23,9 +23,8 @@ async fn random_histories_read_the_same_as_in_memory() {
 }
 
 #[tokio::test]
-async fn a_finished_execution_goes_with_everything_it_has() {
+async fn a_finished_execution_is_purged_completely() {
     let subject = subject().await;
     let store = subject.store();
-    noetl_store::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
-        .await;
+    noetl_store::conformance::retention::a_finished_execution_is_purged_completely(store).await;
 }

@@ -17,7 +17,7 @@ async fn run(store: &PostgresStore, text: &str, parameters: Vec<Value>) -> Resul
 }
 
 #[tokio::test]
-async fn every_type_is_told() {
+async fn every_column_type_is_returned_as_json() {
     let database = TestDatabase::new();
     let store = open(&database).await;
     let text = "select 1::int2 a, 1.5::float4 b, 12.25::numeric c, \
@@ -58,7 +58,7 @@ async fn statements_of_every_kind_run_with_their_parameters() {
 }
 
 #[tokio::test]
-async fn a_schema_is_a_name_and_what_is_wrong_is_said() {
+async fn invalid_schema_names_are_rejected() {
     let database = TestDatabase::new();
     let store = open(&database).await;
     let of = |schema: &str, text: &str| Sql {

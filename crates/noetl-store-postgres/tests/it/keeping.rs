@@ -250,7 +250,7 @@ insert into noetl.object_store values ('o', 'sha256:abc', null, '\x0102');
 "#;
 
 #[tokio::test]
-async fn tables_that_others_made_gain_what_they_lack() {
+async fn adopted_tables_gain_missing_columns() {
     let database = TestDatabase::new();
     database.psql(MADE_BY_OTHERS);
     let store = open(&database).await;

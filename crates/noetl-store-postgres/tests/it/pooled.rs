@@ -24,7 +24,8 @@ conformance_suite!(postgres, async || subject().await);
 
 #[tokio::test]
 async fn random_histories_read_the_same_as_in_memory() {
-    for seed in seeds(200, 3) {
+    // One seed: the suite without the proxy compares ten.
+    for seed in seeds(200, 1) {
         let pooled = subject().await;
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), pooled.store()).await;

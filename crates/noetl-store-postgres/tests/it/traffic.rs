@@ -37,7 +37,7 @@ fn due(id: i64, target: ExecutionId) -> NewTimer {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_unless_asked_for() {
+async fn nothing_is_published_unless_requested() {
     let database = crate::migrated_database();
     let options = Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
@@ -46,7 +46,7 @@ async fn nothing_goes_out_unless_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_appended_while_an_execution_is_held_goes_out_too() {
+async fn rows_appended_while_an_execution_is_locked_are_published() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10).of("acme");
@@ -61,7 +61,7 @@ async fn what_is_appended_while_an_execution_is_held_goes_out_too() {
 }
 
 #[tokio::test]
-async fn a_start_and_what_follows_in_one_batch_all_go_out() {
+async fn a_start_and_its_following_events_in_one_batch_are_published() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10).of("acme");
@@ -74,7 +74,7 @@ async fn a_start_and_what_follows_in_one_batch_all_go_out() {
 }
 
 #[tokio::test]
-async fn a_character_that_jsonb_refuses_goes_out() {
+async fn a_character_that_jsonb_rejects_is_published() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10);
@@ -168,7 +168,7 @@ async fn a_row_that_another_transaction_has_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_reader_whose_lease_is_being_taken_over_waits_and_is_fenced() {
+async fn a_tailer_waits_during_a_lease_takeover_and_is_fenced() {
     let database = crate::migrated_database();
     let store = open(&database).await;
     let lease = store.acquire("t", "a", LONG).await.expect("an answer").expect("a lease");
@@ -392,7 +392,7 @@ insert into noetl.stream_cursor values ('tailer', 5);
 "#;
 
 #[tokio::test]
-async fn tables_that_others_made_gain_what_they_lack() {
+async fn adopted_tables_of_the_event_stream_gain_missing_columns() {
     let database = TestDatabase::new();
     database.psql(MADE_BY_OTHERS);
     let store = open(&database).await;

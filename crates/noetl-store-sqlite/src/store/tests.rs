@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use noetl_store::conformance::story::{Story, log, said, write};
-use noetl_store::{CatalogStore, Committed, EventLog, NewEntry, StoreError};
+use noetl_store::{CatalogStore, CommandChange, Committed, EventLog, NewEntry, StoreError};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -51,7 +51,7 @@ fn large(id: i64) -> NewEntry {
 }
 
 #[tokio::test]
-async fn a_store_without_room_fails_writes_and_goes_on_when_there_is_room() {
+async fn a_full_store_rejects_writes_and_recovers_with_free_space() {
     let (store, _directory) = temporary();
     let tenant = noetl_model::Tenant::default();
     let mut story = Story::new(10);
@@ -88,6 +88,7 @@ async fn a_refused_batch_fails_no_other_caller_of_its_group() {
             let mut event = noetl_model::Event::clone(&append.events[2]);
             event.id = taken.event_at(3);
             append.events[2] = Arc::new(event);
+            append.commands = CommandChange::of_all(append.events.iter().map(AsRef::as_ref));
         }
         tasks.spawn(async move { (is_bad, store.commit(vec![append]).await) });
     }

@@ -51,7 +51,7 @@ fn in_three_files() -> Subject {
 conformance_suite!(sharded, async || in_three_files());
 
 #[tokio::test]
-async fn nothing_goes_out_unless_asked_for() {
+async fn nothing_is_published_unless_requested() {
     let (store, _directory) = temporary();
     write(&store, Story::new(10).start()).await;
     assert_eq!(store.pending().await.expect("a count"), 0);
@@ -91,9 +91,8 @@ async fn random_keeping_reads_the_same_as_in_memory() {
 }
 
 #[tokio::test]
-async fn a_finished_execution_goes_with_everything_it_has() {
+async fn a_finished_execution_is_purged_completely() {
     let (store, _directory) = temporary();
     let store = std::sync::Arc::new(store);
-    noetl_store::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
-        .await;
+    noetl_store::conformance::retention::a_finished_execution_is_purged_completely(store).await;
 }

@@ -136,7 +136,7 @@ fn a_file_of_a_newer_version_is_left_alone() {
     assert!(matches!(error, OpenError::Newer { found: 999, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("has schema version 999, and this program knows "), "{text}");
-    assert!(text.ends_with(": a newer version wrote it"), "{text}");
+    assert!(text.ends_with(": a newer version wrote the file"), "{text}");
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn a_sound_file_that_was_left_open_opens() {
 }
 
 #[test]
-fn a_second_owner_is_told_who_has_it() {
+fn a_second_owner_is_told_the_name_of_the_first() {
     let (path, _directory) = place();
     let first = open(&path).expect("a new store");
     let error = refusal(&path);

@@ -44,7 +44,7 @@ async fn a_position_is_never_given_twice() {
 }
 
 #[tokio::test]
-async fn a_log_that_lost_all_its_rows_goes_on_above_them() {
+async fn an_emptied_log_continues_above_its_last_position() {
     let (store, directory) = temporary();
     let path = directory.path().join("noetl.db");
     write(&store, Story::new(10).then(vec![started(), done()])).await;

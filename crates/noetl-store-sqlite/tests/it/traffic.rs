@@ -38,7 +38,7 @@ fn due(id: i64, target: ExecutionId) -> NewTimer {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_schema_gains_what_it_lacks() {
+async fn a_file_of_the_first_schema_gains_missing_columns() {
     let (path, _directory) = place();
     let first = Connection::open(&path).expect("a database");
     first.execute_batch(include_str!("../../migrations/0001_store.sql")).expect("a schema");
@@ -73,7 +73,7 @@ async fn a_file_of_the_first_schema_gains_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_reopening() {
+async fn all_data_exists_after_reopening() {
     let (path, _directory) = place();
     let tenant = Tenant::default();
     let store = open(&path);

@@ -89,7 +89,7 @@ pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn 
     assert_eq!(blobs.blob(&first).await.expect("content"), b"same");
 }
 
-pub async fn content_that_is_not_there_is_missing(blobs: Arc<dyn Blobs>) {
+pub async fn missing_content_is_reported_as_missing(blobs: Arc<dyn Blobs>) {
     put(&*blobs, b"there").await;
     let other = BlobRef::from_bytes(b"not there", "text/plain");
     let error = blobs.blob(&other).await.expect_err("nothing to read");
@@ -118,7 +118,7 @@ pub async fn a_touch_makes_the_time_later_and_changes_nothing_else(blobs: Arc<dy
     assert_eq!(blobs.blob(&put).await.expect("content"), b"content");
 }
 
-pub async fn content_goes_only_as_it_was_seen(blobs: Arc<dyn Blobs>) {
+pub async fn content_is_removed_only_if_unchanged_since_listed(blobs: Arc<dyn Blobs>) {
     let blob = put(&*blobs, b"content").await;
     let seen = list(&*blobs).await[0].written_at;
     for wrong in [Timestamp::from_micros(1), seen.plus(Duration::from_micros(1))] {
@@ -180,7 +180,7 @@ pub async fn concurrent_puts_of_one_content_leave_it_whole(blobs: Arc<dyn Blobs>
     assert_eq!(list(&*blobs).await.len(), 1);
 }
 
-pub async fn a_collection_takes_what_is_old_and_free(blobs: Arc<dyn Blobs>) {
+pub async fn garbage_collection_removes_old_unreferenced_blobs(blobs: Arc<dyn Blobs>) {
     let refs = MemoryStore::new();
     let free = put(&*blobs, b"free").await;
     let held = put(&*blobs, b"held").await;
@@ -219,7 +219,7 @@ pub async fn content_put_while_it_is_collected_is_not_lost(blobs: Arc<dyn Blobs>
     assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
 }
 
-pub async fn what_cannot_be_removed_does_not_keep_the_rest(blobs: Arc<dyn Blobs>) {
+pub async fn a_failed_removal_does_not_stop_the_others(blobs: Arc<dyn Blobs>) {
     for number in 0..5_u8 {
         put(&*blobs, &[number]).await;
     }

@@ -38,7 +38,7 @@ pub async fn a_registered_entry_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(unknown.expect("a read"), None);
 }
 
-pub async fn what_a_tenant_has_is_measured_with_what_it_deleted(store: Arc<dyn Store>) {
+pub async fn usage_of_a_tenant_includes_deleted_documents(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (id, content) in [(1, "four"), (2, "größe")] {
         let new = NewEntry { content: content.to_owned(), ..entry(id, "demo/a") };

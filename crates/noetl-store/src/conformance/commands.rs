@@ -49,7 +49,7 @@ pub async fn a_command_issued_and_claimed_in_one_append_is_claimed(store: Arc<dy
     assert_eq!(row.ended_at, None);
 }
 
-pub async fn a_command_goes_from_claim_to_start_to_end(store: Arc<dyn Store>) {
+pub async fn a_command_is_claimed_started_and_completed(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(3);

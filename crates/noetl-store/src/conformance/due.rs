@@ -47,7 +47,7 @@ pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
     assert_eq!(sent(&*store, &story).await[0].tenant, story.tenant);
 }
 
-pub async fn senders_are_told_by_what_still_waits(store: Arc<dyn Store>) {
+pub async fn a_delivery_reports_remaining_timers_to_their_senders(store: Arc<dyn Store>) {
     let mut stories: Vec<Story> = [10, 11, 12].into_iter().map(Story::new).collect();
     let kind = |number, kind: &str| NewTimer { kind: kind.to_owned(), ..due(number, 100) };
     write(&*store, with(stories[0].start(), vec![kind(1, "a"), kind(2, "a")], &[])).await;
@@ -88,7 +88,7 @@ pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
     assert_eq!(sent(&*store, &other).await, []);
 }
 
-pub async fn a_delivered_row_goes_with_the_append_that_answers_it(store: Arc<dyn Store>) {
+pub async fn a_delivered_timer_is_deleted_with_the_append_that_answers_it(store: Arc<dyn Store>) {
     let mut parent = Story::new(10);
     write(&*store, with(parent.start(), vec![due(1, 100), due(2, 100)], &[])).await;
     // Another execution may handle the timer, and an unknown timer is not an error.
@@ -118,7 +118,7 @@ pub async fn rows_are_taken_when_ready_longest_ready_first(store: Arc<dyn Store>
     assert_eq!(numbers(&listed), [2, 3, 1, 4, 9], "a row that is lent still waits");
 }
 
-pub async fn a_row_whose_lease_is_over_is_taken_again(store: Arc<dyn Store>) {
+pub async fn a_timer_with_an_expired_claim_is_claimed_again(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
     for attempts in 1..=3 {

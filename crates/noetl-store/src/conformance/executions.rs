@@ -24,7 +24,7 @@ pub async fn a_row_is_read_back_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(read.error.as_deref(), Some("timeout: took longer than 5 s"));
 }
 
-pub async fn what_an_execution_started_with_never_changes(store: Arc<dyn Store>) {
+pub async fn start_data_of_an_execution_never_changes(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let before = story.row.clone();
@@ -58,7 +58,7 @@ pub async fn another_tenant_sees_nothing(store: Arc<dyn Store>) {
     assert!(list(&*store, &nobody, &all()).await.is_empty());
 }
 
-pub async fn an_execution_knows_its_tenant(store: Arc<dyn Store>) {
+pub async fn an_execution_records_its_tenant(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     let tenant = store.tenant_of(story.id()).await.expect("a read");

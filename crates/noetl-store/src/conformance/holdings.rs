@@ -47,7 +47,7 @@ pub async fn a_lease_that_is_ended_is_taken_once(store: Arc<dyn Store>) {
     assert_eq!(store.claim_expired(0, LATER).await.expect("an answer"), []);
 }
 
-pub async fn a_taken_lease_comes_again_until_its_command_is_over(store: Arc<dyn Store>) {
+pub async fn an_expired_lease_is_claimed_again_until_its_command_ends(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10], "w").await;
     let id = stories[0].command_at(3);
     store.release_leases(None, "w").await.expect("an answer");
@@ -61,7 +61,7 @@ pub async fn a_taken_lease_comes_again_until_its_command_is_over(store: Arc<dyn 
     assert_eq!(store.release_leases(None, "w").await.expect("an answer"), 0, "nothing is held");
 }
 
-pub async fn a_worker_renews_what_it_names_and_holds(store: Arc<dyn Store>) {
+pub async fn a_worker_renews_leases_that_it_names_and_owns(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let others = held(&*store, &[13], "other").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
@@ -75,7 +75,7 @@ pub async fn a_worker_renews_what_it_names_and_holds(store: Arc<dyn Store>) {
     assert_eq!(store.renew_leases(None, "w", &[], LATER).await.expect("an answer"), []);
 }
 
-pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
+pub async fn leases_are_found_by_command(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     write(&*store, stories[2].then(vec![completed(ids[2])])).await;
@@ -92,7 +92,7 @@ pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
     assert_eq!(store.held(&[]).await.expect("an answer"), []);
 }
 
-pub async fn leases_are_told_by_execution(store: Arc<dyn Store>) {
+pub async fn leases_are_found_by_execution(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     let rows = store.held_of(stories[0].id()).await.expect("an answer");
@@ -105,7 +105,7 @@ pub async fn leases_are_told_by_execution(store: Arc<dyn Store>) {
     assert_eq!(store.held_of(waiting.id()).await.expect("an answer"), [], "no worker claimed it");
 }
 
-pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store>) {
+pub async fn leases_renewed_by_command_are_not_renewed_by_worker_name(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
     for story in &mut stories[..2] {
@@ -120,7 +120,7 @@ pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store
     assert_eq!(ended(&*store).await, [ids[2]]);
 }
 
-pub async fn only_workers_elsewhere_have_leases(store: Arc<dyn Store>) {
+pub async fn only_remote_workers_have_leases(store: Arc<dyn Store>) {
     for (number, worker) in [(10, "local"), (11, "local:machine/1:4"), (12, "control-plane")] {
         held(&*store, &[number], worker).await;
         assert_eq!(store.release_leases(None, worker).await.expect("an answer"), 0, "{worker}");
@@ -148,7 +148,7 @@ pub async fn a_claim_with_its_issue_has_a_lease_too(store: Arc<dyn Store>) {
     assert_eq!(ended(&*store).await, [id]);
 }
 
-pub async fn a_claim_may_say_that_its_holder_names_what_it_holds(store: Arc<dyn Store>) {
+pub async fn a_claim_may_declare_renewal_by_command(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let [moved, inserted, lasting] = [3, 4, 5].map(|place| story.command_at(place));
@@ -237,7 +237,7 @@ pub async fn concurrent_takers_never_share_an_ended_lease(store: Arc<dyn Store>)
     assert_eq!((all, taken.len()), (6, 6));
 }
 
-pub async fn pending_commands_are_told_by_pool_tool_execution_and_tenant(store: Arc<dyn Store>) {
+pub async fn pending_commands_are_found_by_pool_tool_execution_and_tenant(store: Arc<dyn Store>) {
     let mut one = Story::new(10);
     write(&*store, one.start()).await;
     let mut two = Story::new(11).of("acme");

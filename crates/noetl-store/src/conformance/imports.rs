@@ -47,7 +47,7 @@ async fn import(store: &dyn Store, rows: Vec<Import>) -> Vec<ImportOutcome> {
     store.import(rows).await.expect("an answer")
 }
 
-pub async fn rows_from_elsewhere_are_read_back_as_they_came(store: Arc<dyn Store>) {
+pub async fn imported_rows_are_read_back_unchanged(store: Arc<dyn Store>) {
     use ImportOutcome::Kept;
     // A log whose IDs do not follow its order.
     let rows = vec![whole(10, 900), row(10, 7, "x"), whole(11, 900)];
@@ -60,7 +60,7 @@ pub async fn rows_from_elsewhere_are_read_back_as_they_came(store: Arc<dyn Store
     assert_eq!(import(&*store, Vec::new()).await, []);
 }
 
-pub async fn rows_from_elsewhere_are_listed_and_nobody_s_work(store: Arc<dyn Store>) {
+pub async fn imported_executions_are_listed_and_have_no_work(store: Arc<dyn Store>) {
     let mut start = row(10, 1, "playbook_started");
     start.row.node_name = Some(Arc::from("demo/Far"));
     start.row.more.insert("catalog_id".into(), json!(55));
@@ -91,7 +91,7 @@ pub async fn rows_from_elsewhere_are_listed_and_nobody_s_work(store: Arc<dyn Sto
     assert_eq!(imported, HashSet::from([ExecutionId::new(10)]));
 }
 
-pub async fn a_row_that_is_there_is_a_duplicate(store: Arc<dyn Store>) {
+pub async fn an_existing_row_is_a_duplicate(store: Arc<dyn Store>) {
     use ImportOutcome::{Duplicate, Kept};
     let twice = vec![row(10, 1, "a"), row(10, 1, "other"), row(11, 1, "a")];
     assert_eq!(import(&*store, twice).await, [Kept, Duplicate, Kept]);
@@ -101,7 +101,7 @@ pub async fn a_row_that_is_there_is_a_duplicate(store: Arc<dyn Store>) {
     assert_eq!(log, [row(10, 1, "a").event(Seq(1)), row(10, 2, "b").event(Seq(2))]);
 }
 
-pub async fn an_execution_started_here_takes_no_row_from_elsewhere(store: Arc<dyn Store>) {
+pub async fn a_native_execution_rejects_imported_rows(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let rows = vec![row(10, 5, "playbook.completed"), row(11, 5, "x")];
@@ -114,7 +114,7 @@ pub async fn an_execution_started_here_takes_no_row_from_elsewhere(store: Arc<dy
     assert_eq!(imported, HashSet::new());
 }
 
-pub async fn an_execution_from_elsewhere_cannot_be_driven(store: Arc<dyn Store>) {
+pub async fn an_imported_execution_cannot_be_driven(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let start = story.start();
     import(&*store, vec![row(10, 1, "x"), row(10, 2, "x"), row(10, 3, "x")]).await;
@@ -125,7 +125,7 @@ pub async fn an_execution_from_elsewhere_cannot_be_driven(store: Arc<dyn Store>)
     assert_eq!(refused, Committed::Conflict { found: Seq(3) });
 }
 
-pub async fn a_subscription_takes_no_row_from_elsewhere(store: Arc<dyn Store>) {
+pub async fn a_subscription_rejects_imported_rows(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let stamp = EventStamp { event: EventId::new(9), at: Timestamp::from_micros(9) };
     let (id, path, catalog) = (SubscriptionId::new(5), "sub/a".to_owned(), CatalogId::new(7));
@@ -157,7 +157,7 @@ pub async fn another_tenant_s_execution_takes_no_row(store: Arc<dyn Store>) {
     assert!(!of(&acme, 10).await && !of(&other, 11).await);
 }
 
-pub async fn ids_from_elsewhere_do_not_count_as_the_newest(store: Arc<dyn Store>) {
+pub async fn imported_ids_do_not_count_as_the_newest(store: Arc<dyn Store>) {
     write(&*store, Story::new(10).start()).await;
     let newest = store.newest_id().await.expect("a read");
     let rows = vec![row(11, i64::MAX, "x"), row(11, i64::MIN, "y"), row(-11, 0, "z")];
@@ -165,7 +165,7 @@ pub async fn ids_from_elsewhere_do_not_count_as_the_newest(store: Arc<dyn Store>
     assert_eq!(store.newest_id().await.expect("a read"), newest);
 }
 
-pub async fn rows_from_elsewhere_go_out(store: Arc<dyn Store>) {
+pub async fn imported_rows_are_published(store: Arc<dyn Store>) {
     import(&*store, vec![whole(10, 900), row(10, 7, "x y")]).await;
     import(&*store, vec![whole(10, 900)]).await;
     let rows = store.claim(9).await.expect("rows");

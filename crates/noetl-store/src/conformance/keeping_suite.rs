@@ -82,15 +82,15 @@ macro_rules! conformance_of_keeping {
                 content_from_a_file_is_the_same_content,
                 content_is_read_part_by_part,
                 the_same_content_is_kept_once_and_with_a_later_time,
-                content_that_is_not_there_is_missing,
+                missing_content_is_reported_as_missing,
                 content_of_another_length_is_damaged,
                 a_touch_makes_the_time_later_and_changes_nothing_else,
-                content_goes_only_as_it_was_seen,
+                content_is_removed_only_if_unchanged_since_listed,
                 content_is_listed_in_pages_in_the_order_of_digests,
                 concurrent_puts_of_one_content_leave_it_whole,
-                a_collection_takes_what_is_old_and_free,
+                garbage_collection_removes_old_unreferenced_blobs,
                 content_put_while_it_is_collected_is_not_lost,
-                what_cannot_be_removed_does_not_keep_the_rest,
+                a_failed_removal_does_not_stop_the_others,
             },
             references::{
                 references_come_with_their_append,
@@ -98,7 +98,7 @@ macro_rules! conformance_of_keeping {
                 references_of_a_refused_batch_do_not_exist,
                 content_is_free_when_its_last_reference_is_dropped,
                 content_referred_to_after_the_look_stays,
-                a_collection_goes_through_all_pages,
+                garbage_collection_reads_all_pages,
             },
         }
     };

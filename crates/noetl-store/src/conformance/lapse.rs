@@ -156,7 +156,7 @@ pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clo
     assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 1);
 }
 
-pub async fn a_subscription_knows_when_it_moved(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn a_subscription_records_its_last_change(store: Arc<dyn Store>, clock: &HandClock) {
     let tenant = Tenant::default();
     let one = new(1, "sub/a");
     let row = store.register_subscription(&tenant, one.clone()).await.expect("a row");
@@ -232,7 +232,7 @@ pub async fn every_table_is_purged_by_its_own_window(store: Arc<dyn Store>, cloc
     }
 }
 
-pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn an_execution_is_purged_after_its_window(store: Arc<dyn Store>, clock: &HandClock) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     story.row.updated_at = clock.now();
@@ -246,7 +246,7 @@ pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, cl
     assert_eq!(purged().await, 1);
 }
 
-pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
+pub async fn a_remote_worker_starts_in_time_and_renews_its_lease(
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {
@@ -268,10 +268,7 @@ pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
     assert_eq!(ended(&*store).await, [id]);
 }
 
-pub async fn a_worker_elsewhere_that_never_begins_is_lost(
-    store: Arc<dyn Store>,
-    clock: &HandClock,
-) {
+pub async fn a_remote_worker_that_never_starts_is_lost(store: Arc<dyn Store>, clock: &HandClock) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(3);

@@ -78,7 +78,7 @@ pub async fn the_first_and_the_newest_lines_of_a_command_stay(store: Arc<dyn Sto
     assert_eq!(read(&*store, Some(2), 0, 10).await.len(), 2, "another's stay");
 }
 
-pub async fn lost_lines_are_counted_as_what_went(store: Arc<dyn Store>) {
+pub async fn lost_lines_count_as_dropped(store: Arc<dyn Store>) {
     let lost =
         |command, lines, bytes| SkippedLines { command: CommandId::new(command), lines, bytes };
     let id = ExecutionId::new(10);

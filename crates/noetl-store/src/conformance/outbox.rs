@@ -12,7 +12,7 @@ use super::leases::LONG;
 use super::story::{Story, commit, said, write};
 use crate::{Committed, OutboxRow, Store};
 
-pub async fn every_event_of_a_commit_goes_out_in_order(store: Arc<dyn Store>) {
+pub async fn every_event_of_a_commit_is_published_in_order(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![said("x")])).await;
@@ -60,7 +60,7 @@ pub async fn events_of_a_refused_append_do_not_go_out(store: Arc<dyn Store>) {
     assert_eq!(store.pending().await.expect("a count"), 3);
 }
 
-pub async fn an_event_id_that_two_logs_have_goes_out_for_both(store: Arc<dyn Store>) {
+pub async fn an_event_id_in_two_logs_is_published_for_both(store: Arc<dyn Store>) {
     let mut one = Story::new(10);
     write(&*store, one.start()).await;
     let mut other = Story::new(11);
@@ -137,7 +137,7 @@ pub async fn a_failed_row_comes_back_after_its_delay(store: Arc<dyn Store>) {
     assert_eq!(again[0].error, Some("ü".repeat(2000)), "cut, and between characters");
 }
 
-pub async fn only_what_is_published_is_purged(store: Arc<dyn Store>) {
+pub async fn only_published_rows_are_purged(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let rows = ids(&claim(&*store, 2).await);

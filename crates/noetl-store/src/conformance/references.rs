@@ -77,7 +77,7 @@ pub async fn content_referred_to_after_the_look_stays(store: Arc<dyn Store>) {
     assert!(store.delete_blob(blob.digest, seen).await.expect("an answer"));
 }
 
-pub async fn a_collection_goes_through_all_pages(store: Arc<dyn Store>) {
+pub async fn garbage_collection_reads_all_pages(store: Arc<dyn Store>) {
     let mut held = Vec::new();
     for number in 0..600_u32 {
         let put = store.put_blob(number.to_le_bytes().to_vec(), "text/plain").await;

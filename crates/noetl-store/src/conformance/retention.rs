@@ -25,7 +25,7 @@ use crate::{
 const FAR_AHEAD: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 const LONG_AGO: Timestamp = Timestamp::from_micros(1);
 
-pub async fn a_finished_execution_goes_with_everything_it_has(store: Arc<dyn Store>) {
+pub async fn a_finished_execution_is_purged_completely(store: Arc<dyn Store>) {
     let (mut gone, mut stays) = (Story::new(10).of("acme"), Story::new(11).of("acme"));
     furnish(&*store, &mut gone).await;
     furnish(&*store, &mut stays).await;
@@ -101,7 +101,7 @@ pub async fn an_execution_that_waits_for_a_delivery_stays_until_then(store: Arc<
     assert_eq!(reasons(&report), [] as [&str; 0]);
 }
 
-pub async fn an_imported_execution_goes_by_age_ended_or_not(store: Arc<dyn Store>) {
+pub async fn an_imported_execution_is_purged_by_age_ended_or_not(store: Arc<dyn Store>) {
     let (mut old, mut young) = (Story::new(10), Story::new(11));
     young.row.updated_at = FAR_AHEAD;
     write(&*store, old.then(vec![imported(), imported()])).await;
@@ -126,7 +126,7 @@ pub async fn a_policy_that_keeps_removes_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.purge_variables(9).await.expect("a count"), 1, "it was not touched");
 }
 
-pub async fn a_dry_run_changes_nothing_and_says_the_same(store: Arc<dyn Store>) {
+pub async fn a_dry_run_changes_nothing_and_reports_the_same(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for id in [10, 11, 12] {
         let mut story = Story::new(id);
@@ -193,7 +193,7 @@ pub async fn a_subscription_survives_every_purge(store: Arc<dyn Store>) {
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, hour).await, known);
 }
 
-pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store>) {
+pub async fn the_log_of_a_subscription_is_purged_when_it_has_ended(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let (id, of) = (SubscriptionId::new(1), ExecutionId::new(1));
     store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
@@ -237,7 +237,7 @@ pub async fn a_part_of_the_log_that_is_not_over_is_not_dropped(store: Arc<dyn St
     }
 }
 
-pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc<dyn Store>) {
+pub async fn a_late_append_to_a_purged_log_conflicts_at_the_start(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;
@@ -253,7 +253,7 @@ pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc
     assert_eq!(log(&*store, again.id()).await.len(), 1);
 }
 
-pub async fn events_of_what_is_gone_still_go_out(store: Arc<dyn Store>) {
+pub async fn events_of_purged_executions_are_still_published(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;

@@ -26,7 +26,7 @@ pub async fn a_runtime_is_registered_and_read_back(store: Arc<dyn Store>) {
     assert_eq!(list(&*store, &tenant, &RuntimeFilter::default()).await, [row]);
 }
 
-pub async fn a_known_runtime_takes_over_what_it_says_and_keeps_its_id(store: Arc<dyn Store>) {
+pub async fn a_registered_runtime_is_updated_and_retains_its_id(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let first = NewRuntime {
         labels: Some(json!({})),

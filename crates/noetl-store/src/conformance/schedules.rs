@@ -39,7 +39,7 @@ pub async fn a_schedule_is_read_back_as_it_was_put(store: Arc<dyn Store>) {
     assert_eq!(ids(&listed), [1, 2]);
 }
 
-pub async fn a_schedule_put_again_keeps_what_it_did(store: Arc<dyn Store>) {
+pub async fn an_updated_schedule_retains_its_history(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let first = put(&*store, &tenant, schedule(1, Some(100))).await;
     assert!(move_on(&*store, &tenant, 1, 100, Some(200)).await);
@@ -68,7 +68,7 @@ pub async fn a_schedule_of_another_tenant_is_out_of_reach(store: Arc<dyn Store>)
     assert_eq!(read(&*store, &theirs, 1).await, Some(row));
 }
 
-pub async fn what_is_due_is_ready_the_longest_due_first(store: Arc<dyn Store>) {
+pub async fn due_schedules_are_claimed_oldest_first(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (tenant, said) in [
         (&mine, schedule(4, Some(100))),
@@ -89,7 +89,7 @@ pub async fn what_is_due_is_ready_the_longest_due_first(store: Arc<dyn Store>) {
     assert_eq!(store.ready_schedules(0).await.expect("a list"), []);
 }
 
-pub async fn the_first_time_of_what_is_enabled_is_known(store: Arc<dyn Store>) {
+pub async fn the_next_time_of_enabled_schedules_is_known(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     let next = async || store.next_schedule().await.expect("a read");
     assert_eq!(next().await, None);

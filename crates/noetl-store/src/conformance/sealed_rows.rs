@@ -16,9 +16,9 @@ pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>)
         loop {
             let page = store.sealed_rows(after.as_ref(), limit).await.expect("a page");
             assert!(page.len() <= limit);
-            after = page.last().map(|row| row.place.clone());
+            after = page.last().map(|row| row.location.clone());
             let is_last = page.len() < limit;
-            walked.extend(page.into_iter().map(|row| (row.place, row.sealed)));
+            walked.extend(page.into_iter().map(|row| (row.location, row.sealed)));
             if is_last {
                 break;
             }
@@ -29,11 +29,11 @@ pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>)
 
 pub async fn a_text_is_replaced_only_where_it_is_still_the_same(store: Arc<dyn Store>) {
     let all = fill(&*store).await;
-    for (place, was) in &all {
+    for (location, was) in &all {
         let (now, other) = (SealedText::new("now"), SealedText::new("other"));
-        assert!(!store.reseal(place, &other, &now).await.expect("an answer"), "{place:?}");
-        assert!(store.reseal(place, was, &now).await.expect("an answer"), "{place:?}");
-        assert!(!store.reseal(place, was, &other).await.expect("an answer"), "{place:?}");
+        assert!(!store.reseal(location, &other, &now).await.expect("an answer"), "{location:?}");
+        assert!(store.reseal(location, was, &now).await.expect("an answer"), "{location:?}");
+        assert!(!store.reseal(location, was, &other).await.expect("an answer"), "{location:?}");
     }
     let gone = SealedLocation::Credential(CredentialId::new(99));
     let nothing = store.reseal(&gone, &SealedText::new("a"), &SealedText::new("b")).await;
@@ -51,10 +51,10 @@ pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) 
     store.use_keychain_entry(&tenant, "k").await.expect("a use");
     let entry = store.keychain_entry(&tenant, "k").await.expect("a read").expect("one");
     let now = SealedText::new("now");
-    let place = SealedLocation::Credential(credential);
-    assert!(store.reseal(&place, &before.kept.sealed, &now).await.expect("an answer"));
-    let place = SealedLocation::Keychain(tenant.clone(), "k".to_owned());
-    assert!(store.reseal(&place, &entry.kept.sealed, &now).await.expect("an answer"));
+    let location = SealedLocation::Credential(credential);
+    assert!(store.reseal(&location, &before.kept.sealed, &now).await.expect("an answer"));
+    let location = SealedLocation::Keychain(tenant.clone(), "k".to_owned());
+    assert!(store.reseal(&location, &entry.kept.sealed, &now).await.expect("an answer"));
     let mut expected = before;
     expected.kept.sealed = now.clone();
     let after = store.credential(&tenant, credential).await.expect("a read");
@@ -132,8 +132,8 @@ async fn fill(store: &dyn Store) -> Vec<(SealedLocation, SealedText)> {
         (SealedLocation::Credential(CredentialId::new(id)), SealedText::new(format!("sealed {id}")))
     });
     let entries = [(&theirs, "k"), (&theirs, "z"), (&mine, "k"), (&mine, "Ä")].map(|(of, key)| {
-        let place = SealedLocation::Keychain(of.clone(), key.to_owned());
-        (place, SealedText::new(format!("sealed {of} {key}")))
+        let location = SealedLocation::Keychain(of.clone(), key.to_owned());
+        (location, SealedText::new(format!("sealed {of} {key}")))
     });
     let settings = ["setting a", "setting b"].map(|name| {
         (SealedLocation::Setting(name.to_owned()), SealedText::new(format!("sealed {name}")))

@@ -18,7 +18,7 @@ pub async fn a_snapshot_is_read_back_to_the_byte(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, &tenant, "1").await, Some(snapshot));
 }
 
-pub async fn a_snapshot_never_goes_back(store: Arc<dyn Store>) {
+pub async fn a_snapshot_never_moves_back(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for (version, body, is_kept) in
         [(5, "5", true), (5, "55", false), (4, "4", false), (6, "6", true)]

@@ -177,13 +177,7 @@ pub fn started() -> Fact {
 
 /// Returns the fact that a step was entered.
 pub fn entered(step: &str) -> Fact {
-    Fact::StepEntered {
-        step: Arc::from(step),
-        generation: 1,
-        tokens: 2,
-        round: Some(1),
-        deadline: None,
-    }
+    Fact::StepEntered { step: Arc::from(step), run: 1, tokens: 2, round: Some(1), deadline: None }
 }
 
 /// Returns the fact that a command was issued.
@@ -204,7 +198,7 @@ pub fn unlimited(step: &str) -> Fact {
 fn work(step: &str) -> CommandSpec {
     CommandSpec {
         step: Arc::from(step),
-        generation: 1,
+        run: 1,
         attempt: 2,
         tool: Arc::from("python"),
         config: map(json!({"code": "result = 1"})),
@@ -345,13 +339,13 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
         stopped(command),
         Fact::ContextUpdated {
             step: step.clone(),
-            generation: 1,
+            run: 1,
             values: map(json!({"a.b": {"c": 1}})),
             locals: map(json!({"d": 1})),
         },
         Fact::StepExited {
             step: step.clone(),
-            generation: 1,
+            run: 1,
             outcome: StepOutcome::Done,
             next: Routing {
                 taken: vec![TakenArc { step: Arc::from("b"), back: true }],
@@ -360,7 +354,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
         },
         Fact::StepExited {
             step: step.clone(),
-            generation: 2,
+            run: 2,
             outcome: StepOutcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },

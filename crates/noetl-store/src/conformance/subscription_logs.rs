@@ -13,7 +13,7 @@ use crate::SubscriptionAction::{Activate, Deactivate, Pause, Resume};
 use crate::SubscriptionState::{Active, Deactivated, Registered};
 use crate::{EventStamp, ExecutionFilter, NewRuntimeEvent, RuntimeEventOutcome, Store};
 
-pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>) {
+pub async fn every_change_is_recorded_in_the_subscriptions_log(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
     let first = new(1, "sub/a");
     register(&*store, &tenant, first.clone()).await;
@@ -50,7 +50,7 @@ pub async fn every_move_is_told_in_the_subscription_s_log(store: Arc<dyn Store>)
     assert_eq!(store.executions(&tenant, &filter).await.expect("a list"), []);
 }
 
-pub async fn what_is_told_of_a_subscription_goes_out(store: Arc<dyn Store>) {
+pub async fn events_of_a_subscription_are_published(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
     let first = new(1, "sub/a");
     register(&*store, &tenant, first.clone()).await;

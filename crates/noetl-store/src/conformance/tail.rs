@@ -61,7 +61,7 @@ pub async fn a_page_starts_after_a_position_and_ends_at_its_limit(store: Arc<dyn
     assert_eq!(store.tail_adopted(i64::MIN, 100).await.expect("rows"), []);
 }
 
-pub async fn a_followed_row_has_what_belongs_to_it(store: Arc<dyn Store>) {
+pub async fn a_followed_row_has_its_execution_columns(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![said("half way")])).await;
@@ -81,7 +81,7 @@ pub async fn a_followed_row_has_what_belongs_to_it(store: Arc<dyn Store>) {
     assert_eq!(decoded, stored);
 }
 
-pub async fn rows_of_subscriptions_and_from_elsewhere_are_followed(store: Arc<dyn Store>) {
+pub async fn rows_of_subscriptions_and_imports_are_followed(store: Arc<dyn Store>) {
     let acme = Tenant::new("acme");
     let stamp = |n| EventStamp { event: EventId::new(n), at: Timestamp::from_micros(n) };
     let id = SubscriptionId::new(5);

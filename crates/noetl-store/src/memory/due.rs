@@ -9,7 +9,6 @@ use noetl_model::{ExecutionId, Tenant, TimerId, Timestamp};
 use super::MemoryStore;
 use crate::{NewTimer, StoreError, TimerRow, TimerStore};
 
-/// Undelivered timers, by ID.
 #[derive(Debug, Default)]
 pub(super) struct DueTable(BTreeMap<TimerId, TimerEntry>);
 

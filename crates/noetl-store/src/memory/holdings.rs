@@ -132,7 +132,7 @@ impl CommandLeaseStore for MemoryStore {
     async fn claim_expired(
         &self,
         limit: usize,
-        again: Duration,
+        reclaim_after: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -142,7 +142,7 @@ impl CommandLeaseStore for MemoryStore {
         over.truncate(limit);
         for (_, id) in &over {
             if let Some(holding) = state.holdings.get_mut(id) {
-                holding.until = now.plus(again);
+                holding.until = now.plus(reclaim_after);
             }
         }
         Ok(over.iter().filter_map(|(_, id)| state.commands.get(id).cloned()).collect())

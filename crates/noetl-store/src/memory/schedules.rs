@@ -8,7 +8,6 @@ use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 use super::MemoryStore;
 use crate::{NewSchedule, ScheduleRow, ScheduleStore, StoreError};
 
-/// All schedules, by ID.
 #[derive(Debug, Default)]
 pub(super) struct ScheduleTable(BTreeMap<ScheduleId, ScheduleRow>);
 

@@ -15,21 +15,21 @@ impl SealedRecordStore for MemoryStore {
     ) -> Result<Vec<SealedRow>, StoreError> {
         let state = self.state();
         let credentials = state.kept.credentials.iter().map(|((tenant, _), known)| SealedRow {
-            place: SealedLocation::Credential(known.kept.id),
+            location: SealedLocation::Credential(known.kept.id),
             tenant: tenant.clone(),
             name: known.kept.name.clone(),
             kind: known.kept.kind.clone(),
             sealed: known.kept.sealed.clone(),
         });
         let keychain = state.kept.keychain.iter().map(|((tenant, key), entry)| SealedRow {
-            place: SealedLocation::Keychain(tenant.clone(), key.clone()),
+            location: SealedLocation::Keychain(tenant.clone(), key.clone()),
             tenant: tenant.clone(),
             name: entry.kept.name.clone(),
             kind: entry.kept.credential_kind.clone(),
             sealed: entry.kept.sealed.clone(),
         });
         let settings = state.kept.settings.iter().map(|(name, sealed)| SealedRow {
-            place: SealedLocation::Setting(name.clone()),
+            location: SealedLocation::Setting(name.clone()),
             tenant: Tenant::default(),
             name: name.clone(),
             kind: String::new(),
@@ -37,20 +37,20 @@ impl SealedRecordStore for MemoryStore {
         });
         let all = credentials.chain(keychain).chain(settings);
         let mut rows: Vec<SealedRow> =
-            all.filter(|row| after.is_none_or(|after| row.place > *after)).collect();
-        rows.sort_by(|one, other| one.place.cmp(&other.place));
+            all.filter(|row| after.is_none_or(|after| row.location > *after)).collect();
+        rows.sort_by(|one, other| one.location.cmp(&other.location));
         rows.truncate(limit);
         Ok(rows)
     }
 
     async fn reseal(
         &self,
-        place: &SealedLocation,
+        location: &SealedLocation,
         was: &SealedText,
         now: &SealedText,
     ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let found = match place {
+        let found = match location {
             SealedLocation::Credential(id) => {
                 let mut all = state.kept.credentials.values_mut();
                 all.find(|known| known.kept.id == *id).map(|known| &mut known.kept.sealed)

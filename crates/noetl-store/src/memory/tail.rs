@@ -18,7 +18,6 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// Assigns the next position.
     pub(super) fn give(&mut self, execution: ExecutionId, seq: Seq) {
         self.newest += 1;
         self.rows.insert(self.newest, (execution, seq));

@@ -81,7 +81,6 @@ fn name(quarter: Option<(i16, i8)>) -> String {
 /// A partition of a stored log: the executions whose IDs are in a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// Name of the table.
     pub name: String,
     /// First ID, or `None` if there is no bound.
     pub first: Option<i64>,
@@ -108,7 +107,6 @@ pub struct PartitionTally {
 enum LogPartition {
     /// A calendar quarter, or `None` for an ID without a valid time.
     Quarter(Option<(i16, i8)>),
-    /// Index of a partition.
     Partition(usize),
     /// The default partition, for IDs outside all others.
     Default,
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_are_told_in_the_order_of_time_with_every_reason() {
+    fn quarters_are_listed_by_time_with_every_reason() {
         let mut tally = PartitionTally::default();
         tally.note(ExecutionId::new(1), PurgeDecision::Goes);
         for fate in [

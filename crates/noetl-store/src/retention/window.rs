@@ -1,4 +1,4 @@
-//! Retention windows.
+//! Retention windows: unlimited, or a bounded number of days.
 
 use std::time::Duration;
 

@@ -7,7 +7,6 @@ use futures::future::join_all;
 use super::{NamedStore, Sharded};
 use crate::{Store, StoreError};
 
-/// Results of the shards.
 pub(super) struct ShardResults<T> {
     /// Results by shard number, in the order of the calls. A shard may occur more than once.
     pub(super) answers: Vec<(usize, T)>,

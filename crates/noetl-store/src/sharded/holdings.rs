@@ -65,9 +65,10 @@ impl CommandLeaseStore for Sharded {
     async fn claim_expired(
         &self,
         limit: usize,
-        again: Duration,
+        reclaim_after: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
-        let taken = self.fan_out(limit, Vec::len, |store, share| store.claim_expired(share, again));
+        let taken =
+            self.fan_out(limit, Vec::len, |store, share| store.claim_expired(share, reclaim_after));
         let taken = taken.await.work()?;
         Ok(taken.into_iter().flat_map(|(_, rows)| rows).collect())
     }

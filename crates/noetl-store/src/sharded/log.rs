@@ -103,8 +103,8 @@ impl Sharded {
     async fn remove_delivered(&self, delivered: &[(usize, Vec<TimerId>)]) {
         let removals = self.shards.iter().enumerate().map(|(number, shard)| async move {
             // The append's own shard deleted them in its transaction.
-            let elsewhere = delivered.iter().filter(|(from, _)| *from != number);
-            let ids: Vec<TimerId> = elsewhere.flat_map(|(_, ids)| ids).copied().collect();
+            let others = delivered.iter().filter(|(from, _)| *from != number);
+            let ids: Vec<TimerId> = others.flat_map(|(_, ids)| ids).copied().collect();
             if ids.is_empty() {
                 return;
             }

@@ -48,10 +48,10 @@ mod on_two {
         },
         holdings::{
             a_lease_that_is_ended_is_taken_once,
-            a_worker_renews_what_it_names_and_holds,
-            leases_are_told_by_command,
+            a_worker_renews_leases_that_it_names_and_owns,
+            leases_are_found_by_command,
             concurrent_takers_never_share_an_ended_lease,
-            pending_commands_are_told_by_pool_tool_execution_and_tenant,
+            pending_commands_are_found_by_pool_tool_execution_and_tenant,
         },
         executions::{
             another_tenant_sees_nothing,
@@ -60,8 +60,8 @@ mod on_two {
             unfinished_executions_come_in_pages_in_id_order,
         },
         due::{
-            senders_are_told_by_what_still_waits,
-            a_delivered_row_goes_with_the_append_that_answers_it,
+            a_delivery_reports_remaining_timers_to_their_senders,
+            a_delivered_timer_is_deleted_with_the_append_that_answers_it,
         },
         outbox::{
             concurrent_publishers_never_share_a_row,
@@ -77,7 +77,7 @@ mod on_two {
             references_of_a_refused_batch_do_not_exist,
             content_is_free_when_its_last_reference_is_dropped,
             content_referred_to_after_the_look_stays,
-            a_collection_goes_through_all_pages,
+            garbage_collection_reads_all_pages,
         },
     }
 }

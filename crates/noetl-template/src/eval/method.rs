@@ -25,7 +25,6 @@ const CHANGING: [&str; 11] = [
     "update",
 ];
 
-/// Calls the method `target.name(arguments)`.
 pub(super) fn call(
     run: &mut Evaluation<'_>,
     target: &Data,

@@ -1,4 +1,4 @@
-//! Filters on timestamps.
+//! Template filter `strftime`, which formats timestamps.
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;

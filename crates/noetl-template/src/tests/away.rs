@@ -52,7 +52,7 @@ fn one_rendering_notes_all_it_touches_and_nothing_else() {
 }
 
 #[test]
-fn a_whole_scope_needs_only_what_is_read_of_it() {
+fn a_whole_scope_loads_only_values_that_are_read() {
     let ctx = names(vec![("a", event(1, Some("a"))), ("b", event(2, Some("b")))]);
     let scope = |ctx: &Arc<Names>| Scope { ctx: ctx.clone(), ..Scope::default() };
     let keys = scope(&ctx);
@@ -64,7 +64,7 @@ fn a_whole_scope_needs_only_what_is_read_of_it() {
 }
 
 #[test]
-fn what_was_loaded_is_seen_as_if_it_were_held() {
+fn loaded_values_behave_like_inline_values() {
     let mut loaded = LoadedValues::default();
     loaded.insert_event(Seq(3), [(None, from_json(&json!({"n": 2.0, "z": 1, "a": 2})))]);
     loaded.insert_blob(Arc::from("d"), from_json(&json!([1, 2])));
@@ -99,7 +99,7 @@ fn fields_of_a_blob_are_known_without_reading_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_not_a_need() {
+fn an_unreadable_value_is_an_error_and_not_requested_again() {
     let mut loaded = LoadedValues::default();
     loaded.insert_lost(ValueRef::Event { seq: Seq(1), bytes: 0 }, "the blob is gone".into());
     loaded.insert_event(Seq(2), []);
@@ -114,7 +114,7 @@ fn what_cannot_be_read_is_an_error_not_a_need() {
 }
 
 #[test]
-fn the_text_tells_what_is_mentioned() {
+fn a_template_lists_the_names_it_mentions() {
     let template = Template::parse(
         "{% set own = 1 %}{{ own }}{{ ctx.a.b }}{{ ctx[own] }}{{ steps['p/q'].x }}{{ big | length }}",
     );
@@ -145,7 +145,7 @@ proptest! {
     /// Whichever writes are away, their sum is the value that writing them in memory gives, with
     /// its keys in the same order.
     #[test]
-    fn writes_that_are_away_come_to_the_same_value(writes in writes()) {
+    fn deferred_and_inline_writes_lead_to_the_same_value(writes in writes()) {
         let (mut held, mut mixed) = (ValueSlot::default(), ValueSlot::default());
         let mut loaded = LoadedValues::default();
         for (index, (path, value, away)) in writes.iter().enumerate() {

@@ -32,7 +32,7 @@ fn several_expressions_are_judged_as_text() {
 }
 
 #[test]
-fn false_is_what_is_empty_zero_or_spells_so() {
+fn empty_values_zero_and_texts_of_false_are_false() {
     for value in [
         json!(false),
         json!(0),

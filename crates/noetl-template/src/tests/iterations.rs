@@ -57,7 +57,7 @@ fn an_item_has_its_place_under_every_name() {
 }
 
 #[test]
-fn the_first_and_the_last_know_it_and_an_open_end_says_nothing() {
+fn iterations_know_the_last_item_only_with_a_total() {
     let only = Scope { iteration: Some(iteration(0, Some(1))), ..Scope::default() };
     check_in(&only, "[iter._first, iter._last, loop.last]", json!([true, true, true]));
     let open = Scope { iteration: Some(iteration(4, None)), ..Scope::default() };

@@ -116,7 +116,7 @@ fn output_is_the_data_as_a_whole_and_an_envelope_by_key() {
 }
 
 #[test]
-fn output_of_a_response_reads_body_fields_both_ways() {
+fn output_of_a_response_has_body_fields_under_both_names() {
     let scope = completed(response());
     check_in(&scope, "output.data.data.meta.next", json!(2));
     check_in(&scope, "output.data.meta.next", json!(2));

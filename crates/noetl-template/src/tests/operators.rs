@@ -55,7 +55,7 @@ fn integer_overflow_is_an_error() {
 }
 
 #[test]
-fn computing_with_what_is_no_number_shows_both_values() {
+fn arithmetic_on_a_non_number_reports_both_values() {
     assert_eq!(
         error_of(json!({"n": 1}), "{{ missing + n }}"),
         "cannot compute `missing + n` of undefined (undefined) and 1 (number)"

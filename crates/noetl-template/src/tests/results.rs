@@ -33,7 +33,7 @@ fn results(value: Value) -> Scope {
 }
 
 #[test]
-fn a_loops_result_is_a_map_and_the_list_of_what_its_items_gave() {
+fn a_loop_result_is_a_map_and_the_list_of_item_results() {
     let scope = results(json!({ "each": looped() }));
     check_in(&scope, "each | length", json!(2));
     check_in(&scope, "[len(each), each | count]", json!([2, 2]));

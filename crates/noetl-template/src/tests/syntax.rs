@@ -31,7 +31,7 @@ fn a_condition_counts_from_the_start_of_its_text() {
 }
 
 #[test]
-fn a_template_stands_for_itself() {
+fn statements_that_combine_templates_are_rejected() {
     for source in [
         "{% extends 'a' %}",
         "{% import 'a' as b %}",

@@ -59,7 +59,7 @@ fn a_literal_is_never_touched() {
 }
 
 #[test]
-fn what_is_missing_is_null() {
+fn a_missing_name_is_null() {
     check("missing", json!(null));
     check("missing.deep[0].er", json!(null));
     check("none", json!(null));
@@ -124,7 +124,7 @@ fn json_survives_the_round_trip() {
 }
 
 #[test]
-fn what_json_cannot_say_is_refused() {
+fn values_without_a_json_form_are_rejected() {
     use crate::{Data, to_json};
     assert!(to_json(&Data::from(f64::NAN)).is_err());
     assert!(to_json(&Data::from(f64::INFINITY)).is_err());

@@ -26,12 +26,12 @@ impl SealedRecordStore for FaultyStore {
 
     async fn reseal(
         &self,
-        place: &SealedLocation,
+        location: &SealedLocation,
         was: &SealedText,
         now: &SealedText,
     ) -> Result<bool, StoreError> {
         self.check_up()?;
-        self.inner.reseal(place, was, now).await
+        self.inner.reseal(location, was, now).await
     }
 
     async fn sealed_setting(&self, name: &str) -> Result<Option<SealedText>, StoreError> {

@@ -26,7 +26,6 @@ pub(super) struct Command {
     pub(super) meta: Value,
 }
 
-/// Outcome of a claim.
 pub(super) enum Claim {
     /// The command is assigned to this worker.
     Granted(Box<Command>),

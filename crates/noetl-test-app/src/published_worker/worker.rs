@@ -52,11 +52,9 @@ impl PublishedWorkerOptions {
 /// Counters of a running worker.
 #[derive(Debug, Default)]
 pub struct WorkerStats {
-    /// Announcements delivered so far.
     pub announcements: AtomicUsize,
     /// HTTP status of each claim, in order.
     pub claims: Mutex<Vec<u16>>,
-    /// Tools started so far.
     pub started: AtomicUsize,
 }
 
@@ -69,12 +67,10 @@ impl WorkerStats {
 
 pub struct PublishedWorker {
     task: JoinHandle<Result<(), String>>,
-    /// Counters of this worker.
     pub stats: Arc<WorkerStats>,
 }
 
 impl PublishedWorker {
-    /// Starts a worker.
     pub fn start(options: PublishedWorkerOptions) -> Self {
         let stats = Arc::new(WorkerStats::default());
         let task = tokio::spawn(run(options, stats.clone()));

@@ -8,7 +8,6 @@ use futures::StreamExt;
 
 use super::TestNats;
 
-/// Messages per fetch.
 const BATCH: usize = 500;
 
 /// A message stored in a stream.
@@ -18,7 +17,6 @@ pub struct StreamMessage {
     pub subject: String,
     /// Message ID, from the header `Nats-Msg-Id`.
     pub id: String,
-    /// Body of the message.
     pub payload: Vec<u8>,
 }
 

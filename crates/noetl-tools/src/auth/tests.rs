@@ -108,7 +108,7 @@ fn a_request_gets_a_header_or_a_parameter() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn fields_of_the_wrong_type_are_named() {
     check(
         "postgres",
         json!({}),

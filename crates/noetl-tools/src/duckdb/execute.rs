@@ -44,8 +44,8 @@ fn statement(
     part: &ScriptStatement<'_>,
     answer: &mut StatementResults,
 ) -> Result<(), Failure> {
-    let place = answer.place();
-    let failing = |error: duckdb::Error| failed(&error, Some(place));
+    let index = answer.index();
+    let failing = |error: duckdb::Error| failed(&error, Some(index));
     let (text, names) = match part.params {
         Params::List(_) => (part.statement.text.to_owned(), Vec::new()),
         params @ Params::Named { .. } => {
@@ -54,7 +54,7 @@ fn statement(
         }
     };
     let mut prepared = connection.prepare(&text).map_err(failing)?;
-    bind(&mut prepared, &part.params, &names, place)?;
+    bind(&mut prepared, &part.params, &names, index)?;
     let changed = prepared.raw_execute().map_err(failing)?;
     let columns: Vec<String> =
         prepared.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -101,7 +101,7 @@ pub(crate) fn bind(
     statement: &mut Statement<'_>,
     params: &Params<'_>,
     names: &[&str],
-    place: usize,
+    index: usize,
 ) -> Result<(), Failure> {
     let count = statement.parameter_count();
     for number in 1..=count {
@@ -115,18 +115,18 @@ pub(crate) fn bind(
         let value = value.ok_or_else(|| {
             wrong(format!(
                 "statement {}: it takes {count} parameters, and not all of them are in `params`",
-                place + 1
+                index + 1
             ))
         })?;
         let bound = statement.raw_bind_parameter(number, stored(value));
-        bound.map_err(|error| failed(&error, Some(place)))?;
+        bound.map_err(|error| failed(&error, Some(index)))?;
     }
     Ok(())
 }
 
 /// Converts a DuckDB error to a failure. DuckDB states the kind of error in the first words of its
 /// message.
-pub(crate) fn failed(error: &duckdb::Error, place: Option<usize>) -> Failure {
+pub(crate) fn failed(error: &duckdb::Error, index: Option<usize>) -> Failure {
     let message = match error {
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
         other => other.to_string(),
@@ -140,9 +140,9 @@ pub(crate) fn failed(error: &duckdb::Error, place: Option<usize>) -> Failure {
         "Out of Memory" | "Internal" | "FATAL" => FailureKind::ServerError,
         _ => FailureKind::ClientError,
     };
-    let statement = place.map(|place| format!("statement {}: ", place + 1)).unwrap_or_default();
-    let details = match place {
-        Some(place) => json!({"statement": place}),
+    let statement = index.map(|index| format!("statement {}: ", index + 1)).unwrap_or_default();
+    let details = match index {
+        Some(index) => json!({"statement": index}),
         None => json!({}),
     };
     Failure::new(kind, format!("{statement}the database says: {message}")).with_details(details)

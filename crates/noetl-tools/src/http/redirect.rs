@@ -4,7 +4,7 @@
 //! headers that describe the wanted response. If a body would have to be sent to another origin,
 //! the call fails instead. No request names the address it was redirected from.
 
-use noetl_fence::EgressPolicy;
+use noetl_egress::EgressPolicy;
 use noetl_model::trace::{TRACEPARENT, TRACESTATE};
 use noetl_model::{Failure, FailureKind};
 use reqwest::header::{
@@ -13,7 +13,7 @@ use reqwest::header::{
 };
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 
-use super::{fenced, not_answered};
+use super::{denied, not_answered};
 
 /// Maximum redirects, about as many as browsers and other clients follow.
 const REDIRECTS_MAX: usize = 10;
@@ -36,7 +36,7 @@ const OF_BODY: [HeaderName; 5] =
 /// Sends a request and follows redirects. `client` itself must not follow any.
 pub(super) async fn send(
     client: &Client,
-    fence: &EgressPolicy,
+    egress: &EgressPolicy,
     mut request: Request,
 ) -> Result<Response, Failure> {
     let host = |request: &Request| request.url().host_str().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ pub(super) async fn send(
         let target = host(&request);
         let response = client.execute(copy).await.map_err(|error| not_answered(&error, &target))?;
         let Some(next) = redirected(request, &response)? else { return Ok(response) };
-        fence.check(next.url()).map_err(|error| fenced(&error))?;
+        egress.check(next.url()).map_err(|error| denied(&error))?;
         request = next;
     }
     let message = format!("{first} redirected more than {REDIRECTS_MAX} times");

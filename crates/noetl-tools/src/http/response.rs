@@ -14,7 +14,6 @@ use crate::config::{self, wrong};
 /// error page is rarely worth more.
 const FAILED_BODY_MAX: usize = 256 * 1024;
 
-/// Decoding of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFormat {
     /// By content type and first character.

@@ -23,7 +23,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, weakest first.
     pub const ALL: [Self; 4] = [Self::None, Self::Landlock, Self::Namespaces, Self::User];
 
     /// Returns the level as a number from 0 to 3.

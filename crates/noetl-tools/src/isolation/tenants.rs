@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use noetl_model::Tenant;
 
 use super::User;
-use crate::AllowedDirectory;
+use crate::own::AllowedDirectory;
 
 /// List for all tenants, with separate lists for some of them: `a,b; acme: c`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,9 +18,8 @@ const KEPT_MAX: usize = 16;
 /// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Server addresses and credentials.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct NatsSettings {
     urls: Vec<String>,
     user: Option<String>,
     password: Option<String>,
@@ -30,7 +29,7 @@ pub(super) struct Settings {
     tls: bool,
 }
 
-impl Settings {
+impl NatsSettings {
     pub(super) fn read(settings: &Map) -> Result<Self, Failure> {
         let urls = match config::first(settings, &["url", "servers", "nats_url"]) {
             Some((_, Value::String(text))) => text
@@ -122,7 +121,7 @@ impl Settings {
 pub(super) struct Clients(Arc<Mutex<Vec<CachedClient>>>);
 
 struct CachedClient {
-    settings: Settings,
+    settings: NatsSettings,
     client: Client,
     used: Instant,
 }
@@ -141,7 +140,7 @@ impl Clients {
     }
 
     /// Returns a connected client for these settings.
-    pub(super) async fn get(&self, settings: &Settings) -> Result<Client, Failure> {
+    pub(super) async fn get(&self, settings: &NatsSettings) -> Result<Client, Failure> {
         let now = Instant::now();
         if let Some(kept) = self.lock().iter_mut().find(|kept| kept.settings == *settings) {
             kept.used = now;
@@ -159,7 +158,7 @@ impl Clients {
     }
 
     /// Removes a client, so that the next call with these settings reconnects.
-    pub(super) fn forget(&self, settings: &Settings) {
+    pub(super) fn forget(&self, settings: &NatsSettings) {
         self.lock().retain(|kept| kept.settings != *settings);
     }
 

@@ -126,8 +126,8 @@ fn subject(call: &ToolCall) -> Result<&str, Failure> {
 
 fn not_a_subject(subject: &str) -> Failure {
     wrong(format!(
-        "`subject` '{subject}' cannot be published to; write words parted by dots, without blanks \
-         or wildcards"
+        "`subject` '{subject}' cannot be published to; write words separated by dots, without \
+         blanks or wildcards"
     ))
 }
 

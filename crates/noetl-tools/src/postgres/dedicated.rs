@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_postgres::{AsyncMessage, Client, Notification};
 
 use super::failure::failed;
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use super::tls::Tls;
 
 /// Handling of notifications (`NOTIFY`) that a connection receives.
@@ -29,7 +29,7 @@ pub enum NotifyHandling {
 /// Returns a `config` failure if the settings are invalid, and otherwise the failure of the server
 /// or the network.
 pub async fn connect_postgres(settings: &Map, notices: NotifyHandling) -> Result<Client, Failure> {
-    let settings = Settings::read(settings)?;
+    let settings = PostgresSettings::read(settings)?;
     let tls = Tls::new(settings.verify, settings.root_cert.as_deref())?;
     let connecting = settings.config.connect(tls);
     let (client, mut connection) =

@@ -9,7 +9,7 @@ use tokio_postgres::Statement as Prepared;
 use super::decode::decode_row;
 use super::encode::Param;
 use super::pool::{Pool, Session, Stopper};
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use crate::config::wrong;
 use crate::sql::{
     Dialect, Params, Script, ScriptStatement, StatementResults, column_names, number_names,
@@ -18,7 +18,7 @@ use crate::sql::{
 /// Runs all statements, and returns the connection to the pool if it is still usable.
 pub(super) async fn run(
     pool: &Pool,
-    settings: &Settings,
+    settings: &PostgresSettings,
     script: &Script<'_>,
     stopper: &Stopper,
     answer: &mut StatementResults,
@@ -67,23 +67,23 @@ async fn statement(
     part: &ScriptStatement<'_>,
     answer: &mut StatementResults,
 ) -> Result<(), Failure> {
-    let place = answer.place();
+    let index = answer.index();
     let (text, values) = bound(part)?;
     let prepared = session.client().prepare(&text).await;
     let prepared = prepared.map_err(|error| {
-        let failure = session.failed(&error, Some(place));
+        let failure = session.failed(&error, Some(index));
         explain(failure, part)
     })?;
-    let values = fitting(values, part, &prepared, place)?;
+    let values = fitting(values, part, &prepared, index)?;
     let returns_rows = !prepared.columns().is_empty();
     let names = || column_names(prepared.columns().iter().map(|column| column.name()));
     answer.begin(returns_rows.then(names));
     let params = values.into_iter().map(Param);
-    let failed = |error| explain(session.failed(&error, Some(place)), part);
+    let failed = |error| explain(session.failed(&error, Some(index)), part);
     let rows = session.client().query_raw(&prepared, params).await.map_err(failed)?;
     let mut rows = pin!(rows);
     while let Some(row) = rows.next().await {
-        let row = row.map_err(|error| explain(session.failed(&error, Some(place)), part))?;
+        let row = row.map_err(|error| explain(session.failed(&error, Some(index)), part))?;
         answer.row(decode_row(&row)?)?;
     }
     // The command tag of a query counts returned rows, not changed ones.
@@ -118,7 +118,7 @@ fn fitting<'a>(
     mut values: Vec<&'a Value>,
     part: &ScriptStatement<'_>,
     prepared: &Prepared,
-    place: usize,
+    index: usize,
 ) -> Result<Vec<&'a Value>, Failure> {
     let asked = prepared.params().len();
     if asked > values.len() {
@@ -130,7 +130,7 @@ fn fitting<'a>(
         };
         return Err(wrong(format!(
             "statement {}: it takes {asked} parameters, and there are {given}; {advice}",
-            place + 1
+            index + 1
         )));
     }
     values.truncate(asked);

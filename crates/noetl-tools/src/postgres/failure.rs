@@ -6,20 +6,20 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use serde_json::json;
 use tokio_postgres::error::{DbError, ErrorPosition};
 
-/// Converts an error to a failure. `place` is the index of the statement in the step, from 0.
+/// Converts an error to a failure. `index` is the index of the statement in the step, from 0.
 pub(crate) fn failed(
     error: &tokio_postgres::Error,
     address: &str,
-    place: Option<usize>,
+    index: Option<usize>,
 ) -> Failure {
-    let statement = place.map(|place| format!("statement {}: ", place + 1)).unwrap_or_default();
+    let statement = index.map(|index| format!("statement {}: ", index + 1)).unwrap_or_default();
     if let Some(refused) = error.as_db_error() {
         let kind = kind_of(refused.code().code());
         let retryable = is_retryable(refused.code().code(), &kind);
         let message = format!("{statement}the database says: {}", refused.message());
         let mut failure = Failure::new(kind, message);
         failure.retryable = retryable;
-        return failure.with_details(details(refused, place));
+        return failure.with_details(details(refused, index));
     }
     let cause = root_cause(error);
     if error.is_closed() {
@@ -82,7 +82,7 @@ fn is_retryable(state: &str, kind: &FailureKind) -> bool {
     }
 }
 
-fn details(error: &DbError, place: Option<usize>) -> Value {
+fn details(error: &DbError, index: Option<usize>) -> Value {
     let state = error.code().code();
     let mut pg = Map::from_iter([
         ("code".to_owned(), state.into()),
@@ -105,8 +105,8 @@ fn details(error: &DbError, place: Option<usize>) -> Value {
     for (key, value) in texts.chain(position.map(|at| ("position", at))) {
         pg.insert(key.to_owned(), value);
     }
-    match place {
-        Some(place) => json!({"pg": pg, "statement": place}),
+    match index {
+        Some(index) => json!({"pg": pg, "statement": index}),
         None => json!({"pg": pg}),
     }
 }

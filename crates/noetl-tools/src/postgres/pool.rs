@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_postgres::{CancelToken, Client};
 
 use super::failure::failed;
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use super::tls::Tls;
 
 /// Time after which an unused connection is closed: longer than the pause between two items of a
@@ -27,20 +27,18 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Time that the server has to reset a session.
 const RESET_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Unused connections, by settings.
 #[derive(Clone, Default)]
 pub(crate) struct Pool(Arc<Mutex<IdleConnections>>);
 
 #[derive(Default)]
 struct IdleConnections {
-    /// Unused connections, oldest first.
     idle: VecDeque<Idle>,
     /// Whether a task that closes expired connections is running.
     is_attended: bool,
 }
 
 struct Idle {
-    settings: Settings,
+    settings: PostgresSettings,
     client: Client,
     tls: Tls,
     since: Instant,
@@ -65,7 +63,7 @@ impl Pool {
     /// safely continue with another one.
     pub(crate) async fn session(
         &self,
-        settings: &Settings,
+        settings: &PostgresSettings,
         opening: &str,
     ) -> Result<Session, Failure> {
         while let Some(session) = self.take(settings) {
@@ -80,7 +78,7 @@ impl Pool {
     }
 
     /// Removes an unused connection with these settings from the pool.
-    fn take(&self, settings: &Settings) -> Option<Session> {
+    fn take(&self, settings: &PostgresSettings) -> Option<Session> {
         let mut kept = self.lock();
         let fits = |idle: &Idle| idle.settings == *settings && !idle.client.is_closed();
         let found = kept.idle.iter().rposition(fits)?;
@@ -89,7 +87,7 @@ impl Pool {
     }
 
     /// Opens a connection with these settings.
-    async fn connect(&self, settings: &Settings) -> Result<Session, Failure> {
+    async fn connect(&self, settings: &PostgresSettings) -> Result<Session, Failure> {
         let tls = Tls::new(settings.verify, settings.root_cert.as_deref())?;
         let connecting = settings.config.connect(tls.clone());
         let (client, connection) =
@@ -100,7 +98,7 @@ impl Pool {
         Ok(Session::new(self, settings.clone(), client, tls))
     }
 
-    fn put(&self, settings: Settings, client: Client, tls: Tls) {
+    fn put(&self, settings: PostgresSettings, client: Client, tls: Tls) {
         let mut kept = self.lock();
         kept.idle.push_back(Idle { settings, client, tls, since: Instant::now() });
         if kept.idle.len() > KEPT_MAX {
@@ -151,7 +149,7 @@ const NOTICE_ABSENCE: &str = "set client_connection_check_interval = '5s'";
 /// Dropping it while a statement runs cancels the statement.
 pub(crate) struct Session {
     pool: Pool,
-    settings: Settings,
+    settings: PostgresSettings,
     tls: Option<Tls>,
     client: Option<Client>,
     /// Whether a statement may be running.
@@ -159,7 +157,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    fn new(pool: &Pool, settings: Settings, client: Client, tls: Tls) -> Self {
+    fn new(pool: &Pool, settings: PostgresSettings, client: Client, tls: Tls) -> Self {
         let pool = pool.clone();
         Self { pool, settings, tls: Some(tls), client: Some(client), is_busy: true }
     }

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Server, database, and user. Calls with equal settings share connections.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct PostgresSettings {
     pub(super) config: Config,
     pub(super) verify: Verify,
     /// File with trusted CA certificates, instead of the system's.
@@ -23,13 +23,13 @@ pub(crate) struct Settings {
 }
 
 /// Shows only the address, and no password.
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for PostgresSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.address())
     }
 }
 
-impl Settings {
+impl PostgresSettings {
     pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
         let mut mode = text(settings, "sslmode")?;
         let mut root_cert = text(settings, "sslrootcert")?;
@@ -226,9 +226,9 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> Result<Settings, String> {
+    fn read(value: Value) -> Result<PostgresSettings, String> {
         let Value::Object(map) = value else { unreachable!() };
-        Settings::read(&map).map_err(|failure| failure.message)
+        PostgresSettings::read(&map).map_err(|failure| failure.message)
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_an_address_lacks() {
+    fn defaults_fill_missing_parts_of_an_address() {
         let settings = read(json!({
             "connection": "postgres://h/d", "default_user": "u", "default_password": "p",
         }))
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_without_secrets() {
+    fn errors_of_settings_contain_no_secrets() {
         let said = |value| read(value).unwrap_err();
         assert!(said(json!({})).contains("needs `auth`"));
         assert!(said(json!({"host": "h"})).contains("`user`"));

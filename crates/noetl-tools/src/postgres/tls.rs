@@ -149,7 +149,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// A pending TLS handshake.
 pub(crate) struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,

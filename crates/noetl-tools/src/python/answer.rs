@@ -129,8 +129,8 @@ fn died(status: ExitStatus) -> Failure {
 }
 
 fn lost() -> Failure {
-    let message = "the Python template ended while the step was running; it starts anew with the \
-                   next step";
+    let message = "the Python template ended while the step was running; the next step \
+                   starts a new one";
     let mut failure = Failure::new(FailureKind::Unknown, message);
     failure.retryable = true;
     failure

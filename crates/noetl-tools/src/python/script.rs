@@ -8,9 +8,9 @@ use noetl_model::{Failure, FailureKind, Map, Value};
 use tokio::io::AsyncReadExt;
 
 use crate::config::{self, type_name, wrong};
+use crate::host_protocol::FileTask;
 use crate::own::{FileGuard, own_file};
 use crate::sandbox::{Sandbox, ToolRun};
-use crate::step_host::FileTask;
 use crate::{Http, Tool, ToolCall, auth};
 
 /// Returns the program of a call: its `code`, or the target of its `script`.

@@ -8,7 +8,7 @@ use crate::config::{self, type_name, wrong};
 
 /// Validated settings of a call.
 #[derive(Debug, Clone)]
-pub(super) struct Settings<'a> {
+pub(super) struct PythonSettings<'a> {
     pub(super) code: &'a str,
     /// Imports by alias. The list form names packages and imports nothing.
     pub(super) libs: Value,
@@ -33,7 +33,7 @@ pub(super) struct ResourceLimits {
     pub(super) open_files: Option<u32>,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> PythonSettings<'a> {
     /// Parses the settings of a call whose program is `code`.
     pub(super) fn read(call: &'a ToolCall, code: &'a str) -> Result<Self, Failure> {
         let config = &call.config;

@@ -21,7 +21,7 @@ use crate::workdir::WorkDir;
 use crate::{Options, Stream, ToolCall};
 
 use super::answer::{PythonOutcome, conclude};
-use super::settings::{self, Settings};
+use super::settings::{self, PythonSettings};
 use super::zygote::{ForkExit, ForkedStep, Zygote, lacking};
 
 /// Time to read output after the step's end. The process group is dead by then, so only a process
@@ -37,7 +37,7 @@ pub(super) async fn run(
     template: Arc<Zygote>,
     dir: WorkDir,
     call: &ToolCall,
-    settings: &Settings<'_>,
+    settings: &PythonSettings<'_>,
     limit: Option<Duration>,
     options: &Options,
 ) -> Result<Value, Failure> {
@@ -141,7 +141,7 @@ struct ForkCommand<'a> {
 /// Encodes the request as a frame: four bytes of length, then JSON.
 fn request(
     call: &ToolCall,
-    settings: &Settings<'_>,
+    settings: &PythonSettings<'_>,
     result_max: usize,
     cwd: &Path,
 ) -> Result<Vec<u8>, Failure> {

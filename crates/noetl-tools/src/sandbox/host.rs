@@ -20,10 +20,10 @@ use tokio::net::unix::pipe;
 use tokio::process::Command;
 
 use super::Sandbox;
-use super::wire::{self, AllowedDirectory, HostRequest, HostSpec, Program, Reply};
+use crate::host_protocol::COMMAND;
+use crate::host_protocol::wire::{self, HostRequest, HostSpec, Program, Reply};
 use crate::isolation::{Level, User};
-use crate::own::FileId;
-use crate::step_host::COMMAND;
+use crate::own::{AllowedDirectory, FileId};
 use crate::workdir::WorkDir;
 use crate::{IsolationError, Options};
 

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_idle_is_never_given_to_another_tenant() {
+    fn idle_connections_are_never_given_to_another_tenant() {
         let (ours, theirs) = (Tenant::new("ours"), Tenant::new("theirs"));
         let pool = Pool::default();
         pool.put(&ours, 1);

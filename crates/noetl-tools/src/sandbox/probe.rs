@@ -35,7 +35,7 @@ pub(super) async fn choose(options: &mut Options, least: Level) -> Result<(), Is
         }
     }
     Err(refused.unwrap_or_else(|| IsolationError {
-        message: format!("isolation level {least} cannot be had"),
+        message: format!("isolation level {least} is not available"),
         hint: Some(HINT),
     }))
 }
@@ -47,7 +47,7 @@ pub(super) async fn prove(options: &Options) -> Result<(), IsolationError> {
         return Ok(());
     }
     let failed = |message: String| {
-        let message = format!("isolation level {} cannot be had: {message}", asked.level);
+        let message = format!("isolation level {} is not available: {message}", asked.level);
         IsolationError { message, hint: Some(HINT) }
     };
     let sandbox = Arc::new(Sandbox::new(Arc::new(options.clone())));

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind, Value};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 
 use super::{HostedStep, Pipes, Program, Sandbox, worker_directory};
 use crate::capture::Capture;
 use crate::config::expiry;
-use crate::sql::SqlCell;
-use crate::step_host::{COMMAND, FileTask, OWN_PROGRAM, TOOL};
+use crate::host_protocol::{COMMAND, FileTask, OWN_PROGRAM, TOOL, ToolFrame, framed};
 use crate::{LogSink, Stream, ToolCall};
 
 /// Maximum bytes of the process's stderr that are captured.
@@ -23,27 +21,6 @@ const COMPLAINT_BYTES: usize = 8 * 1024;
 
 /// Bytes that a frame may have beyond the largest result: a failure's details and JSON syntax.
 const FRAME_EXTRA: usize = 4 << 20;
-
-/// A message between a file tool and its worker, after the task.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToolFrame {
-    /// Columns of the rows that follow.
-    Columns(Vec<String>),
-    Rows(Vec<Vec<SqlCell>>),
-    /// No more rows follow.
-    End,
-    /// Outcome of the task. The last message.
-    Done(Result<Value, Failure>),
-}
-
-/// Encodes a message with its length.
-pub(crate) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut frame = vec![0; 4];
-    serde_json::to_writer(&mut frame, message)?;
-    let size = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
-    frame[..4].copy_from_slice(&size.to_be_bytes());
-    Ok(frame)
-}
 
 /// Reads frames of limited size.
 pub(crate) struct FrameReader<R> {
@@ -164,7 +141,6 @@ impl ToolRun {
         }
     }
 
-    /// Waits for the outcome.
     pub(crate) async fn outcome(&mut self) -> Result<Value, Failure> {
         loop {
             if let ToolFrame::Done(outcome) = self.next().await? {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_carry_is_a_word() {
+    fn values_without_a_json_form_become_text() {
         assert_eq!(SqlCell::float(f64::NAN), "NaN".into());
         assert_eq!(SqlCell::float(f64::NEG_INFINITY), "-Infinity".into());
         assert_eq!(SqlCell::Bytes(vec![0, 255]).into_value(), json!("AP8="));

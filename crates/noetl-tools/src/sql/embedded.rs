@@ -121,7 +121,6 @@ impl StopFlag {
     }
 }
 
-/// Guard returned by [`StopFlag::guard`].
 #[derive(Debug)]
 pub(crate) struct StopGuard(StopFlag);
 

@@ -20,7 +20,6 @@ pub(crate) struct StatementResults {
     results: Vec<StatementResult>,
 }
 
-/// Result of one statement.
 #[derive(Debug)]
 struct StatementResult {
     /// Column names. `None` if the statement returns no rows.
@@ -41,7 +40,7 @@ impl StatementResults {
     }
 
     /// Returns the index of the next statement, from 0.
-    pub(crate) fn place(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.results.len()
     }
 
@@ -80,7 +79,6 @@ impl StatementResults {
         Ok(())
     }
 
-    /// Ends the current statement.
     pub(crate) fn end(&mut self, affected: u64) {
         if let Some(outcome) = self.results.last_mut() {
             outcome.affected = affected;
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_one_name_are_told_apart() {
+    fn columns_of_one_name_are_distinguished() {
         let names = column_names(["id", "id_2", "id", "id"].into_iter());
         assert_eq!(names, ["id", "id_2", "id_3", "id_4"]);
     }

@@ -47,7 +47,6 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Skips whitespace and comments.
     fn skip(&mut self) {
         loop {
             match (self.byte(0), self.byte(1)) {

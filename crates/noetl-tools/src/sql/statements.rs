@@ -52,7 +52,6 @@ pub(crate) fn split(text: &str, dialect: Dialect) -> Vec<Statement<'_>> {
     statements
 }
 
-/// A partially scanned statement.
 #[derive(Default)]
 struct Piece {
     start: Option<usize>,

@@ -52,11 +52,11 @@ fn statement(
     stop: &StopFlag,
     answer: &mut StatementResults,
 ) -> Result<(), Failure> {
-    let place = answer.place();
-    let failing = |error: rusqlite::Error| failed(&error, Some(place));
+    let index = answer.index();
+    let failing = |error: rusqlite::Error| failed(&error, Some(index));
     let mut prepared =
         patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
-    bind(&mut prepared, &part.params, place)?;
+    bind(&mut prepared, &part.params, index)?;
     let before = connection.total_changes();
     // Outside a transaction, a statement that finds the database locked has no effect.
     let is_alone = connection.is_autocommit();
@@ -88,8 +88,8 @@ fn statement(
 /// Returns the values of a row.
 pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Vec<SqlCell>> {
     let mut cells = Vec::with_capacity(columns);
-    for place in 0..columns {
-        cells.push(match row.get_ref(place)? {
+    for index in 0..columns {
+        cells.push(match row.get_ref(index)? {
             ValueRef::Null => SqlCell::NULL,
             ValueRef::Integer(number) => number.into(),
             ValueRef::Real(number) => SqlCell::float(number),
@@ -104,7 +104,7 @@ pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result
 pub(crate) fn bind(
     statement: &mut Statement<'_>,
     params: &Params<'_>,
-    place: usize,
+    index: usize,
 ) -> Result<(), Failure> {
     let count = statement.parameter_count();
     for number in 1..=count {
@@ -114,7 +114,7 @@ pub(crate) fn bind(
                 let given = list.len();
                 wrong(format!(
                     "statement {}: it takes {count} parameters, and `params` has {given}",
-                    place + 1
+                    index + 1
                 ))
             })?,
             (named, Some(name)) if !name.starts_with('?') => {
@@ -122,7 +122,7 @@ pub(crate) fn bind(
                 named.value(bare)?.ok_or_else(|| {
                     wrong(format!(
                         "statement {}: it asks for `{name}`; give `params: {{{bare}: …}}`",
-                        place + 1
+                        index + 1
                     ))
                 })?
             }
@@ -130,12 +130,12 @@ pub(crate) fn bind(
                 return Err(wrong(format!(
                     "statement {}: it takes {count} parameters by position; give `params` as a \
                      list",
-                    place + 1
+                    index + 1
                 )));
             }
         };
         let bound = statement.raw_bind_parameter(number, Bound(value));
-        bound.map_err(|error| failed(&error, Some(place)))?;
+        bound.map_err(|error| failed(&error, Some(index)))?;
     }
     Ok(())
 }
@@ -174,8 +174,8 @@ impl ToSql for SqlCell {
     }
 }
 
-/// Converts an error to a failure. `place` is the index of the statement in the step, from 0.
-pub(crate) fn failed(error: &rusqlite::Error, place: Option<usize>) -> Failure {
+/// Converts an error to a failure. `index` is the index of the statement in the step, from 0.
+pub(crate) fn failed(error: &rusqlite::Error, index: Option<usize>) -> Failure {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::DbDeadlock,
         Some(ErrorCode::ConstraintViolation) => FailureKind::DbConstraint,
@@ -193,11 +193,11 @@ pub(crate) fn failed(error: &rusqlite::Error, place: Option<usize>) -> Failure {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
         other => other.to_string(),
     };
-    let statement = place.map(|place| format!("statement {}: ", place + 1)).unwrap_or_default();
+    let statement = index.map(|index| format!("statement {}: ", index + 1)).unwrap_or_default();
     let code = error.sqlite_error().map(|error| error.extended_code);
     let mut details = json!({"sqlite": {"code": code}});
-    if let Some(place) = place {
-        details["statement"] = place.into();
+    if let Some(index) = index {
+        details["statement"] = index.into();
     }
     Failure::new(kind, format!("{statement}the database says: {message}")).with_details(details)
 }

@@ -9,7 +9,7 @@ use rustix::thread::CapabilitySet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{landlock, named};
-use crate::sandbox::wire::HostSpec;
+use crate::host_protocol::wire::HostSpec;
 
 /// Ignores signals that are sent to the worker's whole service, because the worker decides when a
 /// step ends.

@@ -11,7 +11,8 @@ use landlock::{
 };
 
 use super::{OWN_PROGRAM, named};
-use crate::sandbox::wire::{AllowedDirectory, HostSpec};
+use crate::host_protocol::wire::HostSpec;
+use crate::own::AllowedDirectory;
 
 /// Newest requested Landlock version. Older kernels enforce the rights they support.
 const NEWEST: ABI = ABI::V6;

@@ -15,7 +15,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::named;
-use crate::sandbox::wire::HostSpec;
+use crate::host_protocol::wire::HostSpec;
 
 /// Mount options of a private temporary directory: in memory, 256 MiB each.
 const PRIVATE_TMP: &str = "size=256m,mode=1777";

@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 
 use super::sweep::{reap, sweep};
 use super::{confine, namespaces};
-use crate::sandbox::wire::{self, HostRequest, HostSpec, Program, Reply};
+use crate::host_protocol::wire::{self, HostRequest, HostSpec, Program, Reply};
 
 /// Interval at which orphans of a running step are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };

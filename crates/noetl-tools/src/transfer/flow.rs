@@ -178,7 +178,6 @@ pub(super) struct WritePlan {
     renames: Option<Renames>,
 }
 
-/// Destination of the rows.
 #[derive(Debug, Clone)]
 pub(super) enum WriteTarget {
     Table {
@@ -190,7 +189,6 @@ pub(super) enum WriteTarget {
     Query(String),
 }
 
-/// Handling of existing rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteMode {
     Append,

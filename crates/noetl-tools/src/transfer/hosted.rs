@@ -9,10 +9,12 @@ use noetl_model::{Failure, FailureKind};
 use super::flow::{self, RowMessage, RowReceiver, RowSender, WritePlan};
 use super::{Side, read_file, write_file};
 use crate::ToolCall;
+use crate::host_protocol::{
+    FileTask, ToolFrame, TransferSide, read_frame, worker_gone, write_frame,
+};
 use crate::postgres::Stopper;
-use crate::sandbox::{Sandbox, ToolFrame, ToolRun};
+use crate::sandbox::{Sandbox, ToolRun};
 use crate::sql::StopFlag;
-use crate::step_host::{FileTask, TransferSide, read_frame, worker_gone, write_frame};
 
 /// Interval at which the stop flag is polled.
 const LOOK: Duration = Duration::from_millis(50);

@@ -13,12 +13,14 @@ use super::flow::{
     picked,
 };
 use crate::config::wrong;
-use crate::postgres::{CellParam, Param, Pool, Session, Settings, bound, copy_field, decode_row};
+use crate::postgres::{
+    CellParam, Param, Pool, PostgresSettings, Session, bound, copy_field, decode_row,
+};
 use crate::sql::{Dialect, Script, column_names, number_names, quoted};
 
 /// Reads the rows of one statement.
 pub(super) async fn read(pool: &Pool, side: &Side<'_>, mut flow: RowSender) -> Result<(), Failure> {
-    let settings = Settings::read(side.settings)?;
+    let settings = PostgresSettings::read(side.settings)?;
     let nothing = Map::new();
     let script = Script::read_from(side.settings, &nothing, "postgres", Dialect::Postgres)?;
     let [part] = script.parts.as_slice() else {
@@ -57,7 +59,7 @@ pub(super) async fn write(
     plan: &WritePlan,
     mut taken: RowReceiver,
 ) -> Result<u64, Failure> {
-    let settings = Settings::read(side.settings)?;
+    let settings = PostgresSettings::read(side.settings)?;
     let columns = taken.columns().await?;
     let columns = plan.columns(&columns)?;
     let session = pool.session(&settings, "begin").await?;

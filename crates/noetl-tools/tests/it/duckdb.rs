@@ -25,7 +25,7 @@ async fn duckdb_answers_in_the_same_shape_as_the_others() {
 }
 
 #[tokio::test]
-async fn duckdb_tells_every_kind_of_value() {
+async fn duckdb_returns_every_kind_of_value() {
     let text = "select true as a, 255::utinyint as b, -1::bigint as c, 1.5::float as d, 0.1::double as e, \
                 170141183460469231731687303715884105727::hugeint as f, 'x' as g, '\\x00\\xff'::blob as h, \
                 timestamp '2024-02-29 12:34:56.789' as i, time '12:34:56' as j, null as k, \
@@ -55,7 +55,7 @@ async fn duckdb_takes_parameters_as_values() {
 }
 
 #[tokio::test]
-async fn duckdb_keeps_a_file_and_rolls_back_what_failed() {
+async fn duckdb_persists_a_file_and_rolls_back_failed_statements() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.duckdb").display().to_string();
     let ask = |query: &str| duckdb(json!({"db_path": path, "query": query}));

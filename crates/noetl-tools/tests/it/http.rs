@@ -111,7 +111,7 @@ async fn the_query_comes_from_params_and_from_data() {
 }
 
 #[tokio::test]
-async fn bodies_are_sent_as_their_key_says() {
+async fn bodies_are_encoded_by_their_key() {
     for (config, content_type, body) in [
         (json!({"json": {"a": 1}}), json!("application/json"), "{\"a\":1}"),
         (json!({"payload": [1]}), json!("application/json"), "[1]"),
@@ -267,7 +267,7 @@ async fn a_status_decides_the_kind_of_failure() {
 }
 
 #[tokio::test]
-async fn a_packed_answer_is_measured_by_what_it_unpacks_to() {
+async fn a_compressed_response_is_limited_by_its_decompressed_size() {
     let failure = run("http", json!({"url": format!("{}/packed", serve().await)})).await;
     assert_eq!(failure.unwrap_err().kind, FailureKind::OutputLimit);
 }
@@ -283,7 +283,7 @@ async fn too_large_an_answer_is_refused_and_an_error_page_is_cut() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_a_connection_failure() {
+async fn an_unreachable_server_is_a_connection_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

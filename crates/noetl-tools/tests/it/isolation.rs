@@ -83,7 +83,7 @@ async fn a_step_gains_no_powers_by_running_another_program() {
 }
 
 #[tokio::test]
-async fn a_step_without_a_network_reaches_nobody() {
+async fn a_step_without_a_network_has_no_connectivity() {
     let Some(options) = options(Isolation { no_network: true, ..Isolation::default() }).await
     else {
         return;
@@ -212,7 +212,7 @@ async fn an_isolated_step_is_stopped_like_any_other() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_refused_before_any_step() {
+async fn unenforceable_limits_are_rejected_before_any_step() {
     let refused = async |isolation: Isolation| {
         let host = Some(host());
         let options = Options { isolation, host, ..Options::default() };

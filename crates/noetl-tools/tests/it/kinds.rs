@@ -15,7 +15,7 @@ fn the_registry_lists_its_kinds() {
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_there_is_named() {
+async fn a_missing_kind_is_named() {
     let failure = run("pyhton", json!({})).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ToolMissing);
     assert_eq!(failure.message, "this worker has no tool of kind 'pyhton'");
@@ -23,7 +23,7 @@ async fn a_kind_that_is_not_there_is_named() {
 
 #[cfg(not(feature = "duckdb"))]
 #[tokio::test]
-async fn a_program_without_duckdb_says_how_to_get_one() {
+async fn a_program_without_duckdb_explains_how_to_get_one() {
     let asked = [
         ("duckdb", json!({"query": "select 1"})),
         (

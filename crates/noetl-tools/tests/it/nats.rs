@@ -57,7 +57,7 @@ async fn settled(client: &async_nats::Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_nobody_keeps_is_heard_by_who_listens() {
+async fn a_core_nats_message_reaches_its_subscribers() {
     let fixture = Fixture::new();
     let client = fixture.nats.context().await.client();
     let mut heard = client.subscribe("news.*").await.unwrap();

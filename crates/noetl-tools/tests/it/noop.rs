@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::harness::{call, registry, run};
 
 #[tokio::test]
-async fn it_says_that_all_is_well() {
+async fn a_healthy_report_has_no_problems() {
     let answer = run("noop", json!({})).await;
     assert_eq!(answer, Ok(json!({"status": "ok", "message": "noop"})));
     let answer = run("noop", json!({"message": "hello"})).await;

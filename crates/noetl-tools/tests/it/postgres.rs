@@ -107,7 +107,7 @@ async fn values_come_back_in_their_json_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_says_which_statements_return_rows() {
+async fn the_server_decides_which_statements_return_rows() {
     let fixture = Fixture::new();
     let answer = fixture
         .query(

@@ -34,7 +34,7 @@ fn certificate(directory: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_certificate_is_checked_as_far_as_sslmode_says() {
+async fn the_certificate_is_checked_as_sslmode_requires() {
     let directory = tempfile::tempdir().unwrap();
     certificate(directory.path());
     let path = |name: &str| directory.path().join(name).display().to_string();

@@ -52,7 +52,7 @@ async fn a_result_is_found_wherever_the_author_left_it() {
 }
 
 #[tokio::test]
-async fn inputs_are_globals_and_context_says_where_it_runs() {
+async fn inputs_are_globals_and_context_names_the_step() {
     let context = json!({
         "earlier": {"rows": 1}, "execution_id": 7, "command_id": 8, "step": "load", "attempt": 1,
         "args": {"name": "grün", "result": 5},
@@ -202,7 +202,7 @@ async fn exceptions_have_a_kind_and_the_authors_line() {
 }
 
 #[tokio::test]
-async fn a_failure_shows_the_traceback_and_what_was_printed() {
+async fn a_failure_shows_the_traceback_and_the_output() {
     let failure =
         python("print('before')\ndef f():\n    raise KeyError('k')\nf()").await.unwrap_err();
     let traceback = detail(&failure, "traceback");

@@ -87,7 +87,7 @@ async fn a_step_that_dies_without_an_answer_is_reported_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_step_leaves_in_the_background_does_not_survive_it() {
+async fn background_processes_of_a_step_are_killed_at_its_end() {
     let code = "import subprocess\nresult = subprocess.Popen(['sleep', '1000']).pid";
     let answer = registry().run("python", call(json!({"code": code}))).await.unwrap();
     assert_gone(&answer.to_string()).await;

@@ -44,7 +44,7 @@ async fn a_program_may_lie_in_the_playbook_in_a_file_or_at_an_address() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_had_is_named() {
+async fn a_missing_program_is_named() {
     for (script, message) in [
         (json!("program.py"), "`script` must be a map such as"),
         (json!({}), "`script.source` of type inline needs the program under `code`"),
@@ -82,7 +82,7 @@ async fn a_program_that_cannot_be_had_is_named() {
 }
 
 #[tokio::test]
-async fn what_the_worker_hands_down_is_in_the_context() {
+async fn worker_variables_are_in_the_context() {
     let code = "result = [context.get('start'), context['ctx']['n'], context['step'], \
                 context['args'], str(uuid.UUID(int=1))[-1]]";
     let mut step = call(json!({"code": code}));

@@ -346,7 +346,7 @@ async fn no_process_outlives_a_step_that_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_worker_that_goes_takes_its_sandboxes_with_it() {
+async fn sandboxes_end_with_their_worker() {
     for options in at_each(&CONFINED).await {
         let mark = format!("{}", 100_000 + rand_number());
         let command = format!("setsid sleep {mark} & echo ready; sleep {mark}");
@@ -496,7 +496,7 @@ async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
 }
 
 #[tokio::test]
-async fn the_best_level_of_the_machine_is_chosen_and_a_level_that_cannot_be_had_is_refused() {
+async fn the_best_available_level_is_chosen_and_an_unavailable_one_is_rejected() {
     let mut options = Options { host: Some(host()), ..Options::default() };
     options.choose_isolation(Level::None).await.unwrap();
     assert_eq!(options.isolation.level.number(), isolation_level());
@@ -564,7 +564,7 @@ fn rand_number() -> u32 {
 }
 
 #[tokio::test]
-async fn a_failing_step_tells_its_exit_code_from_within_a_sandbox() {
+async fn a_failing_step_in_a_sandbox_returns_its_exit_code() {
     for options in at_each(&CONFINED).await {
         let failure =
             run(&options, "shell", json!({"command": "echo out; echo err >&2; exit 7"})).await;

@@ -24,7 +24,7 @@ async fn commands_run_in_order_until_one_fails() {
 }
 
 #[tokio::test]
-async fn a_failed_command_says_its_code_and_last_words() {
+async fn a_failed_command_returns_its_code_and_last_output() {
     let command = "echo hm; echo one >&2; echo two >&2; exit 3";
     let failure = run("shell", json!({"command": command})).await.unwrap_err();
     assert_eq!(failure.message, "the command ended with exit code 3: two");
@@ -69,7 +69,7 @@ async fn its_own_directory_is_fresh_and_removed() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_is_shown_as_well_as_can_be() {
+async fn output_that_is_not_utf8_is_shown_with_replacement_characters() {
     let answer = run("shell", json!({"command": "printf 'a\\377b'"})).await.unwrap();
     assert_eq!(answer["stdout"], "a\u{fffd}b");
 }
@@ -151,7 +151,7 @@ async fn a_dropped_call_leaves_nothing_running() {
 }
 
 #[tokio::test]
-async fn what_it_leaves_in_the_background_does_not_survive_it() {
+async fn background_processes_of_a_shell_step_are_killed_at_its_end() {
     let answer = run("shell", json!({"command": "sleep 1000 & echo $!"})).await.unwrap();
     assert_gone(answer["stdout"].as_str().unwrap().trim()).await;
 }

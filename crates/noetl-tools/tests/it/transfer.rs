@@ -120,7 +120,7 @@ async fn the_target_is_written_whole_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn modes_say_what_becomes_of_what_was_there() {
+async fn write_modes_decide_what_happens_to_existing_rows() {
     let fixture = Fixture::new();
     let table = "create table t (id integer primary key, n text, kept text); \
                  insert into t values (1, 'old', 'k'), (9, 'stays', 'k')";

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_bounded_by_bytes() {
+    fn the_cache_is_bounded_by_bytes() {
         let mut documents = ListenerCache::new(100);
         let document = read("sub/a", "spec: {ingress: {gateway_path: /in/orders/}}");
         let ids = [1, 2, 3].map(CatalogId::new);

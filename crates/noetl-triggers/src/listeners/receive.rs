@@ -53,16 +53,11 @@ pub struct ReceiveOutcome {
     pub is_replay: bool,
 }
 
-/// Errors returned by [`IngressService::receive`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The subscription does not accept messages in its current state.
-    #[error("Subscription '{path}' is {}: it takes no messages", .state.as_str())]
-    NotTaking {
-        /// Path of the subscription.
-        path: String,
-        state: SubscriptionState,
-    },
+    #[error("Subscription '{path}' is {} and accepts no messages", .state.as_str())]
+    NotTaking { path: String, state: SubscriptionState },
     /// The message exceeds a concurrency or rate limit.
     #[error("Subscription '{0}' takes no more messages now")]
     Limited(String),

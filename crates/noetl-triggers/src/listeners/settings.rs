@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_protects_is_refused_rather_than_left_out_when_it_cannot_be_used() {
+    fn unusable_security_settings_are_rejected_and_not_ignored() {
         let hmac = json!({"type": "hmac_sha256", "header": "X-Sig", "secret": "hook"});
         let (listener, alias) = read(&spec(hmac.clone())).expect("a listener");
         assert_eq!(

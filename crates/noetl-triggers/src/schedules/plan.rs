@@ -53,7 +53,7 @@ pub(super) struct ScheduleTimes {
 }
 
 impl ScheduleTimes {
-    pub(super) fn of(when: &Trigger) -> Self {
+    pub(super) fn from_trigger(when: &Trigger) -> Self {
         match when {
             Trigger::Cron { cron, zone } => Self {
                 cron: Some(cron.as_str().to_owned()),
@@ -89,7 +89,7 @@ pub(super) fn meta(
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
-    let columns = ScheduleTimes::of(&schedule.when);
+    let columns = ScheduleTimes::from_trigger(&schedule.when);
     for (key, said) in [
         ("name", name),
         ("document", document.map(str::to_owned)),

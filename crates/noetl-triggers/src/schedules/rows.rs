@@ -7,7 +7,7 @@ use noetl_catalog::SCHEDULE_KIND;
 use noetl_identity::IdGenerator;
 use noetl_model::{Clock, ScheduleId, Tenant, Value};
 use noetl_playbook::{Schedule, check_schedule};
-use noetl_store::{CatalogEntry, NewSchedule, ScheduleRow, Store, StoreError};
+use noetl_store::{CatalogEntry, NewSchedule, ScheduleRow, StoreError, TriggerStore};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
@@ -16,7 +16,7 @@ use super::plan::{self, SchedulePlan, ScheduleTimes};
 /// Creates and changes schedule rows. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ScheduleRows {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn TriggerStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: IdGenerator,
     /// Notified when this process changes a row.
@@ -24,7 +24,11 @@ pub(crate) struct ScheduleRows {
 }
 
 impl ScheduleRows {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: IdGenerator) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn TriggerStore>,
+        clock: Arc<dyn Clock>,
+        ids: IdGenerator,
+    ) -> Self {
         Self { store, clock, ids, changed: Arc::default() }
     }
 
@@ -117,7 +121,7 @@ impl ScheduleRows {
         document: Option<&str>,
         schedule: &Schedule,
     ) -> Result<ScheduleRow, StoreError> {
-        let columns = ScheduleTimes::of(&schedule.when);
+        let columns = ScheduleTimes::from_trigger(&schedule.when);
         let was_enabled = known.is_none_or(|row| row.schedule.is_enabled);
         let is_enabled = schedule.enabled.unwrap_or(was_enabled);
         let same = known.filter(|row| {

@@ -20,11 +20,9 @@ const PLACES_MAX: usize = 10_000;
 pub struct Payloads {
     /// Each reference, in the order of the execution, its frames, and its business objects.
     pub payload_resolution: Vec<PayloadResolution>,
-    /// Totals over all references.
     pub payload_resolution_summary: PayloadsSummary,
 }
 
-/// Resolution of one reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PayloadResolution {
     /// Position of the reference in the state.
@@ -51,7 +49,6 @@ pub struct PayloadLabel {
 /// Outcome of resolving a reference. Fields that don't apply are null.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Resolution {
-    /// Locator that was resolved.
     #[serde(rename = "ref")]
     pub locator: Option<String>,
     /// Whether the value was found.
@@ -69,7 +66,6 @@ pub struct Resolution {
     pub error: Option<String>,
 }
 
-/// Totals over all references.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PayloadsSummary {
     /// Number of references in the state.
@@ -145,7 +141,10 @@ impl Replay {
             Err(ResolveError::Malformed(_)) => {}
         }
         let Some(blob) = blob_named(place, reference) else {
-            return Ok(unresolved(Some(place.to_owned()), "it is kept elsewhere"));
+            return Ok(unresolved(
+                Some(place.to_owned()),
+                "the payload is stored outside this control plane",
+            ));
         };
         match self.results.read(&blob).await {
             Ok(bytes) => measured_bytes(place.to_owned(), bytes).await,
@@ -268,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_names_its_place_in_one_of_several_ways() {
+    fn a_reference_may_name_its_location_in_several_forms() {
         for (reference, place) in [
             (json!("noetl://x"), Some("noetl://x")),
             (json!({"kind": "payload_store", "uri": "u", "sha256": "s", "ref": "no"}), Some("u")),

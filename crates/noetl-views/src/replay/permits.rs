@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_folds_wait_when_many_are_under_way() {
+    fn short_folds_wait_when_many_are_running() {
         let turns = FoldLimiter::default();
         let take = || turns.take(Some(LONG)).now_or_never();
         let mut taken: Vec<_> = (0..AT_ONCE).map(|_| take().expect("a turn")).collect();

@@ -6,7 +6,7 @@
 
 use noetl_engine::replay::{Projection, ReplayBase, ReplayScope, ReplayState};
 use noetl_model::{EventId, ExecutionId, Seq, Tenant, Timestamp, Value};
-use noetl_store::{ReadBound, Snapshot, Store, StoreError};
+use noetl_store::{ReadBound, Snapshot, StoreError, ViewStore};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -26,7 +26,6 @@ const ROWS_MIN: u64 = 10_000;
 /// Maximum size of a snapshot in bytes. Writing a larger one would block the store's writer.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Metadata of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 struct SnapshotMeta {
     form: String,
@@ -49,7 +48,7 @@ fn parts(pass: &FoldPass) -> (Tenant, ExecutionId) {
 
 /// Starts a fold from a snapshot, if a valid one covers a prefix of the rows to fold.
 pub(super) async fn resume_from_snapshot(
-    store: &dyn Store,
+    store: &dyn ViewStore,
     pass: FoldPass,
     until: ReadBound,
     limit: Option<u64>,
@@ -97,7 +96,7 @@ pub(super) async fn resume_from_snapshot(
 /// Returns `true` if a snapshot of the first `rows` rows, with `version` as their largest ID, is
 /// still valid for this log.
 async fn stands(
-    store: &dyn Store,
+    store: &dyn ViewStore,
     execution: ExecutionId,
     version: i64,
     rows: u64,
@@ -142,7 +141,7 @@ fn go_on(pass: FoldPass, state: ReplayState, note: SnapshotMeta) -> FoldPass {
 /// Stores a snapshot of a state folded to the end of its log, if it is worth it and covers all rows
 /// up to a sequence number. It does not if rows were recorded during the fold and some were missed.
 pub(super) async fn save_snapshot(
-    store: &dyn Store,
+    store: &dyn ViewStore,
     pass: FoldPass,
 ) -> Result<FoldPass, StoreError> {
     let (tenant, execution) = parts(&pass);

@@ -38,7 +38,6 @@ impl fmt::Debug for SecretTable {
 #[derive(Clone)]
 struct Finder {
     automaton: AhoCorasick,
-    /// Replacement of each pattern.
     targets: Vec<Replacement>,
     /// Lines of multi-line secrets that match only a whole line.
     lines: HashMap<String, Replacement>,
@@ -46,7 +45,6 @@ struct Finder {
     has_numbers: bool,
 }
 
-/// Replacement of a text.
 #[derive(Clone)]
 struct Replacement {
     shown: String,

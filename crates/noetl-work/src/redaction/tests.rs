@@ -209,7 +209,7 @@ fn only_the_whole_newest_value_gets_a_placeholder_that_resolves() {
 }
 
 #[test]
-fn what_is_too_short_is_named() {
+fn a_short_secret_is_named() {
     let data = json!({"password": "short", "token": "long enough", "user": "u", "empty": ""});
     assert_eq!(short_fields(Some("basic"), &data), ["password"]);
 }

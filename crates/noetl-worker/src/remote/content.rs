@@ -46,8 +46,9 @@ pub(crate) async fn upload(link: &ServerLink, bytes: Bytes) -> Result<BlobRef, F
 pub(crate) async fn download(link: &ServerLink, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
     let lost = |message: String| LoadError { message, is_passing: false };
     let name = reference.digest.trim_start_matches("sha256:");
-    let digest: Digest =
-        name.parse().map_err(|_| lost("its reference is not one of ours".to_owned()))?;
+    let digest: Digest = name
+        .parse()
+        .map_err(|_| lost("the value reference is not a blob of this control plane".to_owned()))?;
     let call = work::content(name, reference.bytes);
     let brought = link.client.bring(&call, reference.bytes).await;
     link.note(&brought);

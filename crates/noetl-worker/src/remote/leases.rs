@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct HeldLeases(Arc<Mutex<HashMap<CommandId, LeaseEntry>>>);
 
 struct LeaseEntry {
-    /// Stops the command's tools.
     cancel: CancellationToken,
     /// Cancelled when another worker owns the command.
     lost: CancellationToken,
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lost_is_stopped_once_unless_its_report_is_on_its_way() {
+    fn a_command_with_a_lost_lease_is_stopped_once_unless_its_report_is_in_flight() {
         let held = HeldLeases::default();
         let (one, two) = (CommandId::new(1), CommandId::new(2));
         let stop = CancellationToken::new();

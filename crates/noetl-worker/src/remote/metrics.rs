@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Metrics of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerMetrics {
     taken: AtomicU64,
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_shown_under_its_name() {
+    fn counters_are_shown_under_their_names() {
         let counters = WorkerMetrics::default();
         counters.count(WorkerEvent::Lost);
         counters.count(WorkerEvent::Lost);

@@ -150,9 +150,9 @@ impl ReportSender {
                 Ok(answers) => {
                     delays.reset();
                     let sent: Vec<QueuedCompletion> = batch.drain(..count).collect();
-                    let mut again = answered(sent, answers);
-                    if !again.is_empty() {
-                        batch.append(&mut again);
+                    let mut unanswered = answered(sent, answers);
+                    if !unanswered.is_empty() {
+                        batch.append(&mut unanswered);
                         tokio::time::sleep(delays.next_delay()).await;
                     }
                 }
@@ -185,11 +185,11 @@ impl ReportSender {
 
 /// Passes each outcome to its caller. Returns the completions that must be sent again.
 fn answered(sent: Vec<QueuedCompletion>, answers: Vec<CompletionResult>) -> Vec<QueuedCompletion> {
-    let mut again = Vec::new();
+    let mut unanswered = Vec::new();
     let mut answers = answers.into_iter();
     for waiting in sent {
         let Some(CompletionResult { status, error, next }) = answers.next() else {
-            again.push(waiting);
+            unanswered.push(waiting);
             continue;
         };
         let reported = match status {
@@ -199,14 +199,14 @@ fn answered(sent: Vec<QueuedCompletion>, answers: Vec<CompletionResult>) -> Vec<
                 ReportOutcome::Refused(error.unwrap_or_else(|| "without a reason".to_owned()))
             }
             CompletionStatus::Again => {
-                again.push(waiting);
+                unanswered.push(waiting);
                 continue;
             }
         };
         // The caller may have stopped waiting.
         let _ = waiting.answer.send(ReportReply { reported, next });
     }
-    again
+    unanswered
 }
 
 /// Returns `true` if the server rejected the request body rather than the worker.

@@ -46,7 +46,7 @@ async fn a_source_that_cannot_run_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_tool_nobody_has_fails_the_task_that_names_it() {
+async fn a_missing_tool_fails_the_task_that_names_it() {
     let ended = run(&Told::echo(), json!([{"name": "a", "kind": "other"}])).await;
     assert_eq!(failure(ended).kind, FailureKind::ToolMissing);
 }
@@ -57,7 +57,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_log_could_not_keep_is_a_failure() {
+async fn an_unstorable_result_is_a_failure() {
     let tool = Told::new(|call| {
         let levels = call.input["levels"].as_u64().unwrap();
         Ok(nested(usize::try_from(levels).unwrap()))

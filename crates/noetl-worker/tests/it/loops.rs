@@ -37,7 +37,7 @@ fn failing_at(item: i64) -> Told {
 }
 
 #[tokio::test]
-async fn one_after_the_other_sees_what_was_set_before() {
+async fn sequential_iterations_see_earlier_values() {
     let tool = Told::echo();
     let ended = looped(&tool, json!({"items": [5, 6, 7]}), adding()).await;
     let expected = json!({
@@ -51,7 +51,7 @@ async fn one_after_the_other_sees_what_was_set_before() {
 }
 
 #[tokio::test]
-async fn what_is_set_for_the_visit_outlives_an_iteration_and_is_reported() {
+async fn step_values_outlive_an_iteration_and_are_reported() {
     let set = json!([{"scope": "step", "path": ["last"], "value": "{{ x }}"}]);
     let input = json!({"before": "{{ step.last | default('nothing') }}"});
     let tasks = json!([task("a", json!({"input": input, "set": set}))]);
@@ -178,7 +178,7 @@ async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places(
 }
 
 #[tokio::test]
-async fn what_an_iteration_keeps_for_itself_ends_with_it() {
+async fn iteration_values_end_with_the_iteration() {
     let tool = Told::echo();
     let input = json!({"mine": "{{ iter.mine | default('none') }}", "x": "{{ iter.x }}"});
     let set = json!([{"scope": "iter", "path": ["mine"], "value": "{{ x }}"}]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stage::*;
 
 #[tokio::test]
-async fn tasks_run_in_order_and_report_once_what_they_set() {
+async fn tasks_run_in_order_and_report_their_writes_once() {
     let tool = Told::echo();
     let set = json!([{"scope": "ctx", "path": ["last", "n"], "value": "{{ output.n }}"}]);
     let tasks = json!([
@@ -24,7 +24,7 @@ async fn tasks_run_in_order_and_report_once_what_they_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_waits_as_long_as_its_rule_says() {
+async fn a_retry_waits_as_long_as_its_rule_requires() {
     let runs = AtomicU32::new(0);
     let tool = Told::new(move |_| match runs.fetch_add(1, Ordering::Relaxed) {
         0 | 1 => refused(),

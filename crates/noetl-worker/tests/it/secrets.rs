@@ -209,7 +209,7 @@ async fn each_kind_of_entry_has_its_fields() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_had_fails_the_task_and_is_named() {
+async fn an_unresolved_secret_fails_the_task_and_is_named() {
     let bench = Bench::new(Safe::with(json!({"c": {"user": "u"}})));
     let cases = [
         (json!({"kind": "credential", "credential": "nope"}), "there is no credential 'nope'"),
@@ -242,7 +242,7 @@ async fn what_cannot_be_had_fails_the_task_and_is_named() {
 }
 
 #[tokio::test]
-async fn only_what_is_named_is_asked_for_and_each_once() {
+async fn only_named_entries_are_requested_and_each_once() {
     let bench = Bench::new(Safe::with(json!({"c": {"t": "stored-secret"}, "d": {"t": "another"}})));
     let keychain = json!({"a": {"kind": "credential", "credential": "c"},
                           "b": {"kind": "credential", "credential": "d"}});
@@ -285,7 +285,7 @@ async fn a_token_is_made_from_another_entry_and_kept_until_it_expires() {
 }
 
 #[tokio::test]
-async fn a_client_gets_its_token_with_what_its_credential_holds() {
+async fn a_client_obtains_its_token_with_its_credential() {
     let bench = Bench::new(Safe::with(json!({
         "app": {"client_id": "me", "client_secret": "s", "scope": "read", "token_url": "http://t"},
     })));
@@ -301,7 +301,7 @@ async fn a_client_gets_its_token_with_what_its_credential_holds() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_is_an_auth_failure_and_one_that_is_away_may_be_tried_again() {
+async fn a_rejecting_endpoint_is_an_auth_failure_and_an_unavailable_one_is_retryable() {
     let bench = Bench::new(Safe::default());
     let entry = json!({"kind": "oauth2", "endpoint": "http://t", "data": {}});
     let cases = [
@@ -423,7 +423,7 @@ async fn a_placeholder_in_a_tools_answer_never_resolves() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_placeholder() {
+async fn an_unavailable_store_fails_the_call_instead_of_sending_a_placeholder() {
     let safe = Safe(Arc::new(Inside { is_away: true, ..Inside::default() }));
     let bench = Bench::new(safe);
     let tasks = json!([task("x", json!({"input": {"v": placeholder("c", "t")}}))]);
@@ -464,7 +464,7 @@ async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution
 }
 
 #[tokio::test]
-async fn what_is_recorded_for_a_step_holds_no_secret_either() {
+async fn recorded_step_values_contain_no_secret() {
     let bench = Bench::new(Safe::with(json!({ "c": { "t": "the-secret" } })));
     let keychain = json!({"k": {"kind": "credential", "credential": "c"}});
     for (among, is_refused) in [("step", true), ("iter", false)] {

@@ -100,7 +100,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
     let Value::Object(config) = config else { panic!("settings are a map") };
     let issued = CommandSpec {
         step: "work".into(),
-        generation: 1,
+        run: 1,
         attempt: 1,
         tool: tool.into(),
         config,

@@ -49,7 +49,7 @@ async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_keeper_that_is_away_is_asked_again() {
+async fn a_failing_value_source_is_asked_again() {
     let values = kept(json!({"x": 1}));
     let away = LoadError { message: "away".to_owned(), is_passing: true };
     values.failures.lock().unwrap().extend([away.clone(), away]);

@@ -19,7 +19,7 @@ export function Delete({ entry, close }: { entry: CatalogEntry; close(): void })
   };
   return (
     <Confirm title={`Delete ${entry.path}?`} action={whole ? "Delete all versions" : `Delete version ${entry.version}`} close={close} run={run}>
-      <p>What is deleted is not listed and not started; what runs goes on. It can be restored from its versions.</p>
+      <p>Deleted documents aren't listed and can't be started. Running executions continue. Restore it from its versions.</p>
       <label className="row">
         <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.target.checked)} /> all versions, not only {entry.version}
       </label>

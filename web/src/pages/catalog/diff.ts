@@ -8,7 +8,7 @@ export interface Change {
   newer: number | null;
 }
 
-/** Beyond so many changed lines a shortest account would take too long, and nobody would read it. */
+/** Beyond this many changed lines, a shortest diff takes too long to compute and is too long to read. */
 const CHANGES_MAX = 1000;
 
 /** The lines of both texts, in order. */

@@ -4,7 +4,7 @@
 import type { FormField } from "../../api/catalog";
 import { isObject, parse, stringify, type Json } from "../../api/json";
 
-/** What was typed, by the place of the field; a field nobody touched has no entry. */
+/** Typed texts by the field's path. A field that was never edited has no entry. */
 export type Typed = Record<string, string>;
 
 export interface Filled {

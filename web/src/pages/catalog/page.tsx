@@ -14,7 +14,7 @@ import { entryAddress } from "./address";
 import { documents, found } from "./list";
 import "./catalog.css";
 
-/** Rows that are drawn at first, and more of each time: a table of thousands is slow and read by nobody. */
+/** Rows drawn at first, and added each time: a table of thousands of rows is slow and too long to read. */
 const SHOWN = 200;
 
 export default function CatalogPage() {
@@ -125,7 +125,7 @@ function About({ entry }: { entry: CatalogEntry }) {
   return description === undefined ? null : <div className="small faint clip">{description}</div>;
 }
 
-/** What somebody sees who has just started the server. */
+/** Shown on a new server without documents. */
 function First() {
   return (
     <Empty title="Nothing is registered yet">

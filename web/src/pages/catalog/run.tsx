@@ -28,7 +28,7 @@ export function Run({ entry, close }: { entry: CatalogEntry; close(): void }) {
 function Filling({ form, entry, close }: { form: Form; entry: CatalogEntry; close(): void }) {
   const { go } = useRouter();
   const shownForm = useRef<HTMLFormElement>(null);
-  // The form comes after its dialog; whoever opened it goes on with the first field.
+  // The form is rendered after its dialog, so it moves the focus to the first field itself.
   useEffect(() => shownForm.current?.querySelector<HTMLElement>("input, select, textarea")?.focus(), []);
   const hasFields = form.fields.length > 0;
   const [typed, setTyped] = useState<Typed>({});

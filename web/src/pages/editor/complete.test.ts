@@ -70,7 +70,7 @@ describe("values", () => {
     expect(at("workflow:\n  - step: a\n    join: |")).toEqual(["all", "each", "any"]);
   });
 
-  it("are not offered elsewhere", () => {
+  it("are not offered in other positions", () => {
     expect(at("metadata:\n  kind: |")).toEqual([]);
     expect(at('workflow:\n  - step: a\n    tool:\n      kind: "{{ |')).toEqual([]);
   });

@@ -36,7 +36,7 @@ interface ForkProps {
   close(): void;
 }
 
-/** Another execution that begins with the past of this one, and goes on with a payload that can be edited. */
+/** Starts a fork: an execution with a copy of this one's events and an editable payload. */
 export function ForkDialog({ id, from, workload, close }: ForkProps) {
   const { go } = useRouter();
   const [written, setWritten] = useState(() => stringify(isObject(workload) ? workload : {}, 2));
@@ -101,7 +101,7 @@ function wording(from: Beginning): { title: string; about: string; verb: string 
   }
   return {
     title: `Fork from event ${from.at}`,
-    about: "A new execution that begins with everything up to here and goes on from there. What was under way is done anew.",
+    about: "Starts a new execution with all events up to here and continues from there. Work in flight is started again.",
     verb: "Fork",
   };
 }

@@ -46,7 +46,7 @@ export const Graph = memo(function Graph({ workflow, story, version, moment, cho
   const [width, setWidth] = useState(0);
   const plan = useMemo(() => {
     const { steps, arcs } = stepsOf(workflow);
-    // A log may tell of steps that the document does not have: it is from elsewhere, or was forked.
+    // A log may have steps that the document lacks, if it was imported or forked.
     for (const visit of story.visits) {
       if (!steps.some((step) => step.name === visit.step)) steps.push({ name: visit.step, tool: "", loops: false });
       for (const to of visit.taken) {
@@ -92,7 +92,7 @@ export const Graph = memo(function Graph({ workflow, story, version, moment, cho
     [plan, moment],
   );
   const flow = useRef<ReactFlowInstance<StepNode, Way> | null>(null);
-  // Whoever moved the graph wants it to stay; until then it fills the room it has.
+  // A graph that the user moved stays; until then it fills the available space.
   const moved = useRef(false);
   useEffect(() => {
     const element = box.current;
@@ -211,7 +211,7 @@ function StepBox({ data }: NodeProps<StepNode>) {
         {state && state.attempts > 1 && <span title="attempts">try {state.attempts}</span>}
       </div>
       {loop && (
-        <div className="step-loop" title={`${loop.done} done, ${loop.failed} failed, ${loop.running} under way`}>
+        <div className="step-loop" title={`${loop.done} done, ${loop.failed} failed, ${loop.running} running`}>
           <progress max={loop.total ?? Math.max(over + loop.running, 1)} value={over} aria-label={`Items of ${step.name}`} />
           <span>
             {over}/{loop.total ?? "?"}

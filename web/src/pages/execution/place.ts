@@ -32,7 +32,7 @@ export function usePlace(): [number | null, (next: number | null) => void] {
     },
     [change],
   );
-  // Somebody went back, or followed a link.
+  // The user went back or followed a link.
   useEffect(() => {
     if (timer.current === undefined) setAt(written);
   }, [written]);

@@ -33,7 +33,7 @@ interface Props {
 export function StepPanel({ id, story, moment, step, command, choose, close, tab, setTab }: Props) {
   const state = moment.steps.get(step);
   const commands = story.commands.filter((one) => one.step === step && one.issuedSeq <= moment.seq);
-  // Whoever opens a failed step wants the piece that failed.
+  // A failed step opens at the piece that failed.
   const shown = command ?? commands.findLast((one) => changeAt(one, moment.seq)?.state === "failed") ?? commands.at(-1) ?? null;
   const change = shown && changeAt(shown, moment.seq);
   const failed = shown?.failedSeq !== null && shown !== null && (shown.failedSeq ?? Infinity) <= moment.seq;

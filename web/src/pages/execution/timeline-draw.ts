@@ -88,7 +88,7 @@ function one(context: CanvasRenderingContext2D, scene: Scene, bar: Bar, { left, 
   const gap = lane > 10 ? 3 : 1;
   const taken = bar.taken === null ? right : Math.min(right, Math.max(left, xOf(scene, bar.taken)));
   if (lane > 8 && taken > left + 0.5) {
-    // A thin line is what it waited before somebody took it.
+    // A thin line shows the time before a worker claimed the command.
     context.fillStyle = colour("faint");
     context.fillRect(left, y + lane / 2 - 1, taken - left, 2);
   }
@@ -96,7 +96,7 @@ function one(context: CanvasRenderingContext2D, scene: Scene, bar: Bar, { left, 
   const width = bar.taken === null && lane > 8 ? 0 : Math.max(2, right - begin);
   if (width > 0) {
     context.fillStyle = colour(bar.state === "pending" ? "faint" : bar.state);
-    // Nobody sees the corners of a narrow bar, and there may be thousands.
+    // Corners of a narrow bar are invisible, and there may be thousands of bars.
     if (width < 6) context.fillRect(begin, y + gap, width, lane - 2 * gap);
     else {
       context.beginPath();

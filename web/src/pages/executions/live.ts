@@ -39,7 +39,7 @@ export function useLive(params: Params): Live {
   });
 
   useEffect(() => {
-    // A stream begins with its whole list, so that one which comes again starts anew.
+    // A stream begins with its whole list, so a reconnected stream replaces the list.
     let fresh = true;
     let later: ReturnType<typeof setTimeout> | undefined;
     const stop = follow(

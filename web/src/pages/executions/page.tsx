@@ -38,7 +38,7 @@ export default function ExecutionsPage() {
           {live.link === "open" ? "live" : live.link === "lost" ? `not live: ${live.why?.message ?? "no connection"}` : "connecting…"}
         </span>
       </div>
-      {/* One failure is said once: where the list cannot be had, the rest cannot either. */}
+      {/* A failure is shown once: if the list can't be loaded, neither can the rest. */}
       {!live.error && (
         <div className="overview">
           <Counts filter={filter} choose={(status) => change({ status })} />

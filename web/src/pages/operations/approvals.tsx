@@ -25,7 +25,7 @@ export function ApprovalsPart() {
       {data.approvals.length === 0 && data.next_after === null && (
         <Empty title="Nothing waits for anybody">
           <p>
-            A step with <code>kind: approval</code> stops here until somebody decides. It looks like this in a playbook:
+            A step with <code>kind: approval</code> waits here for a decision. It looks like this in a playbook:
           </p>
           <pre className="code example">{EXAMPLE}</pre>
         </Empty>
@@ -57,7 +57,7 @@ function One({ approval, done }: { approval: Approval; done(said: string): void 
     setFailure(null);
     try {
       await answer(approval, data);
-      done(`${word}: step ${approval.step} of ${approval.path} goes on.`);
+      done(`${word}: step ${approval.step} of ${approval.path} continues.`);
     } catch (error) {
       setFailure(shown(error));
       setBusy(false);
@@ -98,7 +98,7 @@ function One({ approval, done }: { approval: Approval; done(said: string): void 
           <span className="wrong">{typeof written === "string" ? written : ""}</span>
         </label>
       )}
-      {failure && <Failure of={failure.status === 409 ? "Somebody was faster, or its time is over" : "It was not answered"} error={failure} />}
+      {failure && <Failure of={failure.status === 409 ? "The approval was already answered, or its timeout has passed" : "Couldn't send the answer"} error={failure} />}
       <div className="line">
         {json === null ? (
           <>

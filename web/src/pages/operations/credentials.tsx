@@ -1,4 +1,4 @@
-// What steps need to know and nobody else. This page sends secrets and never asks for one.
+// Credentials that steps use. This page sends secrets and never reads one.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";

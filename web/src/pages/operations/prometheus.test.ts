@@ -30,7 +30,7 @@ it("a total adds up what labels part, and is nothing without samples", () => {
   expect(total(all, "m")).toBeNull();
 });
 
-it("rates are by the second, and a counter that began anew has none", () => {
+it("rates are per second, and a counter that was reset has none", () => {
   expect(rates(readings("n 10", "n 14", "n 1", "n 3"), "n")).toEqual([2, null, 1]);
   expect(rates(readings("n 10"), "n")).toEqual([]);
 });

@@ -55,7 +55,7 @@ export interface Reading {
   samples: Sample[];
 }
 
-/** By how much a counter grew each second between readings. A server that started again counts anew, which is no rate. */
+/** Growth of a counter per second between readings. A restarted server resets its counters; then there is no rate. */
 export function rates(readings: Reading[], name: string): (number | null)[] {
   return between(readings, (before, now, seconds) => {
     const [was, is] = [total(before.samples, name), total(now.samples, name)];

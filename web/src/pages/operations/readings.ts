@@ -1,4 +1,4 @@
-// What `/metrics` said lately. It is kept while the page is open, so that going elsewhere and back does not
+// What `/metrics` said lately. It is kept while the page is open, so that switching pages and back does not
 // empty the lines.
 
 import { useQuery } from "@tanstack/react-query";

@@ -108,7 +108,7 @@ export function SchedulesPart() {
             void renew();
           }}
         >
-          <p>What it started goes on. To let it rest for a while, pause it instead.</p>
+          <p>Its running executions continue. To stop it for a while, pause it instead.</p>
         </Confirm>
       )}
     </div>

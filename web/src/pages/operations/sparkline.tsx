@@ -4,7 +4,7 @@ import { useId } from "react";
 
 interface Props {
   name: string;
-  /** What it means for whoever looks. */
+  /** Explanation shown to the user. */
   about: string;
   values: (number | null)[];
   shown(value: number): string;

@@ -102,7 +102,7 @@ export function SubscriptionsPart() {
       {open && <Log key={open.subscription_id} subscription={open} />}
       {ending && (
         <Confirm title={`Deactivate ${ending.path}?`} action="Deactivate" close={() => setEnding(null)} run={() => act(ending, "deactivate")}>
-          <p>Nothing is fetched or taken for it any more, until it is activated again. To let what is under way end first, drain it instead.</p>
+          <p>It fetches and accepts no messages until it is activated again. To finish messages in flight first, drain it instead.</p>
         </Confirm>
       )}
     </div>

@@ -1,4 +1,4 @@
-// Who runs steps: how much each has in its hands, how long that has been there, when it was last heard of.
+// Workers: the commands each one holds, for how long, and the time of its last heartbeat.
 
 import { useQuery } from "@tanstack/react-query";
 
@@ -22,7 +22,7 @@ export function WorkersPart() {
     <div className="stack">
       <Waiting />
       <Table workers={workers.data} load={load.data} />
-      {!load.data.complete && <p className="faint">So much is under way that not all of it was counted.</p>}
+      {!load.data.complete && <p className="faint">Not all commands in flight were counted: there are too many.</p>}
     </div>
   );
 }
@@ -52,7 +52,7 @@ function Table({ workers, load }: { workers: Runtime[]; load: Load }) {
   const others = load.workers.filter((one) => !known.has(one.worker));
   if (workers.length === 0 && others.length === 0) {
     return (
-      <Empty title="No worker elsewhere is registered">
+      <Empty title="No remote workers">
         <p>
           <code>noetl dev</code> runs steps itself and is busy only while something runs. On another machine,{" "}
           <code>NOETL_SERVER_URL={location.origin} noetl worker</code> takes work from here.
@@ -70,7 +70,7 @@ function Table({ workers, load }: { workers: Runtime[]; load: Load }) {
             <th scope="col">State</th>
             <th scope="col">Load</th>
             <th scope="col">Oldest in hand</th>
-            <th scope="col">Last heard of</th>
+            <th scope="col">Last heartbeat</th>
             <th scope="col">Says of itself</th>
           </tr>
         </thead>

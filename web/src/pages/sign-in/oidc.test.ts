@@ -25,7 +25,7 @@ it("the provider is asked with a challenge, and never shown what it was made fro
 
 it("the way back stays within the page", () => {
   expect(within("/catalog?text=a")).toBe("/catalog?text=a");
-  for (const elsewhere of ["", null, "https://x.example", "//x.example", "/\\x.example", "javascript:alert(1)", "/sign-in?back=%2F"]) {
-    expect(within(elsewhere), String(elsewhere)).toBe("/executions");
+  for (const outside of ["", null, "https://x.example", "//x.example", "/\\x.example", "javascript:alert(1)", "/sign-in?back=%2F"]) {
+    expect(within(outside), String(outside)).toBe("/executions");
   }
 });

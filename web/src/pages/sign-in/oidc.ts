@@ -56,7 +56,7 @@ export async function finish(query: URLSearchParams): Promise<{ token: string; b
   const begun = taken();
   const refused = query.get("error");
   if (refused !== null) throw new Error(`the identity provider says: ${query.get("error_description") ?? refused}`);
-  // Whoever sends somebody here with a code of their own would have them work in another's name.
+  // An attacker who sends a user here with the attacker's code would have the user work under the attacker's identity.
   if (begun === null || query.get("state") !== begun.state) throw new Error("this sign-in was not begun in this tab; begin again");
   const said = await send<{ token: string }>("/api/auth/oidc/token", {
     code: query.get("code") ?? "",

@@ -29,7 +29,7 @@ export default function SignInPage() {
       {!mode.data && !mode.error && <Loading of="how to sign in" />}
       {mode.data?.mode === "open" && (
         <p>
-          Nobody has to sign in here. <Link to={back}>Go on</Link>
+          This server requires no sign-in. <Link to={back}>Continue</Link>
         </p>
       )}
       {mode.data?.mode === "oidc" && <Provider mode={mode.data} back={back} />}
@@ -54,7 +54,7 @@ function Returned() {
       })
       .catch((error: unknown) => {
         setFailure(error);
-        // A code counts once; nobody should meet it again by loading the page anew.
+        // A code is valid once, so it is removed from the address: a reload must not send it again.
         history.replaceState(null, "", "/sign-in");
       });
   }, [search, go]);

@@ -22,7 +22,6 @@ const PAGE: usize = 1000;
 /// Maximum number of bytes of result blobs to read per execution.
 const BLOBS_MAX: u64 = 256 * 1024 * 1024;
 
-/// Outcome of the comparison.
 pub(super) struct HistoryCheck {
     pub(super) differs: bool,
     pub(super) report: Value,
@@ -40,7 +39,7 @@ pub(super) fn run(
         let database = Database::configured(&arguments.database.settings())?;
         let opened = database.look_at().await?;
         let store = opened.store();
-        let blobs: Arc<dyn Blobs> = match results::place()? {
+        let blobs: Arc<dyn Blobs> = match results::blobs()? {
             Some(place) => place,
             None => store.clone(),
         };

@@ -13,7 +13,6 @@ use crate::commands::document::{self, NamedDocument};
 use crate::error::{CliError, ErrorKind};
 use crate::output;
 
-/// Outcome of a rewrite.
 pub(super) struct FixSummary {
     /// Text after the rewrite, whether or not it was written.
     pub(super) text: String,

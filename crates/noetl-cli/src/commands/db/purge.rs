@@ -25,7 +25,7 @@ pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, CliError
         false => database.open().await?,
     };
     let store = open.store();
-    let place: Arc<dyn Blobs> = match results::place()? {
+    let place: Arc<dyn Blobs> = match results::blobs()? {
         Some(place) => place,
         None => store.clone(),
     };

@@ -16,7 +16,6 @@ use crate::{keys, runtime, settings};
 /// Time limit for `python --version`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs all local checks.
 pub(super) async fn checks(data: &Path) -> Vec<Check> {
     vec![python().await, directory(data), key(data), isolation(data).await]
 }
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_there_or_can_be_made_is_well_and_stays_empty() {
+    fn a_usable_directory_passes_the_check_and_stays_empty() {
         let home = tempfile::TempDir::new().expect("a directory");
         assert_eq!(directory(home.path()).state, CheckState::Ok);
         assert_eq!(directory(&home.path().join("a/b")).state, CheckState::Ok);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_files_is_said() {
+    fn a_directory_without_files_is_reported() {
         let home = tempfile::TempDir::new().expect("a directory");
         let said = files_below(home.path(), &["yaml"]).expect_err("nothing").text();
         assert!(said.ends_with("holds no file to register"), "{said}");

@@ -6,7 +6,7 @@ use noetl_config::tree::{Executions, Worker};
 use noetl_sources::{MessageCounters, Options, SourceRegistry, SubscriptionRuntime};
 
 use crate::arguments::WorkerArguments;
-use crate::egress::fence;
+use crate::egress::egress_policy;
 use crate::error::{CliError, ErrorKind};
 use crate::remote::Remote;
 use crate::settings;
@@ -56,7 +56,11 @@ impl WorkerMode {
 /// Starts a runtime for every subscription of the server.
 pub(super) fn act_on_all(remote: &Remote, holder: String) -> Result<SubscriptionRuntime, CliError> {
     let plane = Arc::new(noetl_sources::HttpControlPlane::new(remote.client.clone()));
-    Ok(SubscriptionRuntime::all(plane, SourceRegistry::standard(fence()?), options(holder)?))
+    Ok(SubscriptionRuntime::all(
+        plane,
+        SourceRegistry::standard(egress_policy()?),
+        options(holder)?,
+    ))
 }
 
 /// Starts a runtime for the subscription with this catalog path.
@@ -68,7 +72,7 @@ pub(super) fn act_on_one(
 ) -> Result<SubscriptionRuntime, CliError> {
     let plane = Arc::new(noetl_sources::HttpControlPlane::new(remote.client.clone()));
     let options = Options { tally, ..options(holder)? };
-    Ok(SubscriptionRuntime::one(plane, SourceRegistry::standard(fence()?), options, path))
+    Ok(SubscriptionRuntime::one(plane, SourceRegistry::standard(egress_policy()?), options, path))
 }
 
 fn options(holder: String) -> Result<Options, CliError> {

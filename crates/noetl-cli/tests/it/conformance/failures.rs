@@ -9,7 +9,7 @@ use super::stage::{Stage, run};
 const RAISES: &str = "kind: python, code: \"raise KeyError('no such order')\"";
 
 #[tokio::test]
-async fn c26_an_exception_fails_the_execution_and_says_why() {
+async fn c26_an_exception_fails_the_execution_with_its_message() {
     let ended = run(&format!(
         "  - {{step: a, tool: {{{RAISES}}}, next: {{arcs: [{{step: b}}]}}}}
   - {{step: b, tool: {{kind: noop}}}}\n"
@@ -53,7 +53,7 @@ async fn c28_a_rule_accepts_an_exception() {
 const WRONG: &str = "'{{ workload.n > 3 }}'";
 
 #[tokio::test]
-async fn c42_what_cannot_be_rendered_fails_its_step_and_says_where() {
+async fn c42_a_failed_rendering_fails_its_step_with_the_location() {
     let cases = [
         (
             "tool: {kind: noop}, next: {arcs: [{step: b, when: false}, {step: b, when: W}]}",

@@ -90,7 +90,7 @@ async fn c20_a_loop_over_nothing_is_done_at_once() {
 }
 
 #[tokio::test]
-async fn c21_what_is_no_list_is_made_one() {
+async fn c21_a_loop_over_a_single_value_has_one_item() {
     let pairs = json!([{"key": "x", "value": 1}, {"key": "y", "value": 2}]);
     assert_eq!(result_over("'{{ {\"x\": 1, \"y\": 2} }}'").await, pairs);
     assert_eq!(result_over("'{{ 3 }}'").await, json!([0, 1, 2]));
@@ -201,7 +201,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c39_what_an_iteration_set_is_gone_after_the_loop() {
+async fn c39_iteration_variables_end_with_the_loop() {
     let ended = run("
   - {step: each, loop: {in: [1, 2], iterator: it},
      tool: {kind: noop, result: '{{ it }}', set: {iter.seen: '{{ it }}'}}, next: {arcs: [{step: end}]}}

@@ -39,7 +39,7 @@ async fn c30_attempts_that_run_out_fail_with_their_number() {
 }
 
 #[tokio::test]
-async fn c31_a_jump_goes_through_ten_pages() {
+async fn c31_a_jump_fetches_ten_pages() {
     let ended = run("
   - step: a
     tool:
@@ -82,7 +82,7 @@ async fn c33_a_rule_fails_a_task_that_went_well() {
 }
 
 #[tokio::test]
-async fn c34_what_a_rule_sets_is_seen_by_the_next_task() {
+async fn c34_the_next_task_sees_values_set_by_a_rule() {
     let ended = run("
   - step: a
     tool:

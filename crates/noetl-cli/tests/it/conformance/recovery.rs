@@ -13,7 +13,7 @@ use crate::dev_process::DevProcess;
 use crate::noetl::{Home, playbook, until};
 
 #[tokio::test]
-async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
+async fn c49_a_command_of_a_killed_worker_runs_again_and_counts_once() {
     let home = Home::new();
     let (gate, been) = (home.gate(), home.path().join("been"));
     let command =
@@ -34,7 +34,7 @@ async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
 }
 
 #[tokio::test]
-async fn c50_an_execution_goes_on_after_its_server_was_killed() {
+async fn c50_an_execution_continues_after_its_server_was_killed() {
     let home = Home::new();
     let steps = "  - {step: start, tool: {kind: noop}, next: {arcs: [{step: pause}]}}\n  \
                  - {step: pause, tool: {kind: wait, seconds: 2}, next: {arcs: [{step: end}]}}\n  \
@@ -171,7 +171,7 @@ async fn c53_the_same_steps_decide_the_same_each_time() {
 fn kind_of(fact: &Fact) -> String {
     match fact {
         Fact::CallDone { step, data, .. } => format!("call.done {step} {data}"),
-        Fact::StepEntered { step, generation, .. } => format!("step.enter {step} {generation}"),
+        Fact::StepEntered { step, run, .. } => format!("step.enter {step} {run}"),
         Fact::StepExited { step, next, .. } => format!("step.exit {step} {next:?}"),
         other => format!("{:?}", std::mem::discriminant(other)),
     }

@@ -83,7 +83,7 @@ async fn c13_a_step_passed_over_by_one_branch_runs_for_another() {
 }
 
 #[tokio::test]
-async fn c14_a_cycle_runs_until_its_guard_says_enough() {
+async fn c14_a_cycle_runs_until_its_condition_is_false() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {n: '{{ ctx.n | default(0) + 1 }}'}},
      set: {ctx.n: '{{ output.n }}'}, next: {arcs: [{step: b}]}}
@@ -108,7 +108,7 @@ async fn c15_an_arc_to_the_step_itself_runs_it_again() {
 }
 
 #[tokio::test]
-async fn c16_a_choice_in_a_cycle_is_made_anew_in_each_round() {
+async fn c16_a_choice_in_a_cycle_is_evaluated_in_each_round() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.n: '{{ ctx.n | default(0) + 1 }}'},
      next: {arcs: [{step: end, when: 'ctx.n > 4'}, {step: x, when: 'ctx.n is odd'}, {step: y}]}}

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Stage, run};
 
 #[tokio::test]
-async fn c36_a_guard_sees_what_its_step_set() {
+async fn c36_a_condition_sees_values_set_by_its_step() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {n: 4}}, set: {ctx.n: '{{ output.n * 2 }}'},
      next: {arcs: [{step: no, when: 'ctx.n < 8'}, {step: yes, when: 'ctx.n == 8'}]}}
@@ -19,7 +19,7 @@ async fn c36_a_guard_sees_what_its_step_set() {
 }
 
 #[tokio::test]
-async fn c37_what_an_arc_sets_lasts() {
+async fn c37_values_set_by_an_arc_persist() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {v: 1}}, next: {arcs: [{step: b, set: {ctx.from: '{{ output.v }}'}}]}}
   - {step: b, tool: {kind: noop}, next: {arcs: [{step: c}]}}
@@ -62,7 +62,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c41_null_is_a_value_and_what_is_missing_is_not() {
+async fn c41_null_is_a_value_and_a_missing_name_is_undefined() {
     let ended = run("workload: {nothing: null}
 workflow:
   - {step: a, tool: {kind: noop, result: {none: '{{ workload.nothing is none }}', defined: '{{ workload.nothing is defined }}',

@@ -39,7 +39,7 @@ impl Closed {
 }
 
 #[test]
-fn noetl_dev_answers_its_user_and_nobody_else() {
+fn noetl_dev_accepts_only_its_own_user() {
     let closed = Closed::start();
     let file = format!("runtime/noetl/127.0.0.1-{}.token", closed.port());
     let file = closed.home.path().join(file);

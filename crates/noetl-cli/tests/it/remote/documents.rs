@@ -53,7 +53,7 @@ fn documents_are_registered_listed_and_read() {
 }
 
 #[test]
-fn a_directory_is_registered_and_what_is_refused_keeps_nothing_else_from_it() {
+fn registering_a_directory_skips_only_rejected_documents() {
     let site = Site::new();
     std::fs::create_dir_all(site.home.path().join("books/deep")).unwrap();
     let named = |name: &str| one_step("{kind: noop}").replace("tests/test", name);

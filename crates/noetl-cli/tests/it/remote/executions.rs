@@ -148,7 +148,7 @@ fn a_log_is_replayed_to_any_event() {
 }
 
 #[test]
-fn what_runs_is_stopped_and_what_is_over_says_so() {
+fn running_executions_are_cancelled_and_finished_ones_are_reported() {
     let site = Site::new();
     site.register(&one_step("{kind: wait, seconds: 600}"));
     let id = site.execute();
@@ -178,7 +178,7 @@ fn what_runs_is_stopped_and_what_is_over_says_so() {
 }
 
 #[test]
-fn what_steps_printed_goes_where_they_printed_it() {
+fn output_of_steps_goes_to_its_original_stream() {
     let site = Site::new();
     site.register(&playbook("{}", PRINTS));
     let id = site.finished();

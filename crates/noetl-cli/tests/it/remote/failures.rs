@@ -10,7 +10,7 @@ fn nobody() -> String {
 }
 
 #[test]
-fn without_a_server_it_is_said_how_to_start_one() {
+fn without_a_server_the_error_explains_how_to_start_one() {
     let home = Home::new();
     let url = nobody();
     for verb in [
@@ -28,7 +28,7 @@ fn without_a_server_it_is_said_how_to_start_one() {
 }
 
 #[test]
-fn what_is_no_control_plane_is_told_from_one() {
+fn a_server_without_the_api_is_recognized() {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -33,7 +33,7 @@ fn execute_has_the_verbs_of_old() {
 }
 
 #[test]
-fn a_playbook_is_started_elsewhere_by_run() {
+fn run_starts_a_playbook_on_a_server() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     let said =
@@ -82,7 +82,7 @@ fn a_run_that_is_only_checked_runs_nothing() {
 }
 
 #[test]
-fn which_server_is_meant_may_be_said_before_the_verb() {
+fn the_server_flag_may_precede_the_verb() {
     let site = Site::new();
     let url = site.dev.client.base().to_string();
     let mut command = site.home.command(["--server-url", &url, "--token", "any", "executions"]);

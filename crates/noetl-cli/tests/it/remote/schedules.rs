@@ -56,7 +56,7 @@ fn a_schedule_is_made_listed_run_and_deleted() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schedule_is_said() {
+fn errors_of_a_schedule_are_reported() {
     let site = Site::new();
     for call in [
         &["schedule", "create", "a/b"][..],

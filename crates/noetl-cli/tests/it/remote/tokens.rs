@@ -44,7 +44,7 @@ fn tokens_are_made_listed_and_ended_straight_on_the_database() {
 }
 
 #[tokio::test]
-async fn what_is_done_to_tokens_straight_on_the_database_is_in_the_audit() {
+async fn token_changes_made_directly_on_the_database_are_audited() {
     let home = Home::new();
     let noetl = |arguments: &[&str]| -> Said {
         let mut command = home.command(arguments);
@@ -92,7 +92,7 @@ fn closed() -> (Site, String) {
 }
 
 #[test]
-fn a_closed_server_says_what_to_show_it() {
+fn a_server_that_requires_a_token_names_the_setting() {
     let (site, admin) = closed();
     assert_snapshot!(site.noetl(&["executions"]).transcript(), @r"
     exit: 2

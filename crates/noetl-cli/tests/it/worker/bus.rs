@@ -53,7 +53,7 @@ async fn unanswered(nats: &TestNats) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_of_one_server_hears_of_commands_of_another() {
+async fn a_worker_of_one_server_gets_announcements_of_another() {
     let (database, nats) = (TestDatabase::new(), TestNats::start());
     let settings = [("NOETL_NATS_URL", nats.url())];
     let here = DevProcess::start_on(&database.url(), 0, &settings);
@@ -69,7 +69,7 @@ async fn a_worker_of_one_server_hears_of_commands_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_bus_a_worker_works_on_and_hears_it_when_it_is_back() {
+async fn a_worker_continues_without_the_bus_and_uses_the_bus_when_it_is_back() {
     let mut nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -92,7 +92,7 @@ async fn without_the_bus_a_worker_works_on_and_hears_it_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bus_that_stands_still_holds_nothing_up() {
+async fn a_stalled_bus_delays_nothing() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -120,7 +120,7 @@ async fn a_worker_does_without_a_stream_that_was_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_announced_is_run_all_the_same() {
+async fn unannounced_commands_run_too() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -166,7 +166,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_of_its_own_is_heard_of_once_the_server_knows_it() {
+async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let arguments = ["--nats-url", nats.url(), "--pool", "gpu"];

@@ -48,7 +48,7 @@ async fn a_worker_that_slept_past_its_lease_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_while_the_server_is_away_is_reported_when_it_is_back() {
+async fn completions_during_a_server_outage_are_reported_afterwards() {
     let Site { home, server } = Site::new(&[]);
     let worker = WorkerProcess::start(&server.client, "w", &[]);
     let site = Site { home, server };
@@ -101,7 +101,7 @@ async fn a_step_of_a_cancelled_execution_is_stopped_in_the_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_told_to_stop_ends_what_it_runs_and_goes() {
+async fn a_stopping_worker_finishes_its_commands_and_exits() {
     let site = Site::new(&[]);
     let worker = site.worker("w");
     let id = site.server.execute(&site.waiting()).await;
@@ -112,7 +112,10 @@ async fn a_worker_that_is_told_to_stop_ends_what_it_runs_and_goes() {
     site.go();
     let (code, said) = worker.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("stopping: running steps may end, the rest is given back\n"), "{said}");
+    assert!(
+        said.ends_with("stopping: waiting for running steps; the rest is released\n"),
+        "{said}"
+    );
     assert_eq!(site.client().status(id).await.unwrap().status, "COMPLETED");
     assert_eq!(site.client().status(next).await.unwrap().status, "RUNNING");
     assert_eq!(site.runs(), 1);
@@ -121,7 +124,7 @@ async fn a_worker_that_is_told_to_stop_ends_what_it_runs_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_too_long_to_end_is_given_back() {
+async fn commands_that_exceed_the_stop_timeout_are_released() {
     let site = Site::new(&SHORT);
     let hasty = WorkerProcess::start(site.client(), "hasty", &["--grace", "0"]);
     let id = site.server.execute(&site.waiting()).await;
@@ -138,7 +141,7 @@ async fn what_takes_too_long_to_end_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_workers_on_postgres_finish_what_one_of_them_dies_on() {
+async fn two_workers_on_postgres_finish_commands_of_a_dead_one() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &SHORT);
     let one = WorkerProcess::start(&server.client, "one", &[]);

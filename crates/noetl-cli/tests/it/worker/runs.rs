@@ -39,14 +39,14 @@ async fn examples(server: &DevProcess, wanted: impl Fn(&str) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn examples_print_what_they_say_on_a_worker_of_a_server_on_sqlite() {
+async fn examples_print_their_documented_output_on_a_worker_of_a_sqlite_server() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     examples(&site.server, |_| true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn examples_print_what_they_say_on_a_worker_of_a_server_on_postgres() {
+async fn examples_print_their_documented_output_on_a_worker_of_a_postgres_server() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &[]);
     let _worker = WorkerProcess::start(&server.client, "w", &[]);
@@ -65,7 +65,7 @@ async fn examples_print_what_they_say_on_a_worker_of_a_server_on_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_come_sealed_and_do_not_stay_in_what_is_kept() {
+async fn credentials_arrive_sealed_and_are_not_stored() {
     let site = Site::new(&[]);
     let worker = site.worker("w");
     let secret = "hunter2-hunter2";
@@ -188,7 +188,7 @@ print('; '.join(' '.join(row) for row in rows), end='')";
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_steps_print_is_there_when_they_have_ended() {
+async fn step_logs_are_complete_when_their_steps_end() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     let steps = "  - step: start
@@ -224,7 +224,7 @@ async fn a_pool_has_its_own_workers_and_labels_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_waits_for_a_server_that_is_not_there_yet() {
+async fn a_worker_waits_for_a_server_that_starts_later() {
     let site = Site::new(&[]);
     let base = site.client().base().clone();
     let Site { home, server } = site;

@@ -37,7 +37,7 @@ fn variables_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn isolation_that_cannot_be_had_stops_the_start() {
+fn unavailable_isolation_stops_the_start() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
     // Root has to name whom steps run as; nobody else may.
     let user = if rustix::process::geteuid().is_root() { "65534:65534" } else { "" };
@@ -57,7 +57,7 @@ async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
     let site = Site::new(&[]);
     let base = site.client().base().to_string();
     let said = site.home.noetl(["worker", "--server", &base, "--name", "local"]);
-    let sentence = "error: 'local' is no name for a worker: workers inside the control plane have \
+    let sentence = "error: 'local' is not a valid worker name: workers inside the control plane have \
                     such names\n";
     assert_eq!((said.code, said.stderr.as_str()), (Some(2), sentence));
 }

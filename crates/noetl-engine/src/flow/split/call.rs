@@ -26,11 +26,11 @@ impl Draft<'_, '_> {
         scope: &Scope,
         next: NextSegment,
     ) -> Result<(), String> {
-        let (generation, item) = (next.generation, next.item.clone());
+        let (run, item) = (next.run, next.item.clone());
         let carried = next.carried(slice::bare(scope));
-        let Some(run) = self.call_run(call, scope, &carried) else { return Ok(()) };
-        let mut run = run?;
-        let rendered = match run.turn() {
+        let Some(pipeline) = self.call_run(call, scope, &carried) else { return Ok(()) };
+        let mut pipeline = pipeline?;
+        let rendered = match pipeline.turn() {
             PipelineRequest::Call(task) => Ok(*task),
             PipelineRequest::Need(places) => {
                 self.need(places);
@@ -42,8 +42,8 @@ impl Draft<'_, '_> {
         let limit = call
             .limit
             .as_ref()
-            .map(|limit| timeouts::resolve_timeout(limit, &step.name, run.scope()));
-        if self.misses(run.scope()) {
+            .map(|limit| timeouts::resolve_timeout(limit, &step.name, pipeline.scope()));
+        if self.misses(pipeline.scope()) {
             return Ok(());
         }
         let (timeout, misled) = match limit {
@@ -57,7 +57,7 @@ impl Draft<'_, '_> {
             Ok(task) => (Made { config: task.config, input: task.input, scope: scoped }, None),
             Err(failure) => (Made { scope: scoped, ..Made::default() }, Some(failure)),
         };
-        let (id, issued) = self.hand_out(step, generation, scope, parts, Ok(made), item)?;
+        let (id, issued) = self.hand_out(step, run, scope, parts, Ok(made), item)?;
         if !self.needed.is_empty() {
             return Ok(());
         }
@@ -99,9 +99,9 @@ impl Draft<'_, '_> {
             },
             (outcome, _) => outcome,
         };
-        let run = match self.call_run(call, &scope, carried) {
+        let pipeline = match self.call_run(call, &scope, carried) {
             None => return,
-            Some(Ok(run)) => run,
+            Some(Ok(pipeline)) => pipeline,
             Some(Err(message)) => {
                 let failure = Failure::new(FailureKind::TemplateError, message);
                 return self.failed(command, issued, failure);
@@ -110,13 +110,13 @@ impl Draft<'_, '_> {
         let failed = outcome.is_err();
         let since = self.state.open_command(command).map_or(self.moment.now, |open| open.since);
         let took = u64::try_from(self.moment.now.since(since).as_millis()).unwrap_or(u64::MAX);
-        let mut run = run.called(issued.attempt);
-        run.answered(outcome.clone(), took);
-        let mut turn = run.turn();
+        let mut pipeline = pipeline.called(issued.attempt);
+        pipeline.answered(outcome.clone(), took);
+        let mut turn = pipeline.turn();
         let mut pause = None;
         if let PipelineRequest::Pause { seconds } = turn {
             pause = Some(seconds);
-            turn = run.turn();
+            turn = pipeline.turn();
         }
         match turn {
             PipelineRequest::Need(places) => self.need(places),
@@ -124,7 +124,7 @@ impl Draft<'_, '_> {
                 self.failed(command, issued, unreadable())
             }
             PipelineRequest::Call(task) => {
-                let (ctx, locals) = run.take_written();
+                let (ctx, locals) = pipeline.take_written();
                 self.write_context(issued, ctx, locals);
                 let again = CommandSpec {
                     attempt: issued.attempt.saturating_add(1),
@@ -167,7 +167,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Returns the pipeline run of a call after the tasks that a command carries, or `None` if a
+    /// Returns the pipeline pipeline of a call after the tasks that a command carries, or `None` if a
     /// value is missing.
     fn call_run(
         &mut self,

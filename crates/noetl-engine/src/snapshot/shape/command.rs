@@ -16,7 +16,8 @@ use crate::execution::OpenCommand;
 pub(super) struct CommandShape {
     id: i64,
     step: Arc<str>,
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     attempt: u32,
     tool: Arc<str>,
     config: Map,
@@ -50,7 +51,7 @@ impl CommandShape {
         Self {
             id: id.get(),
             step: issued.step.clone(),
-            generation: issued.generation,
+            run: issued.run,
             attempt: issued.attempt,
             tool: issued.tool.clone(),
             config: issued.config.clone(),
@@ -79,7 +80,7 @@ impl CommandShape {
         })?;
         let issued = CommandSpec {
             step: self.step,
-            generation: self.generation,
+            run: self.run,
             attempt: self.attempt,
             tool: self.tool,
             config: self.config,

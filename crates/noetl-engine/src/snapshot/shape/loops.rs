@@ -1,4 +1,4 @@
-//! Loops in a snapshot.
+//! Snapshot form of a loop's state.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::loops::{Chunk, ItemFailure, ItemOutcome, ItemRange, LoopCounters, Loo
 #[derive(Serialize, Deserialize)]
 pub(super) struct LoopShape {
     step: Arc<str>,
-    generation: u32,
+    #[serde(rename = "generation")]
+    run: u32,
     total: Option<u32>,
     max_in_flight: u32,
     open: u32,
@@ -49,7 +50,7 @@ enum ItemOutcomeShape {
 }
 
 impl LoopShape {
-    pub(super) fn from_loop(((step, generation), repeat): (&(Arc<str>, u32), &LoopState)) -> Self {
+    pub(super) fn from_loop(((step, run), repeat): (&(Arc<str>, u32), &LoopState)) -> Self {
         let counters = &repeat.counters;
         let chunk =
             |chunk: &Chunk| (chunk.from, chunk.len, SlotShape::from_slot(&chunk.items.slot));
@@ -58,7 +59,7 @@ impl LoopShape {
         };
         Self {
             step: step.clone(),
-            generation: *generation,
+            run: *run,
             total: counters.total,
             max_in_flight: counters.max_in_flight,
             open: counters.open,
@@ -72,7 +73,7 @@ impl LoopShape {
             first_failed: counters.first_failed,
             from: repeat.from.clone(),
             chunks: repeat.chunks.iter().map(chunk).collect(),
-            ends: repeat.ends.iter().map(ItemOutcomeShape::of).collect(),
+            ends: repeat.ends.iter().map(ItemOutcomeShape::from_outcome).collect(),
             spans: repeat.spans.iter().map(span).collect(),
             frame: repeat.frame.map(|f| [f.max_rows, f.row_concurrency, f.max_attempts]),
         }
@@ -122,12 +123,12 @@ impl LoopShape {
             max_attempts,
         });
         let repeat = LoopState { counters, from: self.from, frame, chunks, ends, spans };
-        Ok(((self.step, self.generation), repeat))
+        Ok(((self.step, self.run), repeat))
     }
 }
 
 impl ItemOutcomeShape {
-    fn of(end: &Option<ItemOutcome>) -> Self {
+    fn from_outcome(end: &Option<ItemOutcome>) -> Self {
         match end {
             None => Self::Open,
             Some(ItemOutcome::Done(kept)) => Self::Done(SlotShape::from_slot(&kept.slot)),

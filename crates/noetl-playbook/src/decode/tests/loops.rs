@@ -20,7 +20,7 @@ fn items(written: &LoopSpec) -> serde_json::Value {
 }
 
 #[test]
-fn a_loop_goes_through_a_template_or_a_literal() {
+fn a_loop_iterates_over_a_template_or_a_literal() {
     let written = one("loop: {in: '{{ workload.items }}', iterator: item}");
     assert_eq!((&*written.iterator, items(&written)), ("item", json!("<{{ workload.items }}>")));
     assert_eq!(written.mode, LoopMode::Sequential);

@@ -162,7 +162,7 @@ fn arguments_of_the_tool_win_over_those_of_the_step() {
 }
 
 #[test]
-fn settings_are_everything_but_what_the_engine_reads() {
+fn settings_are_all_keys_that_the_engine_does_not_read() {
     let playbook = playbook(
         "
   - step: start

@@ -199,7 +199,7 @@ fn step_names_are_checked() {
 }
 
 #[test]
-fn tools_are_checked_for_what_they_need() {
+fn tools_are_checked_for_required_keys() {
     assert_snapshot!(report_steps("
   - step: a
     tool: {kind: python}

@@ -140,8 +140,8 @@ fn mistakes_in_rules_are_named() {
       help: did you mean 'exponential'? write none, fixed, linear or exponential
     error[E040] at 14:77, workflow[0].tool[0].spec.policy.rules[0].then.delay: this is not a pause of up to one year
       help: write seconds (2, 0.5), a number with a unit (500ms, 5m), or 0 for none
-    error[E040] at 14:89, workflow[0].tool[0].spec.policy.rules[0].then.jitter: 'jitter' is the part of the pause that is left to chance, 0 to 1
-      help: write 0.2, for a pause that may be a fifth shorter or longer
+    error[E040] at 14:89, workflow[0].tool[0].spec.policy.rules[0].then.jitter: 'jitter' is the fraction by which a pause may be shorter, 0 to 1
+      help: write 0.2 to make each pause up to a fifth shorter, at random
     error[E040] at 14:103, workflow[0].tool[0].spec.policy.rules[0].then.max_delay: this is not a pause of up to one year
       help: write seconds (2, 0.5), a number with a unit (500ms, 5m), or 0 for none
     error[E040] at 15:17, workflow[0].tool[0].spec.policy.rules[1]: the rule has neither 'when' nor 'else'

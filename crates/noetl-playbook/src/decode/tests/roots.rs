@@ -90,7 +90,7 @@ fn mistakes_in_the_executor_are_named() {
     );
     assert_snapshot!(report(&arcs), @r"
     warning[W117] at 1:31, executor.spec.final_step: arcs lead to the final step, so it runs there and once more in the end
-      help: lead those arcs elsewhere, or nowhere
+      help: lead those arcs to another step, or remove them
     ");
 }
 

@@ -59,7 +59,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn what_is_missing_is_named_all_at_once() {
+fn all_missing_keys_are_named_at_once() {
     assert_snapshot!(report("kind: Schedule\n"), @r"
     error[E003] at 1:1: the schedule has no 'metadata'
       help: add 'metadata: {name: nightly, path: schedules/nightly}'
@@ -89,7 +89,7 @@ fn what_is_missing_is_named_all_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_time_is_named_with_its_place() {
+fn an_invalid_time_is_named_with_its_position() {
     assert_snapshot!(report_spec("  playbook: a/b\n  cron: '0 25 * * *'\n  timezone: Europe/Berln\n"), @r"
     error[E081] at 6:9, spec.cron: hour: '25' is out of range
       help: write numbers from 0 to 23, as *, 1, 1-5, */10 or 1,2
@@ -129,7 +129,7 @@ fn what_is_wrong_with_a_time_is_named_with_its_place() {
 }
 
 #[test]
-fn a_schedule_says_what_it_is() {
+fn a_schedule_is_decoded_completely() {
     assert!(is_schedule("kind: schedule") && is_schedule(HEAD));
     assert!(!is_schedule("kind: Playbook") && !is_schedule("") && !is_schedule("[1"));
 }

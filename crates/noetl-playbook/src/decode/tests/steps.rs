@@ -215,7 +215,7 @@ fn a_credential_has_an_older_name() {
 }
 
 #[test]
-fn each_kind_is_checked_for_what_it_needs() {
+fn each_kind_is_checked_for_required_keys() {
     assert_snapshot!(report_steps("
   - step: a
     tool: [{kind: postgres}, {kind: sqlite, sql: ''}, {kind: duckdb, commands: [vacuum]}, {kind: postgres, script: {uri: x}}, {kind: nats, operation: kv_put, bucket: b}, {kind: postgres, query: {a: b}}  , {kind: postgres, query: 5}]
@@ -258,7 +258,7 @@ fn each_kind_is_checked_for_what_it_needs() {
 }
 
 #[test]
-fn what_needs_a_place_may_be_an_argument() {
+fn required_keys_may_be_given_as_arguments() {
     let steps = "
   - {step: a, tool: {kind: wait, input: {seconds: '{{ workload.n }}'}}, next: {arcs: [{step: b, spec: {}}]}}
   - {step: b, tool: {kind: python, data: {x: 1}, code: x}, join: {mode: each}}

@@ -119,7 +119,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn a_push_subscription_says_how_senders_are_known() {
+fn a_push_subscription_names_its_verification() {
     let found = subscription(&push("{type: hmac_sha256, header: X-Sig, secret: alias}"));
     let ingress = found.ingress.expect("an ingress");
     assert_eq!((ingress.gateway_path.as_str(), ingress.listener()), ("/in/orders", "orders"));
@@ -197,7 +197,7 @@ fn a_gateway_path_is_absolute_and_names_a_listener() {
 }
 
 #[test]
-fn what_is_missing_is_named_all_at_once() {
+fn all_missing_keys_of_a_subscription_are_named_at_once() {
     assert_snapshot!(report("kind: Subscription\n"), @r"
     error[E003] at 1:1: the subscription has no 'metadata'
       help: add 'metadata: {name: orders, path: subscriptions/orders}'
@@ -290,7 +290,7 @@ fn words_and_numbers_are_those_that_are_possible() {
 }
 
 #[test]
-fn a_directive_names_its_header_and_what_it_decides() {
+fn a_directive_names_its_header_and_its_target() {
     let with =
         |directives: &str| report_spec(&format!("{PULL}  headers: {{directives: {directives}}}\n"));
     assert_snapshot!(with("[{header: x}, {controls: priority}, {header: 7, controls: [a]}, text]"), @r"
@@ -374,7 +374,7 @@ fn a_spool_has_a_place_unless_it_is_off() {
 }
 
 #[test]
-fn what_has_no_effect_is_mentioned() {
+fn keys_without_effect_cause_warnings() {
     assert_snapshot!(report_spec(&format!("{PULL}  ingress: {{gateway_path: /a}}\n  strem: x\n  spol: 1\n")), @r"
     warning[W114] at 8:3, spec.ingress: 'ingress' has no effect on a subscription that fetches its messages
       help: remove it, or write 'mode: push'
@@ -426,7 +426,7 @@ fn a_signature_may_have_a_time_and_a_form_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_with_a_time_or_an_issuer_is_named() {
+fn an_invalid_duration_or_issuer_is_named() {
     assert_snapshot!(report_spec(&push("{type: hmac_sha256, header: X, secret: s, timestamp_header: 7, tolerance_secs: 90000, signed: '{body}', issuer: 'https://id'}")), @r"
     error[E009] at 8:107, spec.ingress.verify.timestamp_header: expected text, found a number
       help: put it in quotes
@@ -463,7 +463,7 @@ fn what_is_wrong_with_a_time_or_an_issuer_is_named() {
 }
 
 #[test]
-fn a_source_of_ours_says_what_it_needs() {
+fn a_built_in_source_names_its_required_keys() {
     let of = |keys: &str| report_spec(&format!("  dispatch: {{playbook: a/b}}\n{keys}"));
     assert_snapshot!(of("  source: postgres\n  mode: pull\n"), @r"
     error[E080] at 5:3, spec: the postgres source has no 'url'
@@ -528,7 +528,7 @@ fn a_source_of_ours_says_what_it_needs() {
 }
 
 #[test]
-fn what_a_source_reads_is_kept_by_name() {
+fn settings_of_a_source_are_stored_by_name() {
     let found = subscription(
         "  source: mqtt\n  mode: pull\n  dispatch: {playbook: a/b}\n  url: mqtt://h\n  topic: [a, b/#]\n  \
          qos: 1\n  client_id: c\n  version: 5\n",

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::report_steps;
 
 #[test]
-fn tool_kinds_that_are_not_there_are_told_from_unknown_ones() {
+fn missing_tool_kinds_are_distinguished_from_unknown_ones() {
     assert_snapshot!(report_steps("
   - step: a
     tool: {kind: snowflake, query: select 1}

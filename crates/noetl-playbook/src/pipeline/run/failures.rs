@@ -1,4 +1,4 @@
-//! Failures of a run.
+//! Failures of a pipeline run, with the task that caused them.
 
 use noetl_model::{Failure, FailureKind};
 

@@ -87,7 +87,7 @@ fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
 }
 
 #[test]
-fn what_is_drawn_by_chance_does_not_depend_on_what_was_at_hand() {
+fn random_values_do_not_depend_on_loaded_values() {
     let tasks =
         json!([{"name": "a", "kind": "x", "input": {"id": "{{ uuid4() }}", "v": "{{ big.v }}"}}]);
     let id = |scope: Scope| {
@@ -107,7 +107,7 @@ fn what_is_drawn_by_chance_does_not_depend_on_what_was_at_hand() {
 }
 
 #[test]
-fn what_cannot_be_read_fails_the_task_that_needs_it() {
+fn an_unreadable_value_fails_the_task_that_needs_it() {
     let scope = carried(vec![blob(ScopePart::Steps, "big", "d1", json!(null))]);
     let tasks = json!([{"name": "a", "kind": "x", "input": {"v": "{{ big.v }}"}}]);
     let mut run = PipelineRun::new(pipeline(tasks), scope);

@@ -66,7 +66,7 @@ fn selected_fields_stand_beside_the_results_own() {
 }
 
 #[test]
-fn a_selection_leaves_what_has_no_room_for_it() {
+fn a_selection_skips_values_beyond_its_limit() {
     let pick = [Selection { name: "n".into(), path: vec!["0".into()] }];
     for data in [json!([1, 2]), json!("text"), json!(null), json!({"x": 1})] {
         let mut picked = data.clone();
@@ -86,7 +86,7 @@ fn a_failure_is_seen_by_others_as_the_engine_shows_a_failed_step() {
 }
 
 #[test]
-fn the_end_is_said_once_and_late_answers_change_nothing() {
+fn the_end_is_returned_once_and_late_results_change_nothing() {
     let mut run = PipelineRun::new(pipeline(plain(&["a"])), Scope::default());
     run.answered(Ok(json!("early")), 0);
     assert!(matches!(run.turn(), PipelineRequest::Call(_)));

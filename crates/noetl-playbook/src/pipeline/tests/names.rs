@@ -56,7 +56,7 @@ fn a_failed_run_sets_nothing_of_the_task() {
 }
 
 #[test]
-fn writes_are_nested_and_reported_in_the_order_that_gives_what_was_seen() {
+fn writes_are_nested_and_reported_in_an_order_that_reproduces_the_values() {
     let set = |path: &[&str], value: &str| assign("ctx", path, value);
     let tasks = json!([
         {"name": "a", "kind": "x", "set": [set(&["m", "n"], "1"), set(&["other"], "x")]},
@@ -88,7 +88,7 @@ fn names_of_the_step_and_the_iteration_last_as_long_as_the_pipeline() {
 }
 
 #[test]
-fn what_was_set_is_reported_after_a_failure_too() {
+fn values_set_before_a_failure_are_reported() {
     let tasks = json!([
         {"name": "a", "kind": "x", "set": [assign("ctx", &["n"], "{{ output }}")]},
         {"name": "b", "kind": "x"},
@@ -169,7 +169,7 @@ fn an_input_that_is_no_map_is_refused() {
 }
 
 #[test]
-fn a_commands_slice_of_state_is_what_its_templates_see() {
+fn the_state_slice_of_a_command_has_the_names_in_its_templates() {
     let carried = CommandScope {
         workload: json!({"w": 1}).as_object().unwrap().clone(),
         ctx: json!({"c": 2}).as_object().unwrap().clone(),
@@ -209,7 +209,7 @@ fn mentioned(tasks: Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn only_what_the_pipeline_does_not_bind_is_state() {
+fn only_names_that_the_pipeline_does_not_bind_are_state() {
     let tasks = json!([
         {"name": "a", "kind": "x", "input": {"v": "{{ a.x }} {{ b.y }} {{ row.id }} {{ iter.n }}"}},
         {"name": "b", "kind": "x", "config": {"v": "{{ a.x }}{{ ctx.c }}{{ before.s }}"},

@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_reported_as_written_gives_what_was_seen(
+    fn reported_writes_reproduce_the_values(
         writes in proptest::collection::vec(
             (proptest::collection::vec("[ab]", 1..3), 0..9_i64), 1..12),
     ) {

@@ -45,7 +45,7 @@ fn attempts_count_all_runs() {
 }
 
 #[test]
-fn pauses_grow_as_the_rule_says_up_to_the_most() {
+fn delays_grow_by_their_rule_up_to_the_maximum() {
     let all = json!({"attempts": 5, "delay": 2});
     let with = |more: Value| {
         let mut all = all.clone();
@@ -63,7 +63,7 @@ fn pauses_grow_as_the_rule_says_up_to_the_most() {
 }
 
 #[test]
-fn what_the_far_side_asks_for_is_the_least() {
+fn retry_after_of_a_service_is_the_minimum_delay() {
     let asked = |seconds: Value| {
         let failure = Failure::new(FailureKind::RateLimit, "slow down");
         Err(failure.with_details(json!({ "retry_after": seconds })))
@@ -130,7 +130,7 @@ fn polling_a_success_runs_out_too() {
 }
 
 #[test]
-fn the_count_begins_anew_when_a_task_is_entered_anew() {
+fn attempts_are_counted_from_one_each_time_a_task_is_entered() {
     let tasks = json!([
         {"name": "pull", "kind": "x", "input": {"try": "{{ _attempt }}"},
          "rules": [{"when": "output.error", "do": "retry", "attempts": 2, "delay": 0}]},

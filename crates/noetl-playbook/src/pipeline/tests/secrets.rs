@@ -56,7 +56,7 @@ fn an_entry_is_asked_for_when_a_task_touches_it_and_not_before() {
 }
 
 #[test]
-fn what_the_keychain_cannot_give_fails_the_task_and_its_rules_decide() {
+fn a_missing_keychain_entry_fails_the_task_and_its_rules_decide() {
     let cases = [
         ("{{ keychain.a.nothing }}", "the keychain's 'a' has no field 'nothing'; it has token, n"),
         (
@@ -116,7 +116,7 @@ fn a_search_that_failed_is_the_tasks_failure_and_may_be_tried_again() {
 }
 
 #[test]
-fn what_a_check_forbids_is_not_set_and_ends_the_pipeline() {
+fn values_that_a_check_rejects_are_not_set_and_end_the_pipeline() {
     for place in ["set", "rule"] {
         let set = json!([{"scope": "ctx", "path": ["a"], "value": "fine"},
                          {"scope": "ctx", "path": ["b"], "value": "{{ keychain.a.n }}"}]);

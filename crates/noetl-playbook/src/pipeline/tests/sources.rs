@@ -9,7 +9,7 @@ fn refuses(tasks: Value, reason: &str) {
 }
 
 #[test]
-fn what_cannot_run_is_refused_with_its_reason() {
+fn unsupported_pipelines_are_rejected_with_a_reason() {
     let task = |more: Value| {
         let mut task = json!({"name": "a", "kind": "x"});
         task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

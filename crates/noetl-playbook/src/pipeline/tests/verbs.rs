@@ -7,7 +7,7 @@ fn rule(when: &str, action: &str) -> Value {
 }
 
 #[test]
-fn tasks_run_in_order_and_see_what_came_before() {
+fn tasks_run_in_order_and_see_earlier_results() {
     let tasks = json!([
         {"name": "pull", "kind": "http", "config": {"url": "{{ workload.base }}/x"}},
         {"name": "shape", "kind": "python",
@@ -54,7 +54,7 @@ fn break_ends_well_and_leaves_the_rest_out() {
 }
 
 #[test]
-fn break_on_an_error_ends_well_with_what_the_error_says() {
+fn break_on_an_error_succeeds_with_the_error_as_result() {
     let tasks = json!([{"name": "a", "kind": "x", "rules": [rule("output.error", "break")]}]);
     let (_, end) = transcript(tasks, Scope::default(), vec![refused(FailureKind::Timeout)]);
     let result = end.outcome.unwrap();
@@ -75,7 +75,7 @@ fn fail_turns_a_result_into_a_failure_that_names_the_rule() {
 }
 
 #[test]
-fn an_error_no_rule_matches_fails_and_a_success_goes_on() {
+fn an_error_without_a_matching_rule_fails_and_a_success_continues() {
     let rules = json!([rule("output.error.kind == 'timeout'", "continue")]);
     let tasks = json!([{"name": "a", "kind": "x", "rules": rules}, {"name": "b", "kind": "x"}]);
     let (said, end) = transcript(tasks.clone(), Scope::default(), vec![refused(FailureKind::Auth)]);

@@ -264,7 +264,7 @@ fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
 }
 
 #[test]
-fn a_signature_counts_once_unless_the_document_says_otherwise() {
+fn a_signature_counts_once_unless_the_document_permits_repeats() {
     let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
     let key = |seconds| Some(("id".to_owned(), seconds));
     let off = "  dedup: {enabled: false}\n";

@@ -13,7 +13,6 @@ use crate::http::granted;
 use crate::http::openapi::ErrorResponses;
 use crate::shape;
 
-/// Maximum documents per request.
 const ITEMS_MAX: usize = 1000;
 
 /// Registers several documents

@@ -16,7 +16,6 @@ use crate::http::extract::{Json, JsonText, decode, decode_text};
 use crate::http::openapi::ErrorResponses;
 use crate::http::trace_context::RequestTrace;
 
-/// Maximum executions per request.
 const ITEMS_MAX: usize = 1000;
 
 /// Maximum starts in flight per request: enough to share commits, and few enough that one request

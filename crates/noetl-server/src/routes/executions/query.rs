@@ -126,7 +126,6 @@ impl StretchQuery {
         })
     }
 
-    /// Parses the event filter.
     pub(super) fn only(&self) -> Result<EventFilter, ApiError> {
         let since = given(self.since_event_id.as_deref()).map(str::parse).transpose();
         let types = given(self.event_type.as_deref()).unwrap_or_default().split(',');

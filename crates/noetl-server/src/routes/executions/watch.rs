@@ -78,7 +78,6 @@ pub(crate) async fn watch(
     Ok(Sse::new(messages).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
-/// State of one stream.
 struct ListWatcher {
     app: App,
     ids: IdForm,

@@ -4,6 +4,7 @@
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
+use noetl_access::OidcError;
 use noetl_api::Id;
 use noetl_api::ingress::IngressReply;
 use noetl_engine::Rejection;
@@ -19,7 +20,6 @@ use crate::error::ApiError;
 use crate::http::extract::{Json, Path, Raw};
 use crate::http::openapi::ErrorResponses;
 use crate::http::trace_context::RequestTrace;
-use crate::oidc::OidcError;
 
 /// Receives a message for a listener
 ///

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_is_cut_at_its_marks() {
+    fn signed_texts_are_split_at_their_separators() {
         assert_eq!(parts("v0:{timestamp}:{body}"), ["v0:", "{timestamp}", ":", "{body}"]);
         assert_eq!(parts("{body}{timestamp}é"), ["{body}", "{timestamp}", "é"]);
         assert_eq!(parts("{body"), ["{body"]);

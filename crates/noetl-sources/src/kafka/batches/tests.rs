@@ -40,7 +40,7 @@ fn values(found: &Batches) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_cut_off_is_left_for_the_next_time() {
+fn truncated_batches_are_left_for_the_next_fetch() {
     let (first, second) = (batch(&[record(5, "a")]), batch(&[record(6, "b")]));
     let whole = [first.clone(), second].concat();
     for length in 0..=whole.len() {
@@ -55,7 +55,7 @@ fn what_is_cut_off_is_left_for_the_next_time() {
 }
 
 #[test]
-fn records_that_were_compacted_away_are_passed() {
+fn compacted_records_are_skipped() {
     let mut bytes = BytesMut::from(&batch(&[record(5, "a")])[..]);
     // Its last offset was 9 before; the checksum is of what follows it.
     bytes[23..27].copy_from_slice(&4_i32.to_be_bytes());
@@ -66,7 +66,7 @@ fn records_that_were_compacted_away_are_passed() {
 }
 
 #[test]
-fn what_a_transaction_gave_up_is_for_nobody() {
+fn records_of_aborted_transactions_are_skipped() {
     let bytes = [
         batch(&[record(0, "alone")]),
         batch(&[of_transaction(1, 7, "given up")]),
@@ -85,7 +85,7 @@ fn what_a_transaction_gave_up_is_for_nobody() {
 }
 
 #[test]
-fn what_is_broken_says_where() {
+fn a_corrupt_batch_is_reported_with_its_position() {
     let good = batch(&[record(5, "abc")]);
     let broken = |change: &dyn Fn(&mut BytesMut)| {
         let mut bytes = BytesMut::from(&good[..]);
@@ -120,7 +120,7 @@ fn sealed(mut bytes: BytesMut) -> Bytes {
 }
 
 #[test]
-fn what_a_record_claims_is_held_against_what_there_is() {
+fn declared_lengths_are_checked_against_the_data() {
     let good = batch(&[record(5, "abc")]);
     let refused = |at: usize, with: &[u8]| {
         let mut bytes = BytesMut::from(&good[..at]);
@@ -153,18 +153,18 @@ fn what_a_record_claims_is_held_against_what_there_is() {
 
 #[test]
 fn a_record_becomes_a_message() {
-    let place = TopicPartition { topic: "orders".into(), partition: 3 };
+    let topic_partition = TopicPartition { topic: "orders".into(), partition: 3 };
     let mut of = record(12, "body");
     of.key = Some(Bytes::from_static(b"k"));
     of.headers.insert(StrBytes::from_static_str("x-a"), Some(Bytes::from_static(b"1")));
     of.headers.insert(StrBytes::from_static_str("raw"), Some(Bytes::from_static(&[0xff])));
-    let found = message(&place, of);
+    let found = message(&topic_partition, of);
     assert_eq!((found.id.as_str(), &found.body[..]), ("orders:3:12", &b"body"[..]));
     assert_eq!(found.attributes["key"], "k");
     let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
     assert_eq!(found.headers, headers);
     assert_eq!((&found.metadata["partition"], &found.metadata["offset"]), (&3.into(), &12.into()));
     assert_eq!(found.metadata.get("tombstone"), None);
-    let gone = message(&place, Record { value: None, ..record(13, "") });
+    let gone = message(&topic_partition, Record { value: None, ..record(13, "") });
     assert!(gone.body.is_empty() && gone.metadata["tombstone"] == true);
 }

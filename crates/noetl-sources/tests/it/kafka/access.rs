@@ -48,7 +48,7 @@ fn block(key: &str, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_is_shown_over_an_encrypted_connection() {
+async fn credentials_are_sent_over_an_encrypted_connection() {
     let made = certificate();
     let broker = Broker::begin(1, Some(config(&made, None)));
     broker.kept().login = Some(("noetl".to_owned(), "right".to_owned()));
@@ -165,7 +165,7 @@ async fn a_token_is_asked_for_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_is_shown_again_before_it_is_forgotten() {
+async fn the_client_authenticates_again_before_its_session_expires() {
     // Shorter than a token is kept before its end, so that each is used once.
     let (issuer, who) = Issuer::begin(30).await;
     let broker = Broker::begin(1, None);

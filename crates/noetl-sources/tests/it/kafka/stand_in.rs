@@ -89,7 +89,7 @@ async fn others_see_how_far_the_group_has_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_arrive_while_somebody_waits() {
+async fn messages_arrive_during_a_waiting_fetch() {
     let Some(cluster) = TestService::kafka() else { return };
     kcat(&cluster, &["-P", "-t", "orders"], "first");
     let source = open("kafka", &keys(&cluster)).await.unwrap();

@@ -95,7 +95,7 @@ async fn every_row_of_an_execution_is_in_its_shard_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn what_is_shared_is_in_the_cluster_store_and_nowhere_else() {
+async fn shared_data_is_in_the_cluster_store_only() {
     let (cluster, shards, routed) = house();
     let routed: Arc<dyn Store> = Arc::new(routed);
     let tenant = Tenant::default();
@@ -311,7 +311,7 @@ async fn the_bytes_of_a_claim_are_shared_out() {
 
 /// A shard that always has something must not keep a small limit to itself.
 #[tokio::test]
-async fn a_small_limit_goes_round() {
+async fn a_small_limit_rotates_over_the_shards() {
     let (_, _, routed) = house();
     for id in 1..=30 {
         write(&routed, Story::new(id).start()).await;

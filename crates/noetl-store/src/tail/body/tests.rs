@@ -88,7 +88,7 @@ fn parsed(payload: &str) -> serde_json::Map<String, Value> {
 }
 
 #[test]
-fn a_payload_has_every_column_and_nothing_but_ours_besides() {
+fn a_payload_has_every_column_and_only_our_additions() {
     let payload = row().payload().expect("a payload");
     let body = parsed(&payload);
     for column in COLUMNS {
@@ -142,7 +142,7 @@ fn times_are_written_as_the_database_does() {
 }
 
 #[test]
-fn only_an_id_that_is_decided_here_stands_alone() {
+fn message_ids_of_reported_and_imported_events_name_their_execution() {
     let mut row = row().row;
     assert_eq!(message_id(&row), "12");
     for origin in [Origin::Reported, Origin::Imported] {
@@ -152,7 +152,7 @@ fn only_an_id_that_is_decided_here_stands_alone() {
 }
 
 #[test]
-fn what_is_too_large_is_named_instead() {
+fn oversized_values_are_replaced_by_references() {
     let large = format!("{{\"status\":\"ok\",\"context\":{{\"text\":\"{}\"}}}}", "x".repeat(5000));
     let digest = hex(&Sha256::digest(large.as_bytes()));
     let with = TailRow { row: EventRow { result: Some(large.clone()), ..row().row }, ..row() };

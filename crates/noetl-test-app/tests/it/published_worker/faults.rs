@@ -60,7 +60,7 @@ async fn all_end(app: &TestApp, ids: &[ExecutionId]) {
 }
 
 /// Waits until some steps have run, but not all.
-async fn under_way(app: &TestApp, ids: &[ExecutionId]) {
+async fn until_some_steps_ran(app: &TestApp, ids: &[ExecutionId]) {
     until("some steps", async || {
         let mut done = 0;
         for &id in ids {
@@ -78,7 +78,7 @@ async fn a_stream_that_is_deleted_in_the_middle_of_a_run_is_rebuilt_from_the_dat
     let _worker = Supervised::start(options(&app, &nats, "w1"));
     let ids = begin(&app).await;
     for _ in 0..2 {
-        under_way(&app, &ids).await;
+        until_some_steps_ran(&app, &ids).await;
         nats.delete_stream(STREAM).await;
         ready(&nats).await;
     }
@@ -92,7 +92,7 @@ async fn a_server_that_is_killed_and_comes_back_delays_and_loses_nothing() {
     let app = app(&nats).await;
     let _worker = Supervised::start(options(&app, &nats, "w1"));
     let mut ids = begin(&app).await;
-    under_way(&app, &ids).await;
+    until_some_steps_ran(&app, &ids).await;
     nats.kill();
     // Executions start without NATS.
     ids.extend(begin(&app).await);

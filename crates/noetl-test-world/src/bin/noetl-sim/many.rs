@@ -26,7 +26,6 @@ struct Settings {
     planted: Option<Planted>,
 }
 
-/// Totals of all simulations.
 #[derive(Default)]
 struct Sum {
     simulations: u64,
@@ -77,7 +76,6 @@ pub(crate) fn run(given: &[String]) -> Result<bool, String> {
     Ok(wrong.is_none())
 }
 
-/// Prints progress to stderr.
 struct Progress {
     total: u64,
     began: Instant,
