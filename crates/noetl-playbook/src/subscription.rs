@@ -266,6 +266,10 @@ const MESSAGE_BYTES: u64 = 4 << 20;
 /// Upper bound of `max_message_bytes`: 16 MiB, so that the whole payload fits into one request.
 const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
+/// Maximum size in bytes of an envelope of Pub/Sub without the message, which is Base64: up to 100
+/// attributes with keys of 256 and values of 1,024 bytes, and IDs.
+const ENVELOPE_BYTES: u64 = 256 << 10;
+
 impl Subscription {
     /// Returns the maximum size of a message body in bytes. For pushed messages, `ingress.max_bytes`
     /// is a further limit, and the default of `limits.max_message_bytes`.
@@ -273,6 +277,18 @@ impl Subscription {
         let received = self.ingress.as_ref().and_then(|ingress| ingress.max_bytes);
         let started = self.limits.max_message_bytes.map(|most| most.min(MESSAGE_BYTES_MAX));
         [received, started].into_iter().flatten().min().unwrap_or(MESSAGE_BYTES)
+    }
+
+    /// Returns the maximum size of a push request in bytes. A push service sends the message in an
+    /// envelope that is larger than the message.
+    pub fn request_bytes_max(&self) -> u64 {
+        let message = self.message_bytes_max();
+        let request = match self.source {
+            Source::Pubsub => message.saturating_add(message / 3).saturating_add(ENVELOPE_BYTES),
+            _ => message,
+        };
+        let received = self.ingress.as_ref().and_then(|ingress| ingress.max_bytes);
+        received.map_or(request, |received| received.min(request))
     }
 
     /// Returns `true` if headers may choose the message ID and directives. A signature covers the

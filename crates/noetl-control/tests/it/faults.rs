@@ -2,8 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_control::Options;
+use noetl_engine::{Input, Wake};
 use noetl_journal::{StartError, StartRequest, SubmitError};
 use noetl_model::Fact;
+use noetl_model::event::ParkReason;
 use noetl_store::{ExecutionStatus, StoreError};
 use noetl_test_app::{CommitFault, FaultyStore};
 
@@ -51,6 +53,47 @@ async fn a_start_with_a_lost_response_is_not_repeated() {
         assert_eq!(all.len(), 1, "{fault:?}");
         plant.close().await;
     }
+}
+
+/// A start whose response was lost is decided again, with new command IDs. An input for a stored
+/// command meets this state before the store reports the repeat, and must not be lost.
+#[tokio::test(start_paused = true)]
+async fn an_input_during_a_repeated_start_is_decided_again() {
+    let store = Arc::new(FaultyStore::default());
+    let plant = Plant::open(&store, 4, &Gate::new()).await;
+    let steps = "  - {step: a, tool: {kind: wait, seconds: 3600}}\n";
+    let catalog = Some(plant.register(steps).await);
+    let commits = store.commits();
+    store.fail_commit(commits + 1, CommitFault::AnswerLost);
+    store.block_commits_from(commits + 2);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let (journal, executions) = {
+        let service = &plant.control.journal;
+        (service.journal.clone(), service.executions.clone())
+    };
+    let (starts, tenant) = (executions.clone(), plant.tenant.clone());
+    let started = tokio::spawn(async move { starts.start(&tenant, request).await });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(store.commits(), commits + 2, "the start is decided again");
+
+    let filter = noetl_store::ExecutionFilter { limit: 10, ..Default::default() };
+    let id = executions.list(&plant.tenant, &filter).await.unwrap()[0].id;
+    let log = plant.log(id).await;
+    let wake = log.iter().find_map(|event| match &event.fact {
+        Fact::CommandParked { command, on: ParkReason::Until(at), .. } => {
+            Some(Wake { command: *command, at: *at })
+        }
+        _ => None,
+    });
+    let wake = Input::Wake(wake.expect("a parked command"));
+    let woken = tokio::spawn(async move { journal.submit(id, wake).await });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    store.block_commits(false);
+
+    assert_eq!(started.await.unwrap().unwrap().execution, id);
+    assert!(!woken.await.unwrap().unwrap().events.is_empty(), "the input was lost");
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    plant.close().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ impl JournalWriter {
         match outcome {
             Committed::Appended => self.appended(pending),
             Committed::Repeated => {
-                self.cache.take(pending.execution);
+                self.drop_speculative_state(pending.execution);
                 // The start is in the log. The other decisions on it were not written.
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
@@ -57,7 +57,7 @@ impl JournalWriter {
                 self.unconfirmed.insert(pending.execution);
             }
             Committed::Taken => {
-                self.cache.take(pending.execution);
+                self.drop_speculative_state(pending.execution);
                 UncommittedItem::refuse(pending.replies, &SubmitError::Taken);
             }
             Committed::Conflict { found } => {
@@ -88,10 +88,16 @@ impl JournalWriter {
         }
     }
 
+    /// Drops the state of an execution whose append was not written. Inputs that were decided on it
+    /// in the meantime are decided again, also those that led to no event.
+    fn drop_speculative_state(&mut self, execution: ExecutionId) {
+        self.cache.take(execution);
+        self.broken.insert(execution, self.batch);
+        self.discard_uncommitted_values(execution);
+    }
+
     fn not_kept(&mut self, pending: UncommittedItem, error: &SubmitError) {
-        self.cache.take(pending.execution);
-        self.broken.insert(pending.execution, self.batch);
-        self.discard_uncommitted_values(pending.execution);
+        self.drop_speculative_state(pending.execution);
         self.wait_again(pending.claims);
         for event in &pending.decision.events {
             self.reported.pop(&(pending.execution, event.id));

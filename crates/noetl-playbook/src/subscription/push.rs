@@ -36,8 +36,12 @@ pub struct PushRequest {
 /// Arrival of a pushed message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PushContext {
-    /// Content type of the body, if the sender declares it.
+    /// Content type of the body, if the sender declares it. That of an envelope is not the type of
+    /// its message.
     pub content_type: Option<String>,
+    /// Whether the message came in an envelope of a push service. The service is the sender and
+    /// can't correct the message, so a rejection would only make it resend the same bytes.
+    pub is_enveloped: bool,
     /// Verified signature in hex.
     pub signature: Option<String>,
     /// Dedup window of signatures without a signed time. Zero turns their deduplication off.
@@ -74,8 +78,8 @@ impl PushRequest {
             | Source::Mqtt => None,
         };
         let context = PushContext {
-            // The declared type of an envelope is not that of its message.
             content_type: declared.filter(|_| envelope.is_none()),
+            is_enveloped: envelope.is_some(),
             signature: self.signature.clone(),
             replay_window: self.replay_window,
         };

@@ -72,9 +72,10 @@ pub fn start_for_message(
     let directives = directives::evaluate(subscription, &headers);
     let declared = directives.content_type.as_ref();
     let declared = declared.or(context.push.and_then(|push| push.content_type.as_ref()));
-    // A sender gets the rejection as the response. A fetched message has no sender that gets one, so
-    // its playbook decides about text that should have been JSON.
-    let must_be_json = context.push.is_some() && declared.is_some_and(|declared| is_json(declared));
+    // A sender gets the rejection as the response. A fetched message and one in an envelope have no
+    // sender that gets one, so their playbook decides about text that should have been JSON.
+    let is_from_sender = context.push.is_some_and(|push| !push.is_enveloped);
+    let must_be_json = is_from_sender && declared.is_some_and(|declared| is_json(declared));
     let payload = payload::build(subscription, message, &directives, must_be_json)?;
     let dispatch = &subscription.dispatch;
     Ok(MessageStart {

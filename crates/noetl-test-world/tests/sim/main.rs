@@ -38,6 +38,14 @@ fn every_simulation_finishes_without_a_violation() {
     assert!(output.status.success(), "{}", stdout(&output));
 }
 
+/// Seeds that showed a defect once.
+#[test]
+fn seeds_that_failed_once_finish_without_a_violation() {
+    // A timer fired during a repeated start, and was lost.
+    let output = sim(&["one", "--seed", "5092"]);
+    assert!(output.status.success(), "{}", stdout(&output));
+}
+
 #[test]
 fn the_last_line_is_a_json_summary() {
     let last = |arguments: &[&str]| -> (Option<i32>, serde_json::Value) {

@@ -235,6 +235,14 @@ fn bodies_are_limited_by_the_document() {
     assert_eq!(most("50000000", ""), 50_000_000, "the default gives way");
     assert_eq!(most("9", "  limits: {max_message_bytes: 10}\n"), 9);
     assert_eq!(most("50000000", "  limits: {max_message_bytes: 10}\n"), 10);
+    // An envelope takes space besides the message, unless the listener limits the request.
+    let limits = "  limits: {max_message_bytes: 300000}\n";
+    let most = |source: &str, more: &str| {
+        pushed(source, &format!("{BEARER}{more}"), limits).request_bytes_max()
+    };
+    assert_eq!(most("webhook", ""), 300_000);
+    assert_eq!(most("pubsub", ""), 400_000 + (256 << 10));
+    assert_eq!(most("pubsub", ", max_bytes: 310000"), 310_000);
 }
 
 #[test]
@@ -359,6 +367,12 @@ fn the_envelope_of_a_push_service_is_opened() {
         })
     );
     assert_eq!(start.dedup.map(|dedup| dedup.key).as_deref(), Some("77"));
+    let typed = "  headers: {directives: [{header: x-type, controls: content_type}]}\n";
+    let headers = [("x-type", "application/json")];
+    let typed = pushed("pubsub", BEARER, typed);
+    let start = received(&typed, request(&headers, body.to_string().as_bytes()));
+    let start = start.expect("a push service would only resend the message");
+    assert_eq!(start.payload["message"]["data"], json!("{no json"));
     let code = |headers: &[(&str, &str)], body: &str| {
         let start = received(&subscription, request(headers, body.as_bytes()));
         start.map(|start| start.message).map_err(|rejection| rejection.code())

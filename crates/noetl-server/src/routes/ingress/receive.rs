@@ -111,7 +111,7 @@ async fn authenticated(
     let traced = request.extensions().get::<RequestTrace>().cloned();
     let trace = traced.map_or(TraceParent::Unsaid, |traced| traced.start(None));
     let signature = known(app, &listener.verify, &headers).await?;
-    let most = listener.subscription.message_bytes_max();
+    let most = listener.subscription.request_bytes_max();
     let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if said.is_some_and(|said: u64| said > most) {
         return Err(too_large(most));
