@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_config::{Secret, Settings, tree};
+use noetl_config::{Origin, Secret, Settings, tree};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
@@ -54,9 +54,14 @@ impl Database {
         }
     }
 
-    /// Returns the configured database, else the file in the data directory.
+    /// Returns the configured database, else the file in the data directory. For verbs that use
+    /// this directory only for the database, so its flag wins over variables.
     pub(crate) fn configured(settings: &Settings) -> Result<Self, CliError> {
         let database: tree::Database = settings::decode(settings)?;
+        let is_flag = |key: &str| matches!(settings.origin_of(key), Origin::Flag(_));
+        if is_flag("database.data") && !is_flag("database.url") {
+            return Ok(Self::in_directory(&database.data));
+        }
         Ok(Self::named(&database)?.unwrap_or_else(|| Self::in_directory(&database.data)))
     }
 
@@ -297,7 +302,10 @@ fn escaped(text: &str) -> PercentEncode<'_> {
 
 #[cfg(test)]
 mod tests {
+    use noetl_config::FileLayer;
+
     use super::*;
+    use crate::stores::StoreLocation;
 
     #[test]
     fn a_url_picks_the_store() {
@@ -313,6 +321,38 @@ mod tests {
         }
         for url in ["", "noetl.db", "mysql://h/d", "sqlite://"] {
             assert!(Database::from_url(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_data_directory_in_a_flag_wins_over_every_other_layer() {
+        let layer = |text: &str| {
+            FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file")
+        };
+        let in_b = Database::Sqlite(PathBuf::from("b/noetl.db"));
+        let data =
+            |settings: &Settings| settings.with_flags([("database.data", "data", "b".into())]);
+        for text in ["url = 'sqlite://a.db'", "host = 'h'", "shards = 'sqlite://a.db'"] {
+            let file = layer(&format!("[database]\n{text}\n"));
+            let settings = data(&Settings::new(vec![file.clone()], []));
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{text}");
+            let location = StoreLocation::configured(&settings).ok();
+            assert_eq!(location, Some(StoreLocation::One(in_b.clone())), "{text}");
+            let settings = Settings::new(vec![file], [("NOETL_DATA".into(), "b".into())]);
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{text}");
+            let location = StoreLocation::configured(&settings).ok();
+            assert_eq!(location, Some(StoreLocation::One(in_b.clone())), "{text}");
+        }
+        for variable in [("NOETL_DATABASE_URL", "sqlite://a.db"), ("POSTGRES_HOST", "h")] {
+            let variables = [(variable.0.into(), variable.1.into())];
+            let settings = data(&Settings::new(Vec::new(), variables));
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{variable:?}");
+            // The directory of `noetl dev` contains the key beside that database.
+            let location = StoreLocation::configured(&settings).ok();
+            assert_ne!(location, Some(StoreLocation::One(in_b.clone())), "{variable:?}");
+            let url = [("database.url", "database-url", "sqlite://c.db".into())];
+            let found = Database::configured(&settings.with_flags(url)).ok();
+            assert_eq!(found, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
         }
     }
 

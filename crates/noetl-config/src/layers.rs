@@ -9,7 +9,7 @@ use crate::kind::{ParsedValue, RawValue};
 use crate::mask;
 use crate::problem::{Origin, Problem};
 use crate::setting::{Section, Setting};
-use crate::tree::{ALTERNATIVES, Options};
+use crate::tree::{Options, REPLACEMENTS};
 
 /// Layers of a process: files, environment, and flags. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -216,20 +216,23 @@ impl Settings {
         given
     }
 
-    /// Returns `true` if a layer above the file sets an alternative to this key: a database in the
-    /// environment replaces another kind of database in a file.
+    /// Returns `true` if a layer above the file sets a setting that replaces this key: a database in
+    /// the environment replaces another kind of database in a file.
     fn is_replaced(&self, key: &str, file: usize) -> bool {
-        let groups = ALTERNATIVES.iter().filter(|group| group.iter().any(|set| set.contains(&key)));
-        let others = groups.flat_map(|group| group.iter()).filter(|set| !set.contains(&key));
-        others.filter_map(|set| set.first()).any(|trigger| self.is_set_above(trigger, file))
+        let mut replacements = REPLACEMENTS.iter().filter(|it| it.keys.contains(&key));
+        replacements
+            .any(|it| self.is_given(it.by) || it.in_files && self.is_in_file(it.by, file + 1))
     }
 
-    /// Returns `true` if flags, environment, or a later file set this key.
-    fn is_set_above(&self, key: &str, file: usize) -> bool {
+    /// Returns `true` if a flag or a variable sets this key.
+    fn is_given(&self, key: &str) -> bool {
         let names = Options::setting(key).map_or(&[][..], |setting| setting.variables);
-        self.flags.contains_key(key)
-            || names.iter().any(|name| self.variables.contains_key(name))
-            || self.files[file + 1..].iter().any(|later| later.values.contains_key(key))
+        self.flags.contains_key(key) || names.iter().any(|name| self.variables.contains_key(name))
+    }
+
+    /// Returns `true` if this file or a later one sets this key.
+    fn is_in_file(&self, key: &str, first: usize) -> bool {
+        self.files[first..].iter().any(|file| file.values.contains_key(key))
     }
 
     /// Joins the lists of all layers, lowest precedence first.

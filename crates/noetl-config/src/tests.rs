@@ -355,6 +355,36 @@ fn a_database_in_the_environment_replaces_another_kind_in_a_file() {
 }
 
 #[test]
+fn a_data_directory_of_a_flag_or_variable_replaces_every_kind_of_database_in_a_file() {
+    for text in [
+        "url = 'postgres://f/x'",
+        "url = 'sqlite://a.db'",
+        "host = 'f'\nport = 1\nuser = 'u'\npassword = 'p'\nname = 'n'",
+        "shards = 'sqlite://a.db'\ncluster = 'sqlite://b.db'",
+    ] {
+        let text = format!("[database]\ndata = 'in-file'\n{text}\n");
+        let in_file = Settings::new(vec![file(&text)], []);
+        let variable = Settings::new(vec![file(&text)], environment(&[("NOETL_DATA", "b")]));
+        let flag = in_file.with_flags([("database.data", "data", "b".into())]);
+        for settings in [variable, flag] {
+            let database: tree::Database = settings.section().unwrap();
+            assert_eq!(database.data, Path::new("b"));
+            assert!(database.url.is_none() && database.host.is_none(), "{text}");
+            assert!(database.shards.is_none() && database.cluster.is_none(), "{text}");
+            assert!(database.password.is_none() && database.port == 5432, "{text}");
+        }
+        // The directory beside a database contains its key.
+        let database: tree::Database = in_file.section().unwrap();
+        let kinds = [database.url.is_some(), database.host.is_some(), database.shards.is_some()];
+        assert_eq!(kinds.iter().filter(|it| **it).count(), 1, "{text}");
+        assert_eq!(database.data, Path::new("in-file"));
+        let url = environment(&[("NOETL_DATABASE_URL", "u")]);
+        let database: tree::Database = Settings::new(vec![file(&text)], url).section().unwrap();
+        assert_eq!(database.data, Path::new("in-file"));
+    }
+}
+
+#[test]
 fn the_port_of_another_postgres_service_is_not_read() {
     let port = ("POSTGRES_PORT", "tcp://10.0.0.1:5432");
     let database: tree::Database = of_variables(&[port]).section().unwrap();

@@ -10,7 +10,7 @@ use crate::setting::{Setting, section};
 section! {
     /// Databases of the event log. The shards apply, else the URL, else the parts of a Postgres
     /// URL, else the file in the data directory. One kind in the environment or a flag replaces
-    /// another kind in a file.
+    /// another kind in a file, and so does the data directory.
     Database = "database" {
         /// Directory for the database of `noetl dev`, its encryption key, and its token.
         data: PathBuf = Setting::new(Kind::Path, &["NOETL_DATA"])
