@@ -339,6 +339,23 @@ fn a_file_of_the_working_directory_must_not_set_guarded_keys() {
 }
 
 #[test]
+fn settings_that_protect_a_machine_are_guarded() {
+    let of_limits = tree::Options::settings().filter(|it| it.key.starts_with("limits."));
+    let others = [
+        "database.data",
+        "server.machine_id",
+        "worker.result_max_mb",
+        "executions.loop_items_max",
+        "executions.playbook_depth_max",
+        "executions.events_max",
+    ];
+    let others = others.into_iter().map(|key| Options::setting(key).unwrap());
+    for setting in of_limits.chain(others) {
+        assert!(setting.is_guarded, "{}", setting.key);
+    }
+}
+
+#[test]
 fn a_database_in_the_environment_replaces_another_kind_in_a_file() {
     let text = "[database]\nurl = 'postgres://f/x'\nshards = 'sqlite://a.db'\n";
     let settings = Settings::new(vec![file(text)], environment(&[HOST]));

@@ -16,7 +16,7 @@ section! {
         /// Maximum number of items of a loop.
         loop_items_max: u32 =
             Setting::new(Kind::Number { min: 1, max: 10_000_000 }, &["NOETL_LOOP_ITEMS_MAX"])
-                .default("100000");
+                .default("100000").guarded();
         /// Items of a parallel loop that run at a time, unless the playbook sets a number.
         loop_in_flight: u32 =
             Setting::new(Kind::Number { min: 1, max: 100_000 }, &["NOETL_LOOP_IN_FLIGHT"])
@@ -24,11 +24,11 @@ section! {
         /// Maximum depth of playbooks that call each other.
         playbook_depth_max: u32 =
             Setting::new(Kind::Number { min: 1, max: 1000 }, &["NOETL_PLAYBOOK_DEPTH_MAX"])
-                .default("32");
+                .default("32").guarded();
         /// Maximum number of events of an execution.
         events_max: u64 =
             Setting::new(Kind::Number { min: 100, max: i64::MAX }, &["NOETL_EVENTS_MAX"])
-                .default("10000000");
+                .default("10000000").guarded();
         /// Quotas of tenants, such as `executions=1000 starts=50; acme: executions=10`.
         quotas: Option<String> = Setting::new(Kind::Text, &["NOETL_QUOTAS"]).guarded();
         /// Names of the environment variables that templates see as `env`.

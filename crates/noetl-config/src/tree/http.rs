@@ -32,7 +32,7 @@ section! {
         /// Machine ID of this process in the IDs it mints.
         machine_id: Option<u16> =
             Setting::new(Kind::Number { min: 0, max: 1023 }, &["NOETL_SERVER_MACHINE_ID"])
-                .note("acquired by lease");
+                .note("acquired by lease").guarded();
         /// Leave out `GET /metrics`.
         disable_metrics: bool =
             Setting::new(Kind::Switch, &["NOETL_DISABLE_METRICS"]).default("false");

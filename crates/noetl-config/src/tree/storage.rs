@@ -14,7 +14,7 @@ section! {
     Database = "database" {
         /// Directory for the database of `noetl dev`, its encryption key, and its token.
         data: PathBuf = Setting::new(Kind::Path, &["NOETL_DATA"])
-            .default("noetl-data").flag("data", "DIR");
+            .default("noetl-data").flag("data", "DIR").guarded();
         /// Database to use instead of the data directory: `sqlite://path`, or
         /// `postgres://user:password@host:port/database`.
         url: Option<Secret> = Setting::new(Kind::Text, &["NOETL_DATABASE_URL"])

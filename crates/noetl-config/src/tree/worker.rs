@@ -32,7 +32,7 @@ section! {
         /// Maximum size of a step's result, in MiB.
         result_max_mb: usize =
             Setting::new(Kind::Number { min: 1, max: 512 }, &["NOETL_WORKER_RESULT_MAX_MB"])
-                .default("64").flag("result-max", "MIB");
+                .default("64").flag("result-max", "MIB").guarded();
         /// Seconds that running steps may take to finish on shutdown; unfinished commands are
         /// released.
         grace_secs: Duration =
