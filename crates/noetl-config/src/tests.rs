@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -574,6 +575,25 @@ fn files_that_cannot_be_used_are_named() {
     fs::create_dir(home.path("working.toml")).unwrap();
     let said = home.usual().problems.remove(0).to_string();
     assert!(said.ends_with("working.toml: this is not a file"), "{said}");
+}
+
+#[test]
+fn a_named_file_that_can_be_read_only_once_is_refused() {
+    use std::os::fd::AsRawFd as _;
+    let home = Home::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"[server]\nport = 1\n").unwrap();
+    let pipe = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+    let said = home.named(pipe.clone());
+    assert_eq!(said, [format!("{}: this is not a regular file", pipe.display())]);
+    // Nothing was read from it.
+    drop(writer);
+    assert_eq!(std::io::read_to_string(reader).unwrap(), "[server]\nport = 1\n");
+    let said = home.named(PathBuf::from("/dev/zero"));
+    assert_eq!(said, ["/dev/zero: this is not a regular file"]);
+    let path = home.write("file.toml", "[server]\nport = 1\n");
+    let file = fs::File::open(path).unwrap();
+    assert!(home.named(PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()))).is_empty());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -247,6 +247,19 @@ fn files_that_cannot_be_read_are_named() {
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
     let said = crate::config::said(&home, &["config", "show"]);
     assert!(said.stderr.starts_with("error: noetl.toml: every user can write"), "{said:?}");
+}
+
+#[test]
+fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
+    let home = Home::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"[client]\nserver_url = 'http://127.0.0.1:9'\n").unwrap();
+    drop(writer);
+    let mut worker = command(&home, &["worker", "--config", "/dev/stdin"]);
+    // With a token in the environment, the worker starts over and reads its files again.
+    let said = home.end_of(worker.env("NOETL_TOKEN", "hunter2").stdin(Stdio::from(reader)));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("error: /dev/stdin: this is not a regular file\n"), "{said:?}");
 }
 
 #[test]
