@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_config::{Origin, Secret, Settings, tree};
+use noetl_config::{MASK, Origin, Secret, Settings, tree};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
@@ -81,8 +81,16 @@ impl Database {
 
     /// Returns `true` if both are the same database, regardless of the user that connects.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let place = |name: String| name.split_once('@').map_or(name.clone(), |(_, at)| at.into());
-        place(self.name()) == place(other.name())
+        let place = |database: &Self| match database {
+            Self::Postgres(url) => {
+                let rest = url.split_once("://").map_or(&**url, |(_, rest)| rest);
+                let (authority, path) = authority(rest);
+                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                format!("postgres://{host}{path}")
+            }
+            Self::Memory | Self::Sqlite(_) => database.name(),
+        };
+        place(self) == place(other)
     }
 
     /// Returns the damage of a SQLite schema that is too corrupt to open, else `None`.
@@ -263,15 +271,32 @@ fn synchronous() -> Result<sqlite::Synchronous, CliError> {
     })
 }
 
-/// Removes the password from a URL: the part between `:` and `@`.
+/// Splits a URL without its scheme into the authority, which may contain user and password, and the
+/// rest, which begins with the path.
+fn authority(rest: &str) -> (&str, &str) {
+    rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+}
+
+/// Removes the passwords from a URL: the part between `:` and the last `@`, and a query with a
+/// password. Returns only the scheme if a password may contain separators.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.split_once('@') {
-        Some((who, place)) => {
-            let user = who.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
+    let (authority, path) = authority(rest);
+    if path.contains('@') {
+        return format!("{scheme}://{MASK}");
+    }
+    let path = match path.split_once('?') {
+        Some((path, query)) if query.to_ascii_lowercase().contains("pass") => {
+            format!("{path}?{MASK}")
         }
-        None => url.to_owned(),
+        _ => path.to_owned(),
+    };
+    match authority.rsplit_once('@') {
+        Some((who, host)) => {
+            let user = who.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{host}{path}")
+        }
+        None => format!("{scheme}://{authority}{path}"),
     }
 }
 
@@ -358,8 +383,27 @@ mod tests {
 
     #[test]
     fn a_name_never_shows_a_password() {
-        let database = Database::Postgres("postgres://ada:p%40ss@db:5432/noetl".into());
-        assert_eq!(database.name(), "postgres://ada@db:5432/noetl");
+        for (url, name) in [
+            ("postgres://ada:p%40ss@db:5432/noetl", "postgres://ada@db:5432/noetl"),
+            ("postgres://ada:hun@ter2@db/noetl", "postgres://ada@db/noetl"),
+            ("postgres://ada:hun/ter2@db/noetl", "postgres://********"),
+            ("postgres://ada:hun?ter2@db/noetl", "postgres://********"),
+            ("postgres://db/x?user=ada&password=hun@ter2", "postgres://********"),
+            ("postgres://db/x?user=ada&password=hunter2", "postgres://db/x?********"),
+            ("postgres://ada@db/x?sslmode=require", "postgres://ada@db/x?sslmode=require"),
+        ] {
+            assert_eq!(Database::Postgres(url.into()).name(), name);
+        }
+    }
+
+    #[test]
+    fn the_same_database_is_found_whatever_the_user() {
+        let is_same = |one: &str, other: &str| {
+            Database::Postgres(one.into()).is_same(&Database::Postgres(other.into()))
+        };
+        assert!(is_same("postgres://ada:p@ss@db/x", "postgresql://eve@db/x"));
+        assert!(!is_same("postgres://ada@db/x", "postgres://ada@db/y"));
+        assert!(!is_same("postgres://a/x?password=p@y", "postgres://b/x?password=p@y"));
     }
 
     #[test]

@@ -153,10 +153,10 @@ section! {
         exporter: Option<String> = Setting::new(Kind::Text, &["OTEL_TRACES_EXPORTER"]);
         /// URL of the collector, to which `/v1/traces` is added.
         endpoint: Option<String> =
-            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_ENDPOINT"]).guarded();
+            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_ENDPOINT"]).url();
         /// Full URL for traces, instead of that of the collector.
         traces_endpoint: Option<String> =
-            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]).guarded();
+            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]).url();
         /// Protocol of the export: `http/protobuf`.
         protocol: Option<String> = Setting::new(
             Kind::Text,

@@ -69,7 +69,7 @@ section! {
         /// Store of large results: `db:`, `file:///directory`, or `s3://bucket/prefix`. Access to
         /// a bucket is configured by the `AWS_*` variables.
         url: Option<String> =
-            Setting::new(Kind::Text, &["NOETL_RESULTS_URL"]).note("database").guarded();
+            Setting::new(Kind::Text, &["NOETL_RESULTS_URL"]).note("database").url();
     }
 }
 
