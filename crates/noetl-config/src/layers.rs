@@ -232,7 +232,8 @@ impl Settings {
 
     /// Returns `true` if this file or a later one sets this key.
     fn is_in_file(&self, key: &str, first: usize) -> bool {
-        self.files[first..].iter().any(|file| file.values.contains_key(key))
+        let values = self.files[first..].iter().filter_map(|file| file.values.get(key));
+        values.into_iter().any(|(value, _)| !value.is_empty())
     }
 
     /// Joins the lists of all layers, lowest precedence first.

@@ -403,6 +403,65 @@ fn a_data_directory_of_a_flag_or_variable_replaces_every_kind_of_database_in_a_f
 }
 
 #[test]
+fn a_target_is_not_mixed_with_settings_of_another_one() {
+    let decode = |text: &str, variables: &[(&str, &str)]| {
+        Settings::new(vec![file(text)], environment(variables)).options().unwrap()
+    };
+    let production = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://d/x'\n";
+    assert!(decode(production, &[]).database.direct_url.is_some());
+    for variable in [
+        ("NOETL_DATABASE_URL", "postgres://staging/x"),
+        ("POSTGRES_HOST", "staging"),
+        ("NOETL_SHARDS", "sqlite://a.db"),
+        ("NOETL_DATA", "staging"),
+    ] {
+        assert!(decode(production, &[variable]).database.direct_url.is_none(), "{variable:?}");
+    }
+    let both = Settings::new(vec![file(production), file("[database]\nurl = 'u'\n")], []);
+    assert!(both.section::<tree::Database>().unwrap().direct_url.is_none());
+    // A direct URL has no flag, so its variable stays beside `--database-url`.
+    let direct = of_variables(&[("NOETL_DATABASE_DIRECT_URL", "postgres://d/x")]);
+    let direct = direct.with_flags([("database.url", "database-url", "u".into())]);
+    assert!(direct.section::<tree::Database>().unwrap().direct_url.is_some());
+
+    let shards = "[database]\nshards = 'sqlite://a.db'\ncluster = 'sqlite://c.db'\n";
+    assert!(decode(shards, &[]).database.cluster.is_some());
+    assert!(decode(shards, &[("NOETL_SHARDS", "sqlite://b.db")]).database.cluster.is_none());
+
+    let collector = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://staging");
+    let traces = decode("[traces]\ntraces_endpoint = 'http://p/v1/traces'\n", &[collector]).traces;
+    assert_eq!(
+        (traces.endpoint.as_deref(), traces.traces_endpoint),
+        (Some("http://staging"), None)
+    );
+    let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://staging/v1/traces");
+    let traces = decode("[traces]\nendpoint = 'http://p'\n", &[own]).traces;
+    assert!(traces.endpoint.is_none() && traces.traces_endpoint.is_some());
+}
+
+#[test]
+fn the_token_file_of_a_worker_does_not_hide_the_token_of_other_verbs() {
+    let token = file("[client]\ntoken = 't'\n");
+    let settings = Settings::new(vec![token], environment(&[("NOETL_TOKEN_FILE", "f")]));
+    let client: tree::Client = settings.section().unwrap();
+    assert_eq!(client.token.unwrap().expose(), "t");
+    let worker: tree::Worker = settings.section().unwrap();
+    assert_eq!(worker.token_file.as_deref(), Some(Path::new("f")));
+    let token_file = file("[worker]\ntoken_file = 'f'\n");
+    let settings = Settings::new(vec![token_file], environment(&[("NOETL_TOKEN", "t")]));
+    assert!(settings.section::<tree::Worker>().unwrap().token_file.is_none());
+}
+
+#[test]
+fn an_empty_string_in_a_file_replaces_nothing() {
+    let lower = file("[steps]\nuser = 'ada'\n[database]\nhost = 'h'\n");
+    let higher = file("[steps]\nusers = ''\n[database]\nurl = ''\nshards = ''\n");
+    let options = Settings::new(vec![lower, higher], []).options().unwrap();
+    assert_eq!(options.steps.user.as_deref(), Some("ada"));
+    assert_eq!(options.database.host.as_deref(), Some("h"));
+}
+
+#[test]
 fn the_port_of_another_postgres_service_is_not_read() {
     let port = ("POSTGRES_PORT", "tcp://10.0.0.1:5432");
     let database: tree::Database = of_variables(&[port]).section().unwrap();

@@ -116,9 +116,11 @@ pub(crate) const REPLACEMENTS: &[Replacement] = &[
             "database.cluster",
         ],
     },
+    // A URL replaces the direct URL of lower files, which leads to another database.
     replaces(
         "database.url",
         &[
+            "database.direct_url",
             "database.host",
             "database.port",
             "database.user",
@@ -128,11 +130,16 @@ pub(crate) const REPLACEMENTS: &[Replacement] = &[
             "database.cluster",
         ],
     ),
-    replaces("database.host", &["database.url", "database.shards", "database.cluster"]),
+    replaces(
+        "database.host",
+        &["database.url", "database.direct_url", "database.shards", "database.cluster"],
+    ),
     replaces(
         "database.shards",
         &[
+            "database.cluster",
             "database.url",
+            "database.direct_url",
             "database.host",
             "database.port",
             "database.user",
@@ -140,10 +147,12 @@ pub(crate) const REPLACEMENTS: &[Replacement] = &[
             "database.name",
         ],
     ),
+    // Only workers use the file, and prefer it, so it doesn't replace the token of other verbs.
     replaces("client.token", &["worker.token_file"]),
-    replaces("worker.token_file", &["client.token"]),
     replaces("server.internal_api_token", &["server.internal_api_token_file"]),
     replaces("server.internal_api_token_file", &["server.internal_api_token"]),
     replaces("steps.user", &["steps.users"]),
     replaces("steps.users", &["steps.user"]),
+    replaces("traces.endpoint", &["traces.traces_endpoint"]),
+    replaces("traces.traces_endpoint", &["traces.endpoint"]),
 ];
