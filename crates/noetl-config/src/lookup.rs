@@ -45,6 +45,9 @@ pub struct Files {
     /// Files that were read, lowest precedence first.
     pub layers: Vec<FileLayer>,
     pub problems: Vec<Problem>,
+    /// Files of the machine or the user that this process must not read. A process that runs steps
+    /// or accepts requests must not start without them, because they may restrict it.
+    pub unreadable: Vec<Problem>,
     /// Conditions that don't prevent the start.
     pub warnings: Vec<String>,
 }
@@ -90,12 +93,11 @@ impl Lookup {
                         Ok(Some(content)) => files.add(path, &content, is_trusted),
                         Ok(None) => {}
                         // Clients on the machine of a server need not be able to read its secrets,
-                        // and a process may run as another user than the one of its `HOME`.
+                        // so the caller decides.
                         Err(UsualError::Io(error))
                             if error.kind() == io::ErrorKind::PermissionDenied && is_trusted =>
                         {
-                            let warning = format!("{} was not read: {error}", path.display());
-                            files.warnings.push(warning);
+                            files.unreadable.push(unread(path, &error));
                         }
                         Err(error) => files.problems.push(error.problem(path)),
                     }

@@ -629,7 +629,7 @@ fn files_that_cannot_be_used_are_named() {
         let path = home.write("user.toml", "");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         let files = home.usual();
-        assert!(files.problems.is_empty() && files.warnings.len() == 1, "{files:?}");
+        assert!(files.problems.is_empty() && files.unreadable.len() == 1, "{files:?}");
     }
     fs::create_dir(home.path("working.toml")).unwrap();
     let said = home.usual().problems.remove(0).to_string();

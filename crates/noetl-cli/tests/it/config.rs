@@ -250,6 +250,45 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
+fn only_clients_ignore_a_file_that_they_must_not_read() {
+    use std::os::unix::process::CommandExt as _;
+    let home = Home::new();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(home.path().join("config/noetl")).unwrap();
+    let file = home.write("config/noetl/noetl.toml", "[auth]\nmode = 'oidc'\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    let said = |arguments: &[&str]| {
+        let mut command = command(&home, arguments);
+        command.env("XDG_CONFIG_HOME", home.path().join("config"));
+        // Root reads every file.
+        if rustix::process::geteuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        home.end_of(&mut command)
+    };
+    let problem = "config/noetl/noetl.toml: could not read the file: Permission denied";
+    for arguments in [
+        &["dev", "--port", "0", "--data", "data"][..],
+        &["server", "--database-url", "sqlite::memory:"],
+        &["worker"],
+    ] {
+        let said = said(arguments);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.stderr.starts_with("error: "), "{said:?}");
+        assert!(said.stderr.contains(problem), "{said:?}");
+    }
+    for arguments in [&["config", "show"][..], &["config", "check"]] {
+        let said = said(arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
+        assert!(said.stderr.contains(problem), "{said:?}");
+    }
+    let said = said(&["status", "1", "--server-url", "http://127.0.0.1:9"]);
+    assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
+    assert!(said.stderr.contains("error: http://127.0.0.1:9"), "{said:?}");
+}
+
+#[test]
 fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
     let home = Home::new();
     let (reader, mut writer) = std::io::pipe().unwrap();
