@@ -212,7 +212,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?.outbox(outbox::options()?);
-    let database: tree::Database = settings::section()?;
+    let database = settings_of(settings::current(), url)?;
     options = options
         .connections(database.max_connections)
         .acquire_timeout(database.acquire_timeout_secs)
@@ -221,6 +221,17 @@ pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError>
         options = options.direct_url(direct.expose()).map_err(failed)?;
     }
     Ok(options)
+}
+
+/// Returns the settings of the database with this URL. A URL that only a flag named replaces the
+/// direct URL of another database in a file.
+fn settings_of(settings: &Settings, url: &str) -> Result<tree::Database, CliError> {
+    let database: tree::Database = settings::decode(settings)?;
+    if Database::named(&database)? == Some(Database::Postgres(url.to_owned())) {
+        return Ok(database);
+    }
+    let named = [("database.url", "database-url", url.into())];
+    settings::decode(&settings.with_flags(named))
 }
 
 fn not_a_url(url: &str) -> CliError {
@@ -394,6 +405,16 @@ mod tests {
         ] {
             assert_eq!(Database::Postgres(url.into()).name(), name);
         }
+    }
+
+    #[test]
+    fn a_direct_url_is_not_that_of_another_database() {
+        let text = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://direct/x'\n";
+        let file = FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file");
+        let settings = Settings::new(vec![file], []);
+        let direct = |url: &str| settings_of(&settings, url).ok().expect("settings").direct_url;
+        assert!(direct("postgres://p/x").is_some());
+        assert!(direct("postgres://staging/x").is_none());
     }
 
     #[test]

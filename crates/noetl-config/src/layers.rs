@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::file::{FileLayer, origin};
-use crate::kind::{ParsedValue, RawValue};
+use crate::kind::{Kind, ParsedValue, RawValue};
 use crate::mask;
 use crate::problem::{Origin, Problem};
-use crate::setting::{Section, Setting};
+use crate::setting::{Feature, Section, Setting};
 use crate::tree::{Options, REPLACEMENTS};
 
 /// Layers of a process: files, environment, and flags. Cheap to clone.
@@ -100,11 +100,12 @@ impl Settings {
             return self.joined(&layers);
         }
         for (given, origin) in layers {
-            let Ok(parsed) = setting.kind.parse(&given) else {
-                return Err(mismatch(setting, &given, &origin));
-            };
-            if let Some(value) = parsed {
-                return Ok(Some(ResolvedValue { value, origin }));
+            match setting.kind.parse(&given) {
+                Ok(Some(value)) => return Ok(Some(ResolvedValue { value, origin })),
+                Err(()) if self.has_effect(setting) => {
+                    return Err(mismatch(setting, &given, &origin));
+                }
+                Ok(None) | Err(()) => {}
             }
         }
         Ok(None)
@@ -192,10 +193,6 @@ impl Settings {
     /// Returns what the layers give for a setting, highest precedence first, with the default last.
     fn given(&self, setting: &'static Setting) -> Vec<(RawValue, Origin)> {
         let mut given = Vec::new();
-        if setting.only_with.is_some_and(|key| self.origin_of(key) == Origin::Default) {
-            given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
-            return given;
-        }
         if let Some((flag, long)) = self.flags.get(setting.key) {
             given.push((flag.clone(), Origin::Flag(long)));
         }
@@ -214,6 +211,46 @@ impl Settings {
         }
         given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
         given
+    }
+
+    /// Returns `true` if this process uses the feature of the setting.
+    fn has_effect(&self, setting: &Setting) -> bool {
+        let is_sqlite = |url: &str| url.starts_with("sqlite:");
+        let (shards, url) = (self.text("database.shards"), self.text("database.url"));
+        let is_postgres_host =
+            || shards.is_none() && url.is_none() && self.text("database.host").is_some();
+        match setting.only_with {
+            None => true,
+            Some(Feature::PostgresHost) => is_postgres_host(),
+            Some(Feature::Postgres) => match (&shards, &url) {
+                (Some(shards), _) => {
+                    let cluster = self.text("database.cluster");
+                    let mut entries = shards.split(',').chain(cluster.as_deref());
+                    !entries.all(|entry| is_sqlite(entry.trim()))
+                }
+                (None, Some(url)) => !is_sqlite(url),
+                (None, None) => is_postgres_host(),
+            },
+            Some(Feature::TraceExport) => {
+                let exporter = self.text("traces.exporter");
+                let is_disabled = self.text("traces.disabled").is_some_and(|text| {
+                    Kind::OtelSwitch.parse(&text.as_str().into())
+                        == Ok(Some(ParsedValue::Switch(true)))
+                });
+                let endpoints = ["traces.endpoint", "traces.traces_endpoint"];
+                let is_asked =
+                    exporter.is_some() || endpoints.iter().any(|key| self.text(key).is_some());
+                is_asked && !is_disabled && exporter.as_deref() != Some("none")
+            }
+        }
+    }
+
+    /// Returns the text of a setting without surrounding blanks, or `None` if it is unset or blank.
+    fn text(&self, key: &str) -> Option<String> {
+        let (given, _) = self.given(Options::setting(key)?).into_iter().next()?;
+        let RawValue::Text(text) = given else { return None };
+        let text = text.to_string_lossy().trim().to_owned();
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// Returns `true` if a layer above the file sets a setting that replaces this key: a database in

@@ -83,6 +83,9 @@ fn found(settings: &Settings, setting: &'static Setting) -> Option<ResolvedValue
 /// The host, so that settings of it are read.
 const HOST: (&str, &str) = ("POSTGRES_HOST", "db");
 
+/// The exporter of traces, so that settings of it are read.
+const EXPORTER: (&str, &str) = ("OTEL_TRACES_EXPORTER", "otlp");
+
 #[test]
 fn every_variable_of_the_list_belongs_to_one_setting() {
     let mut known: Vec<&str> =
@@ -124,7 +127,7 @@ fn every_variable_of_the_wrong_type_is_named_without_secrets() {
     for setting in Options::settings() {
         for variable in setting.variables {
             let Some(wrong) = wrong(setting) else { continue };
-            let settings = of_variables(&[HOST, (variable, wrong)]);
+            let settings = of_variables(&[HOST, EXPORTER, (variable, wrong)]);
             let problem = settings.find(setting).unwrap_err().to_string();
             let expected = format!("{variable} is {}", setting.kind.expected());
             assert!(problem.starts_with(&expected), "{problem}");
@@ -153,7 +156,7 @@ fn variables_that_are_not_utf_8_are_named_unless_they_are_paths() {
     let bytes = OsStr::from_bytes(b"/a\xff");
     for setting in Options::settings() {
         for variable in setting.variables {
-            let mut variables = environment(&[HOST]);
+            let mut variables = environment(&[HOST, EXPORTER]);
             variables.retain(|(name, _)| name != variable);
             variables.push((variable.into(), bytes.to_owned()));
             let settings = Settings::new(Vec::new(), variables);
@@ -183,7 +186,7 @@ fn every_layer_wins_over_the_ones_below_it() {
             setting.key
         );
         let (text, toml) = sample(setting);
-        let content = format!("{}{}", line(setting, &toml), host_beside(setting));
+        let content = line(setting, &toml);
         let files = vec![file(&content), file(&content)];
         let settings = Settings::new(files, environment(&[]));
         let of_file = found(&settings, setting).unwrap();
@@ -210,11 +213,6 @@ fn every_layer_wins_over_the_ones_below_it() {
         let origin = found(&of_variables(&[&all[..], &[HOST]].concat()), setting).unwrap().origin;
         assert_eq!(Some(origin), setting.variables.first().map(|name| Origin::Variable(name)));
     }
-}
-
-/// The host in a file, for a setting that has no effect without it.
-fn host_beside(setting: &Setting) -> &'static str {
-    if setting.only_with.is_some() { "host = 'db'\n" } else { "" }
 }
 
 #[test]
@@ -467,6 +465,50 @@ fn the_port_of_another_postgres_service_is_not_read() {
     let database: tree::Database = of_variables(&[port]).section().unwrap();
     assert_eq!(database.port, 5432);
     assert!(of_variables(&[port, HOST]).section::<tree::Database>().is_err());
+    let url = ("NOETL_DATABASE_URL", "sqlite://a.db");
+    assert!(of_variables(&[port, HOST, url]).section::<tree::Database>().is_ok());
+}
+
+#[test]
+fn wrong_values_of_features_that_are_not_used_count_as_unset() {
+    let url = |url| ("NOETL_DATABASE_URL", url);
+    let shards = |shards| ("NOETL_SHARDS", shards);
+    for wrong in [
+        ("POSTGRES_MAX_CONNECTIONS", "2"),
+        ("POSTGRES_ACQUIRE_TIMEOUT", "10s"),
+        ("NOETL_PG_STATEMENT_CACHE_CAPACITY", "-1"),
+    ] {
+        for without in [&[][..], &[url("sqlite://a.db")], &[shards("sqlite://a, sqlite://b")]] {
+            let settings = of_variables(&[&[wrong][..], without].concat());
+            let database: tree::Database = settings.section().unwrap();
+            assert_eq!(database.max_connections, 10);
+        }
+        let cluster = [shards("sqlite://a"), ("NOETL_CLUSTER_DSN", "host=c;user=u")];
+        for with in [&[HOST][..], &[url("postgres://h/d")], &[shards("host=h;user=u")], &cluster] {
+            let settings = of_variables(&[&[wrong][..], with].concat());
+            assert!(settings.section::<tree::Database>().is_err(), "{wrong:?} {with:?}");
+        }
+    }
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c");
+    for wrong in [("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")] {
+        for without in [
+            &[][..],
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
+            &[("OTEL_TRACES_EXPORTER", "none"), endpoint],
+            &[("OTEL_SDK_DISABLED", "true"), endpoint],
+        ] {
+            let settings = of_variables(&[&[wrong][..], without].concat());
+            assert_eq!(settings.section::<tree::Traces>().unwrap().queue, 2048);
+        }
+        for with in [&[EXPORTER][..], &[endpoint]] {
+            let settings = of_variables(&[&[wrong][..], with].concat());
+            assert!(settings.section::<tree::Traces>().is_err(), "{wrong:?} {with:?}");
+        }
+    }
+    // A value of the right type is read, because a flag may name a Postgres database later.
+    let database: tree::Database =
+        of_variables(&[("POSTGRES_MAX_CONNECTIONS", "50")]).section().unwrap();
+    assert_eq!(database.max_connections, 50);
 }
 
 #[test]

@@ -289,6 +289,21 @@ fn only_clients_ignore_a_file_that_they_must_not_read() {
 }
 
 #[test]
+fn settings_of_an_unused_database_stop_nothing() {
+    let home = Home::new();
+    let wrong = [("POSTGRES_MAX_CONNECTIONS", "2"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")];
+    let said = home.end_of(command(&home, &["db", "migrate"]).envs(wrong));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // The token of `noetl dev` is in the data directory, which is a setting of the database.
+    let status = ["status", "1", "--server-url", "http://127.0.0.1:9"];
+    let said = home.end_of(command(&home, &status).envs(wrong));
+    assert!(said.stderr.starts_with("error: http://127.0.0.1:9"), "{said:?}");
+    let said = home.end_of(command(&home, &status).envs(wrong).env("POSTGRES_HOST", "db"));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("error: POSTGRES_MAX_CONNECTIONS is a number"), "{said:?}");
+}
+
+#[test]
 fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
     let home = Home::new();
     let (reader, mut writer) = std::io::pipe().unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::secret::Secret;
-use crate::setting::{Setting, section};
+use crate::setting::{Feature, Setting, section};
 
 const LEASE: Kind = Kind::Seconds { min: 3, max: 3600 };
 const RETENTION: Kind = Kind::Number { min: i64::MIN, max: i64::MAX };
@@ -172,7 +172,7 @@ section! {
         timeout_ms: Duration = Setting::new(
             Kind::Millis { min: 1, max: 600_000 },
             &["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"],
-        ).default("10000");
+        ).default("10000").only_with(Feature::TraceExport);
         /// Sampler: `always_on`, `always_off`, or `traceidratio`, also after `parentbased_`.
         sampler: Option<String> =
             Setting::new(Kind::Text, &["OTEL_TRACES_SAMPLER"]).note("parentbased_always_on");
@@ -187,15 +187,15 @@ section! {
         /// Maximum number of spans in the queue.
         queue: usize =
             Setting::new(Kind::Number { min: 1, max: 1_000_000 }, &["OTEL_BSP_MAX_QUEUE_SIZE"])
-                .default("2048");
+                .default("2048").only_with(Feature::TraceExport);
         /// Maximum number of spans per export.
         batch: usize = Setting::new(
             Kind::Number { min: 1, max: 1_000_000 },
             &["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"],
-        ).default("512");
+        ).default("512").only_with(Feature::TraceExport);
         /// Maximum time a span waits for its batch to fill, in milliseconds.
         delay_ms: Duration =
             Setting::new(Kind::Millis { min: 0, max: 600_000 }, &["OTEL_BSP_SCHEDULE_DELAY"])
-                .default("5000");
+                .default("5000").only_with(Feature::TraceExport);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::secret::Secret;
-use crate::setting::{Setting, section};
+use crate::setting::{Feature, Setting, section};
 
 section! {
     /// Databases of the event log. The shards apply, else the URL, else the parts of a Postgres
@@ -26,7 +26,7 @@ section! {
         host: Option<String> = Setting::new(Kind::Text, &["POSTGRES_HOST"]).guarded();
         /// Port of the Postgres database, with a host.
         port: u16 = Setting::new(Kind::Number { min: 1, max: 65_535 }, &["POSTGRES_PORT"])
-            .default("5432").guarded().only_with("database.host");
+            .default("5432").guarded().only_with(Feature::PostgresHost);
         /// User of the Postgres database, with a host.
         user: String = Setting::new(Kind::Text, &["POSTGRES_USER"]).default("noetl").guarded();
         /// Password of the user.
@@ -37,17 +37,17 @@ section! {
         /// Maximum number of connections to Postgres.
         max_connections: u32 =
             Setting::new(Kind::Number { min: 3, max: 10_000 }, &["POSTGRES_MAX_CONNECTIONS"])
-                .default("10");
+                .default("10").only_with(Feature::Postgres);
         /// Time limit for a free connection to Postgres, in seconds.
         acquire_timeout_secs: Duration =
             Setting::new(Kind::Seconds { min: 1, max: 3600 }, &["POSTGRES_ACQUIRE_TIMEOUT"])
-                .default("30");
+                .default("30").only_with(Feature::Postgres);
         /// Maximum number of prepared statements per connection; 0 behind a proxy that pools by
         /// transaction.
         statement_cache_capacity: usize = Setting::new(
             Kind::Number { min: 0, max: 100_000 },
             &["NOETL_PG_STATEMENT_CACHE_CAPACITY"],
-        ).default("100");
+        ).default("100").only_with(Feature::Postgres);
         /// Event that a commit to SQLite waits for: `full` survives a power failure, `normal` a
         /// crash of the process.
         sqlite_synchronous: String =
