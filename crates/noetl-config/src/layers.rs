@@ -164,15 +164,21 @@ impl Settings {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the files with secrets that settings of any layer name.
+    /// Returns the files with secrets that settings of any layer name, also those that have no
+    /// effect: they are secrets of other processes.
     pub fn secret_files(&self) -> Vec<std::path::PathBuf> {
         let named = Options::settings().filter(|setting| setting.is_secret_file);
-        let given = named.flat_map(|setting| self.given(setting));
-        let paths = given.filter_map(|(given, _)| match given {
-            RawValue::Text(path) => Some(path.into()),
-            RawValue::List(_) => None,
+        let paths = named.flat_map(|setting| {
+            let flag = self.flags.get(setting.key).map(|(value, _)| value);
+            let files = self.files.iter().filter_map(|file| file.values.get(setting.key));
+            let values = flag.into_iter().chain(files.map(|(value, _)| value));
+            let paths = values.filter_map(|value| match value {
+                RawValue::Text(path) => Some(path),
+                RawValue::List(_) => None,
+            });
+            paths.chain(setting.variables.iter().filter_map(|name| self.variables.get(name)))
         });
-        paths.collect()
+        paths.filter(|path| !path.is_empty()).map(Into::into).collect()
     }
 
     /// Returns the values of these settings in their order, or all problems with them.

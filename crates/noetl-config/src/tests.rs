@@ -451,6 +451,22 @@ fn the_token_file_of_a_worker_does_not_hide_the_token_of_other_verbs() {
 }
 
 #[test]
+fn secret_files_of_all_layers_are_known_even_if_replaced() {
+    let lower = file(
+        "[worker]\ntoken_file = '/a'\n[server]\ninternal_api_token_file = '/b'\ntls_key = ''\n",
+    );
+    let higher = file("[worker]\ntoken_file = '/c'\n");
+    let variables =
+        [("NOETL_TOKEN", "t"), ("NOETL_INTERNAL_API_TOKEN", "t"), ("NOETL_TLS_KEY", "/d")];
+    let settings = Settings::new(vec![lower, higher], environment(&variables));
+    let settings = settings.with_flags([("client.tls_client_key", "flag", "/e".into())]);
+    assert!(settings.section::<tree::Worker>().unwrap().token_file.is_none());
+    let mut files = settings.secret_files();
+    files.sort();
+    assert_eq!(files, ["/a", "/b", "/c", "/d", "/e"].map(PathBuf::from));
+}
+
+#[test]
 fn an_empty_string_in_a_file_replaces_nothing() {
     let lower = file("[steps]\nuser = 'ada'\n[database]\nhost = 'h'\n");
     let higher = file("[steps]\nusers = ''\n[database]\nurl = ''\nshards = ''\n");
