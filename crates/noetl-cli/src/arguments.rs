@@ -52,6 +52,8 @@ pub(crate) use run::{RunArguments, RunTarget};
 pub(crate) use schedules::{CreateScheduleArguments, ScheduleCommand};
 pub(crate) use worker::WorkerArguments;
 
+use crate::settings::UnreadableFiles;
+
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
 const EXIT_CODES: &str = "\
@@ -166,6 +168,14 @@ impl Command {
             Self::Config(_) | Self::Context(_) | Self::Completions(_) => false,
             Self::Check(arguments) => arguments.against.is_some(),
             _ => true,
+        }
+    }
+
+    /// Returns whether the verb starts without a configuration file that it must not read.
+    pub(crate) fn unreadable_files(&self) -> UnreadableFiles {
+        match self {
+            Self::Dev(_) | Self::Server(_) | Self::Worker(_) => UnreadableFiles::Rejected,
+            _ => UnreadableFiles::Ignored,
         }
     }
 }

@@ -190,7 +190,8 @@ fn server_url(settings: &Settings) -> Result<Option<String>, CliError> {
     let server: Server = settings::decode(settings)?;
     match server.public_url.filter(|url| !url.trim().is_empty()) {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            let message = format!("{}: '{url}' is no address", settings.name_of(PUBLIC_URL));
+            // The value may contain a password.
+            let message = format!("{} is not an HTTP address", settings.name_of(PUBLIC_URL));
             Err(CliError::new(ErrorKind::Config, message)
                 .hint("use http://host:port, as workers reach this server"))
         }

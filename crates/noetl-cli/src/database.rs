@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_config::{Secret, Settings, tree};
+use noetl_config::{MASK, Origin, Secret, Settings, tree};
 use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
@@ -54,9 +54,14 @@ impl Database {
         }
     }
 
-    /// Returns the configured database, else the file in the data directory.
+    /// Returns the configured database, else the file in the data directory. For verbs that use
+    /// this directory only for the database, so its flag wins over variables.
     pub(crate) fn configured(settings: &Settings) -> Result<Self, CliError> {
         let database: tree::Database = settings::decode(settings)?;
+        let is_flag = |key: &str| matches!(settings.origin_of(key), Origin::Flag(_));
+        if is_flag("database.data") && !is_flag("database.url") {
+            return Ok(Self::in_directory(&database.data));
+        }
         Ok(Self::named(&database)?.unwrap_or_else(|| Self::in_directory(&database.data)))
     }
 
@@ -76,8 +81,16 @@ impl Database {
 
     /// Returns `true` if both are the same database, regardless of the user that connects.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let place = |name: String| name.split_once('@').map_or(name.clone(), |(_, at)| at.into());
-        place(self.name()) == place(other.name())
+        let place = |database: &Self| match database {
+            Self::Postgres(url) => {
+                let rest = url.split_once("://").map_or(&**url, |(_, rest)| rest);
+                let (authority, path) = authority(rest);
+                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                format!("postgres://{host}{path}")
+            }
+            Self::Memory | Self::Sqlite(_) => database.name(),
+        };
+        place(self) == place(other)
     }
 
     /// Returns the damage of a SQLite schema that is too corrupt to open, else `None`.
@@ -199,7 +212,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, CliError> {
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?.outbox(outbox::options()?);
-    let database: tree::Database = settings::section()?;
+    let database = settings_of(settings::current(), url)?;
     options = options
         .connections(database.max_connections)
         .acquire_timeout(database.acquire_timeout_secs)
@@ -208,6 +221,17 @@ pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, CliError>
         options = options.direct_url(direct.expose()).map_err(failed)?;
     }
     Ok(options)
+}
+
+/// Returns the settings of the database with this URL. A URL that only a flag named replaces the
+/// direct URL of another database in a file.
+fn settings_of(settings: &Settings, url: &str) -> Result<tree::Database, CliError> {
+    let database: tree::Database = settings::decode(settings)?;
+    if Database::named(&database)? == Some(Database::Postgres(url.to_owned())) {
+        return Ok(database);
+    }
+    let named = [("database.url", "database-url", url.into())];
+    settings::decode(&settings.with_flags(named))
 }
 
 fn not_a_url(url: &str) -> CliError {
@@ -258,15 +282,32 @@ fn synchronous() -> Result<sqlite::Synchronous, CliError> {
     })
 }
 
-/// Removes the password from a URL: the part between `:` and `@`.
+/// Splits a URL without its scheme into the authority, which may contain user and password, and the
+/// rest, which begins with the path.
+fn authority(rest: &str) -> (&str, &str) {
+    rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+}
+
+/// Removes the passwords from a URL: the part between `:` and the last `@`, and a query with a
+/// password. Returns only the scheme if a password may contain separators.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.split_once('@') {
-        Some((who, place)) => {
-            let user = who.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
+    let (authority, path) = authority(rest);
+    if path.contains('@') {
+        return format!("{scheme}://{MASK}");
+    }
+    let path = match path.split_once('?') {
+        Some((path, query)) if query.to_ascii_lowercase().contains("pass") => {
+            format!("{path}?{MASK}")
         }
-        None => url.to_owned(),
+        _ => path.to_owned(),
+    };
+    match authority.rsplit_once('@') {
+        Some((who, host)) => {
+            let user = who.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{host}{path}")
+        }
+        None => format!("{scheme}://{authority}{path}"),
     }
 }
 
@@ -297,7 +338,10 @@ fn escaped(text: &str) -> PercentEncode<'_> {
 
 #[cfg(test)]
 mod tests {
+    use noetl_config::FileLayer;
+
     use super::*;
+    use crate::stores::StoreLocation;
 
     #[test]
     fn a_url_picks_the_store() {
@@ -317,9 +361,70 @@ mod tests {
     }
 
     #[test]
+    fn a_data_directory_in_a_flag_wins_over_every_other_layer() {
+        let layer = |text: &str| {
+            FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file")
+        };
+        let in_b = Database::Sqlite(PathBuf::from("b/noetl.db"));
+        let data =
+            |settings: &Settings| settings.with_flags([("database.data", "data", "b".into())]);
+        for text in ["url = 'sqlite://a.db'", "host = 'h'", "shards = 'sqlite://a.db'"] {
+            let file = layer(&format!("[database]\n{text}\n"));
+            let settings = data(&Settings::new(vec![file.clone()], []));
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{text}");
+            let location = StoreLocation::configured(&settings).ok();
+            assert_eq!(location, Some(StoreLocation::One(in_b.clone())), "{text}");
+            let settings = Settings::new(vec![file], [("NOETL_DATA".into(), "b".into())]);
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{text}");
+            let location = StoreLocation::configured(&settings).ok();
+            assert_eq!(location, Some(StoreLocation::One(in_b.clone())), "{text}");
+        }
+        for variable in [("NOETL_DATABASE_URL", "sqlite://a.db"), ("POSTGRES_HOST", "h")] {
+            let variables = [(variable.0.into(), variable.1.into())];
+            let settings = data(&Settings::new(Vec::new(), variables));
+            assert_eq!(Database::configured(&settings).ok(), Some(in_b.clone()), "{variable:?}");
+            // The directory of `noetl dev` contains the key beside that database.
+            let location = StoreLocation::configured(&settings).ok();
+            assert_ne!(location, Some(StoreLocation::One(in_b.clone())), "{variable:?}");
+            let url = [("database.url", "database-url", "sqlite://c.db".into())];
+            let found = Database::configured(&settings.with_flags(url)).ok();
+            assert_eq!(found, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
+        }
+    }
+
+    #[test]
     fn a_name_never_shows_a_password() {
-        let database = Database::Postgres("postgres://ada:p%40ss@db:5432/noetl".into());
-        assert_eq!(database.name(), "postgres://ada@db:5432/noetl");
+        for (url, name) in [
+            ("postgres://ada:p%40ss@db:5432/noetl", "postgres://ada@db:5432/noetl"),
+            ("postgres://ada:hun@ter2@db/noetl", "postgres://ada@db/noetl"),
+            ("postgres://ada:hun/ter2@db/noetl", "postgres://********"),
+            ("postgres://ada:hun?ter2@db/noetl", "postgres://********"),
+            ("postgres://db/x?user=ada&password=hun@ter2", "postgres://********"),
+            ("postgres://db/x?user=ada&password=hunter2", "postgres://db/x?********"),
+            ("postgres://ada@db/x?sslmode=require", "postgres://ada@db/x?sslmode=require"),
+        ] {
+            assert_eq!(Database::Postgres(url.into()).name(), name);
+        }
+    }
+
+    #[test]
+    fn a_direct_url_is_not_that_of_another_database() {
+        let text = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://direct/x'\n";
+        let file = FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file");
+        let settings = Settings::new(vec![file], []);
+        let direct = |url: &str| settings_of(&settings, url).ok().expect("settings").direct_url;
+        assert!(direct("postgres://p/x").is_some());
+        assert!(direct("postgres://staging/x").is_none());
+    }
+
+    #[test]
+    fn the_same_database_is_found_whatever_the_user() {
+        let is_same = |one: &str, other: &str| {
+            Database::Postgres(one.into()).is_same(&Database::Postgres(other.into()))
+        };
+        assert!(is_same("postgres://ada:p@ss@db/x", "postgresql://eve@db/x"));
+        assert!(!is_same("postgres://ada@db/x", "postgres://ada@db/y"));
+        assert!(!is_same("postgres://a/x?password=p@y", "postgres://b/x?password=p@y"));
     }
 
     #[test]

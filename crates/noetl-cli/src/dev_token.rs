@@ -47,14 +47,14 @@ fn name(address: SocketAddr) -> String {
 }
 
 /// Returns the token for a server, if its URL is the loopback address of a `noetl dev` of this user.
-pub(crate) fn for_server(url: &str) -> Option<String> {
-    let address = loopback_address(url)?;
-    let data = settings::section::<Database>().ok()?.data;
+pub(crate) fn for_server(url: &str) -> Result<Option<String>, CliError> {
+    let Some(address) = loopback_address(url) else { return Ok(None) };
+    let data = settings::section::<Database>()?.data;
     let runtime = settings::variable("XDG_RUNTIME_DIR")
         .map(|directory| PathBuf::from(directory).join("noetl"));
     let places = runtime.into_iter().chain([data.join("run")]);
-    let token = places.into_iter().find_map(|place| read(&place.join(name(address))))?;
-    listens_for_this_user(address).then_some(token)
+    let token = places.into_iter().find_map(|place| read(&place.join(name(address))));
+    Ok(token.filter(|_| listens_for_this_user(address)))
 }
 
 /// Returns the token in a file that only this user can read.

@@ -94,11 +94,9 @@ pub(crate) fn oidc(auth: &tree::Auth) -> Result<Oidc, CliError> {
     });
     let is_here = host.is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
     if !is_here && !settings.issuer.starts_with("https://") {
-        let message = format!(
-            "{} is an address as https://id.example, not '{}'",
-            settings::current().name_of(ISSUER),
-            settings.issuer
-        );
+        // The value may contain a password.
+        let name = settings::current().name_of(ISSUER);
+        let message = format!("{name} is not an address such as https://id.example");
         let failure = CliError::new(ErrorKind::Config, message);
         return Err(failure.hint("http is good enough for a provider on this machine only"));
     }

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let arguments =
         Arguments::parse_from(leading_flags::reorder_leading_flags(std::env::args_os()));
     let loaded = match arguments.command.uses_settings() {
-        true => settings::load(arguments.config.as_deref()),
+        true => settings::load(arguments.config.as_deref(), arguments.command.unreadable_files()),
         false => Ok(()),
     };
     let outcome = loaded.and_then(|()| run(arguments));

@@ -162,7 +162,7 @@ impl ServerTarget {
         let mut target =
             Self::chosen(arguments, settings, || contexts::file().and_then(Contexts::read))?;
         if target.token.is_none() {
-            target.token = dev_token::for_server(&target.url);
+            target.token = dev_token::for_server(&target.url)?;
         }
         Ok(target)
     }

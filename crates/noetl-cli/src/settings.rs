@@ -14,9 +14,28 @@ pub(crate) const CONFIG: &str = "NOETL_CONFIG";
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
+/// Whether a process starts without a configuration file that it must not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnreadableFiles {
+    /// Start, with a warning.
+    Ignored,
+    /// Don't start: the file may configure authentication, egress, or isolation.
+    Rejected,
+}
+
 /// Reads the configuration files and the environment. `file` is the value of `--config`.
-pub(crate) fn load(file: Option<&Path>) -> Result<(), CliError> {
-    let Files { layers, problems, warnings } = lookup(file).read(uid());
+pub(crate) fn load(file: Option<&Path>, unreadable: UnreadableFiles) -> Result<(), CliError> {
+    let mut files = lookup(file).read(uid());
+    if unreadable == UnreadableFiles::Rejected
+        && let Some(problem) = files.unreadable.first()
+    {
+        return Err(failure(vec![problem.clone()]).hint(
+            "give the user of this process the right to read it, or name another file with \
+             --config or NOETL_CONFIG",
+        ));
+    }
+    files.warnings.extend(unreadable_warnings(&files));
+    let Files { layers, problems, warnings, .. } = files;
     warn(&warnings);
     if !problems.is_empty() {
         return Err(failure(problems));
@@ -25,6 +44,12 @@ pub(crate) fn load(file: Option<&Path>) -> Result<(), CliError> {
     warn(&unknown_variables(&settings));
     set(settings);
     Ok(())
+}
+
+/// Returns warnings about files that are ignored because this process must not read them.
+pub(crate) fn unreadable_warnings(files: &Files) -> Vec<String> {
+    let ignored = files.unreadable.iter().map(|problem| format!("ignored {problem}"));
+    ignored.collect()
 }
 
 /// Makes these the settings of the process. Only verbs do, before anything reads a setting.

@@ -93,7 +93,8 @@ impl<'a> TraceExport<'a> {
             (None, None) => return Ok(None),
         };
         if !(said.starts_with("http://") || said.starts_with("https://")) {
-            return Err(self.wrong(variable, &format!("is an address as {USUAL}, not '{said}'")));
+            // The value may contain a password.
+            return Err(self.wrong(variable, &format!("is not an address such as {USUAL}")));
         }
         let said = if suffix.is_empty() { said } else { said.trim_end_matches('/') };
         Ok(Some(format!("{said}{suffix}")))

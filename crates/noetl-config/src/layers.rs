@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::file::{FileLayer, origin};
-use crate::kind::{ParsedValue, RawValue};
+use crate::kind::{Kind, ParsedValue, RawValue};
 use crate::mask;
 use crate::problem::{Origin, Problem};
-use crate::setting::{Section, Setting};
-use crate::tree::{ALTERNATIVES, Options};
+use crate::setting::{Feature, Section, Setting};
+use crate::tree::{Options, REPLACEMENTS};
 
 /// Layers of a process: files, environment, and flags. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -100,11 +100,12 @@ impl Settings {
             return self.joined(&layers);
         }
         for (given, origin) in layers {
-            let Ok(parsed) = setting.kind.parse(&given) else {
-                return Err(mismatch(setting, &given, &origin));
-            };
-            if let Some(value) = parsed {
-                return Ok(Some(ResolvedValue { value, origin }));
+            match setting.kind.parse(&given) {
+                Ok(Some(value)) => return Ok(Some(ResolvedValue { value, origin })),
+                Err(()) if self.has_effect(setting) => {
+                    return Err(mismatch(setting, &given, &origin));
+                }
+                Ok(None) | Err(()) => {}
             }
         }
         Ok(None)
@@ -163,15 +164,21 @@ impl Settings {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the files with secrets that settings of any layer name.
+    /// Returns the files with secrets that settings of any layer name, also those that have no
+    /// effect: they are secrets of other processes.
     pub fn secret_files(&self) -> Vec<std::path::PathBuf> {
         let named = Options::settings().filter(|setting| setting.is_secret_file);
-        let given = named.flat_map(|setting| self.given(setting));
-        let paths = given.filter_map(|(given, _)| match given {
-            RawValue::Text(path) => Some(path.into()),
-            RawValue::List(_) => None,
+        let paths = named.flat_map(|setting| {
+            let flag = self.flags.get(setting.key).map(|(value, _)| value);
+            let files = self.files.iter().filter_map(|file| file.values.get(setting.key));
+            let values = flag.into_iter().chain(files.map(|(value, _)| value));
+            let paths = values.filter_map(|value| match value {
+                RawValue::Text(path) => Some(path),
+                RawValue::List(_) => None,
+            });
+            paths.chain(setting.variables.iter().filter_map(|name| self.variables.get(name)))
         });
-        paths.collect()
+        paths.filter(|path| !path.is_empty()).map(Into::into).collect()
     }
 
     /// Returns the values of these settings in their order, or all problems with them.
@@ -192,10 +199,6 @@ impl Settings {
     /// Returns what the layers give for a setting, highest precedence first, with the default last.
     fn given(&self, setting: &'static Setting) -> Vec<(RawValue, Origin)> {
         let mut given = Vec::new();
-        if setting.only_with.is_some_and(|key| self.origin_of(key) == Origin::Default) {
-            given.extend(setting.default.map(|text| (text.into(), Origin::Default)));
-            return given;
-        }
         if let Some((flag, long)) = self.flags.get(setting.key) {
             given.push((flag.clone(), Origin::Flag(long)));
         }
@@ -216,20 +219,64 @@ impl Settings {
         given
     }
 
-    /// Returns `true` if a layer above the file sets an alternative to this key: a database in the
-    /// environment replaces another kind of database in a file.
-    fn is_replaced(&self, key: &str, file: usize) -> bool {
-        let groups = ALTERNATIVES.iter().filter(|group| group.iter().any(|set| set.contains(&key)));
-        let others = groups.flat_map(|group| group.iter()).filter(|set| !set.contains(&key));
-        others.filter_map(|set| set.first()).any(|trigger| self.is_set_above(trigger, file))
+    /// Returns `true` if this process uses the feature of the setting.
+    fn has_effect(&self, setting: &Setting) -> bool {
+        let is_sqlite = |url: &str| url.starts_with("sqlite:");
+        let (shards, url) = (self.text("database.shards"), self.text("database.url"));
+        let is_postgres_host =
+            || shards.is_none() && url.is_none() && self.text("database.host").is_some();
+        match setting.only_with {
+            None => true,
+            Some(Feature::PostgresHost) => is_postgres_host(),
+            Some(Feature::Postgres) => match (&shards, &url) {
+                (Some(shards), _) => {
+                    let cluster = self.text("database.cluster");
+                    let mut entries = shards.split(',').chain(cluster.as_deref());
+                    !entries.all(|entry| is_sqlite(entry.trim()))
+                }
+                (None, Some(url)) => !is_sqlite(url),
+                (None, None) => is_postgres_host(),
+            },
+            Some(Feature::TraceExport) => {
+                let exporter = self.text("traces.exporter");
+                let is_disabled = self.text("traces.disabled").is_some_and(|text| {
+                    Kind::OtelSwitch.parse(&text.as_str().into())
+                        == Ok(Some(ParsedValue::Switch(true)))
+                });
+                let endpoints = ["traces.endpoint", "traces.traces_endpoint"];
+                let is_asked =
+                    exporter.is_some() || endpoints.iter().any(|key| self.text(key).is_some());
+                is_asked && !is_disabled && exporter.as_deref() != Some("none")
+            }
+        }
     }
 
-    /// Returns `true` if flags, environment, or a later file set this key.
-    fn is_set_above(&self, key: &str, file: usize) -> bool {
+    /// Returns the text of a setting without surrounding blanks, or `None` if it is unset or blank.
+    fn text(&self, key: &str) -> Option<String> {
+        let (given, _) = self.given(Options::setting(key)?).into_iter().next()?;
+        let RawValue::Text(text) = given else { return None };
+        let text = text.to_string_lossy().trim().to_owned();
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// Returns `true` if a layer above the file sets a setting that replaces this key: a database in
+    /// the environment replaces another kind of database in a file.
+    fn is_replaced(&self, key: &str, file: usize) -> bool {
+        let mut replacements = REPLACEMENTS.iter().filter(|it| it.keys.contains(&key));
+        replacements
+            .any(|it| self.is_given(it.by) || it.in_files && self.is_in_file(it.by, file + 1))
+    }
+
+    /// Returns `true` if a flag or a variable sets this key.
+    fn is_given(&self, key: &str) -> bool {
         let names = Options::setting(key).map_or(&[][..], |setting| setting.variables);
-        self.flags.contains_key(key)
-            || names.iter().any(|name| self.variables.contains_key(name))
-            || self.files[file + 1..].iter().any(|later| later.values.contains_key(key))
+        self.flags.contains_key(key) || names.iter().any(|name| self.variables.contains_key(name))
+    }
+
+    /// Returns `true` if this file or a later one sets this key.
+    fn is_in_file(&self, key: &str, first: usize) -> bool {
+        let values = self.files[first..].iter().filter_map(|file| file.values.get(key));
+        values.into_iter().any(|(value, _)| !value.is_empty())
     }
 
     /// Joins the lists of all layers, lowest precedence first.

@@ -5,9 +5,9 @@
 //! entered without knowing their content, so the last one is not trusted: it must not contain
 //! guarded settings, and it can't hide those of the other files, because it replaces no file.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::file::FileLayer;
@@ -45,6 +45,9 @@ pub struct Files {
     /// Files that were read, lowest precedence first.
     pub layers: Vec<FileLayer>,
     pub problems: Vec<Problem>,
+    /// Files of the machine or the user that this process must not read. A process that runs steps
+    /// or accepts requests must not start without them, because they may restrict it.
+    pub unreadable: Vec<Problem>,
     /// Conditions that don't prevent the start.
     pub warnings: Vec<String>,
 }
@@ -90,12 +93,11 @@ impl Lookup {
                         Ok(Some(content)) => files.add(path, &content, is_trusted),
                         Ok(None) => {}
                         // Clients on the machine of a server need not be able to read its secrets,
-                        // and a process may run as another user than the one of its `HOME`.
+                        // so the caller decides.
                         Err(UsualError::Io(error))
                             if error.kind() == io::ErrorKind::PermissionDenied && is_trusted =>
                         {
-                            let warning = format!("{} was not read: {error}", path.display());
-                            files.warnings.push(warning);
+                            files.unreadable.push(unread(path, &error));
                         }
                         Err(error) => files.problems.push(error.problem(path)),
                     }
@@ -141,14 +143,38 @@ impl UsualError {
     }
 }
 
+/// Device that contains nothing, as the only file.
+const NULL: &str = "/dev/null";
+
+/// Reads a file that the user named. Only a regular file has the same content when it is read
+/// again, as a worker does that starts over without its token in the environment.
 fn read_named(path: &Path) -> Result<Content, Problem> {
+    // Opening a named pipe would wait for its writer.
+    let meta = std::fs::metadata(path).map_err(|error| unread(path, &error))?;
+    check_named(path, &meta)?;
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
     let (meta, file) = opened.map_err(|error| unread(path, &error))?;
-    if meta.is_dir() {
-        let hint = format!("name a file, such as {}", path.join(FILE_NAME).display());
-        return Err(Problem::in_file(whole(path), "this is a directory").hint(Some(hint)));
-    }
+    check_named(path, &meta)?;
     read(file, meta.mode()).map_err(|error| unread(path, &error))
+}
+
+fn check_named(path: &Path, meta: &Metadata) -> Result<(), Problem> {
+    let (message, hint) = if meta.is_dir() {
+        let file = path.join(FILE_NAME);
+        ("this is a directory", format!("name a file, such as {}", file.display()))
+    } else if meta.is_file() || is_null(meta) {
+        return Ok(());
+    } else {
+        let hint = "write the settings to a file that only you can read, or set variables; a pipe \
+                    can be read only once";
+        ("this is not a regular file", hint.to_owned())
+    };
+    Err(Problem::in_file(whole(path), message).hint(Some(hint)))
+}
+
+fn is_null(meta: &Metadata) -> bool {
+    let null = std::fs::metadata(NULL);
+    meta.file_type().is_char_device() && null.is_ok_and(|null| null.rdev() == meta.rdev())
 }
 
 /// Reads a file in a usual location, or returns `None` if there is none.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::kind::Kind;
-use crate::setting::Setting;
+use crate::setting::{Secrecy, Setting};
 use crate::tree::{Options, SectionInfo};
 
 const HEAD: &str = include_str!("reference.md");
@@ -60,7 +60,11 @@ fn kind(setting: &Setting) -> String {
         Kind::Ip => "string: IP address".to_owned(),
         Kind::Socket => "string: address and port".to_owned(),
     };
-    if setting.is_secret() { format!("{text}, secret") } else { text }
+    match setting.secrecy {
+        Secrecy::Open => text,
+        Secrecy::Url => format!("{text}: URL, shown without its secrets"),
+        Secrecy::Secret => format!("{text}, secret"),
+    }
 }
 
 fn default(setting: &Setting) -> String {

@@ -20,6 +20,17 @@ pub(crate) enum Secrecy {
     Secret,
 }
 
+/// Feature that a process may not use, although other programs set its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// Postgres database that is given by its host.
+    PostgresHost,
+    /// Postgres database.
+    Postgres,
+    /// Export of traces.
+    TraceExport,
+}
+
 /// Declaration of a setting: key, type, variables, flag, and default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
@@ -42,9 +53,9 @@ pub struct Setting {
     pub is_secret_file: bool,
     /// Whether values of all layers are joined, later ones last.
     pub is_joined: bool,
-    /// Key without which this setting has no effect. Then it is not read: another program's
-    /// `POSTGRES_PORT` may have another form.
-    pub(crate) only_with: Option<&'static str>,
+    /// Feature without which this setting has no effect. Then a value of the wrong type counts as
+    /// unset: another program's `POSTGRES_PORT` may have another form.
+    pub(crate) only_with: Option<Feature>,
     pub(crate) secrecy: Secrecy,
 }
 
@@ -102,8 +113,8 @@ impl Setting {
         self.guarded()
     }
 
-    pub(crate) const fn only_with(mut self, key: &'static str) -> Self {
-        self.only_with = Some(key);
+    pub(crate) const fn only_with(mut self, feature: Feature) -> Self {
+        self.only_with = Some(feature);
         self
     }
 

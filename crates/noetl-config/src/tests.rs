@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,9 @@ fn found(settings: &Settings, setting: &'static Setting) -> Option<ResolvedValue
 /// The host, so that settings of it are read.
 const HOST: (&str, &str) = ("POSTGRES_HOST", "db");
 
+/// The exporter of traces, so that settings of it are read.
+const EXPORTER: (&str, &str) = ("OTEL_TRACES_EXPORTER", "otlp");
+
 #[test]
 fn every_variable_of_the_list_belongs_to_one_setting() {
     let mut known: Vec<&str> =
@@ -123,7 +127,7 @@ fn every_variable_of_the_wrong_type_is_named_without_secrets() {
     for setting in Options::settings() {
         for variable in setting.variables {
             let Some(wrong) = wrong(setting) else { continue };
-            let settings = of_variables(&[HOST, (variable, wrong)]);
+            let settings = of_variables(&[HOST, EXPORTER, (variable, wrong)]);
             let problem = settings.find(setting).unwrap_err().to_string();
             let expected = format!("{variable} is {}", setting.kind.expected());
             assert!(problem.starts_with(&expected), "{problem}");
@@ -152,7 +156,7 @@ fn variables_that_are_not_utf_8_are_named_unless_they_are_paths() {
     let bytes = OsStr::from_bytes(b"/a\xff");
     for setting in Options::settings() {
         for variable in setting.variables {
-            let mut variables = environment(&[HOST]);
+            let mut variables = environment(&[HOST, EXPORTER]);
             variables.retain(|(name, _)| name != variable);
             variables.push((variable.into(), bytes.to_owned()));
             let settings = Settings::new(Vec::new(), variables);
@@ -182,7 +186,7 @@ fn every_layer_wins_over_the_ones_below_it() {
             setting.key
         );
         let (text, toml) = sample(setting);
-        let content = format!("{}{}", line(setting, &toml), host_beside(setting));
+        let content = line(setting, &toml);
         let files = vec![file(&content), file(&content)];
         let settings = Settings::new(files, environment(&[]));
         let of_file = found(&settings, setting).unwrap();
@@ -209,11 +213,6 @@ fn every_layer_wins_over_the_ones_below_it() {
         let origin = found(&of_variables(&[&all[..], &[HOST]].concat()), setting).unwrap().origin;
         assert_eq!(Some(origin), setting.variables.first().map(|name| Origin::Variable(name)));
     }
-}
-
-/// The host in a file, for a setting that has no effect without it.
-fn host_beside(setting: &Setting) -> &'static str {
-    if setting.only_with.is_some() { "host = 'db'\n" } else { "" }
 }
 
 #[test]
@@ -339,6 +338,23 @@ fn a_file_of_the_working_directory_must_not_set_guarded_keys() {
 }
 
 #[test]
+fn settings_that_protect_a_machine_are_guarded() {
+    let of_limits = tree::Options::settings().filter(|it| it.key.starts_with("limits."));
+    let others = [
+        "database.data",
+        "server.machine_id",
+        "worker.result_max_mb",
+        "executions.loop_items_max",
+        "executions.playbook_depth_max",
+        "executions.events_max",
+    ];
+    let others = others.into_iter().map(|key| Options::setting(key).unwrap());
+    for setting in of_limits.chain(others) {
+        assert!(setting.is_guarded, "{}", setting.key);
+    }
+}
+
+#[test]
 fn a_database_in_the_environment_replaces_another_kind_in_a_file() {
     let text = "[database]\nurl = 'postgres://f/x'\nshards = 'sqlite://a.db'\n";
     let settings = Settings::new(vec![file(text)], environment(&[HOST]));
@@ -355,11 +371,160 @@ fn a_database_in_the_environment_replaces_another_kind_in_a_file() {
 }
 
 #[test]
+fn a_data_directory_of_a_flag_or_variable_replaces_every_kind_of_database_in_a_file() {
+    for text in [
+        "url = 'postgres://f/x'",
+        "url = 'sqlite://a.db'",
+        "host = 'f'\nport = 1\nuser = 'u'\npassword = 'p'\nname = 'n'",
+        "shards = 'sqlite://a.db'\ncluster = 'sqlite://b.db'",
+    ] {
+        let text = format!("[database]\ndata = 'in-file'\n{text}\n");
+        let in_file = Settings::new(vec![file(&text)], []);
+        let variable = Settings::new(vec![file(&text)], environment(&[("NOETL_DATA", "b")]));
+        let flag = in_file.with_flags([("database.data", "data", "b".into())]);
+        for settings in [variable, flag] {
+            let database: tree::Database = settings.section().unwrap();
+            assert_eq!(database.data, Path::new("b"));
+            assert!(database.url.is_none() && database.host.is_none(), "{text}");
+            assert!(database.shards.is_none() && database.cluster.is_none(), "{text}");
+            assert!(database.password.is_none() && database.port == 5432, "{text}");
+        }
+        // The directory beside a database contains its key.
+        let database: tree::Database = in_file.section().unwrap();
+        let kinds = [database.url.is_some(), database.host.is_some(), database.shards.is_some()];
+        assert_eq!(kinds.iter().filter(|it| **it).count(), 1, "{text}");
+        assert_eq!(database.data, Path::new("in-file"));
+        let url = environment(&[("NOETL_DATABASE_URL", "u")]);
+        let database: tree::Database = Settings::new(vec![file(&text)], url).section().unwrap();
+        assert_eq!(database.data, Path::new("in-file"));
+    }
+}
+
+#[test]
+fn a_target_is_not_mixed_with_settings_of_another_one() {
+    let decode = |text: &str, variables: &[(&str, &str)]| {
+        Settings::new(vec![file(text)], environment(variables)).options().unwrap()
+    };
+    let production = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://d/x'\n";
+    assert!(decode(production, &[]).database.direct_url.is_some());
+    for variable in [
+        ("NOETL_DATABASE_URL", "postgres://staging/x"),
+        ("POSTGRES_HOST", "staging"),
+        ("NOETL_SHARDS", "sqlite://a.db"),
+        ("NOETL_DATA", "staging"),
+    ] {
+        assert!(decode(production, &[variable]).database.direct_url.is_none(), "{variable:?}");
+    }
+    let both = Settings::new(vec![file(production), file("[database]\nurl = 'u'\n")], []);
+    assert!(both.section::<tree::Database>().unwrap().direct_url.is_none());
+    // A direct URL has no flag, so its variable stays beside `--database-url`.
+    let direct = of_variables(&[("NOETL_DATABASE_DIRECT_URL", "postgres://d/x")]);
+    let direct = direct.with_flags([("database.url", "database-url", "u".into())]);
+    assert!(direct.section::<tree::Database>().unwrap().direct_url.is_some());
+
+    let shards = "[database]\nshards = 'sqlite://a.db'\ncluster = 'sqlite://c.db'\n";
+    assert!(decode(shards, &[]).database.cluster.is_some());
+    assert!(decode(shards, &[("NOETL_SHARDS", "sqlite://b.db")]).database.cluster.is_none());
+
+    let collector = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://staging");
+    let traces = decode("[traces]\ntraces_endpoint = 'http://p/v1/traces'\n", &[collector]).traces;
+    assert_eq!(
+        (traces.endpoint.as_deref(), traces.traces_endpoint),
+        (Some("http://staging"), None)
+    );
+    let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://staging/v1/traces");
+    let traces = decode("[traces]\nendpoint = 'http://p'\n", &[own]).traces;
+    assert!(traces.endpoint.is_none() && traces.traces_endpoint.is_some());
+}
+
+#[test]
+fn the_token_file_of_a_worker_does_not_hide_the_token_of_other_verbs() {
+    let token = file("[client]\ntoken = 't'\n");
+    let settings = Settings::new(vec![token], environment(&[("NOETL_TOKEN_FILE", "f")]));
+    let client: tree::Client = settings.section().unwrap();
+    assert_eq!(client.token.unwrap().expose(), "t");
+    let worker: tree::Worker = settings.section().unwrap();
+    assert_eq!(worker.token_file.as_deref(), Some(Path::new("f")));
+    let token_file = file("[worker]\ntoken_file = 'f'\n");
+    let settings = Settings::new(vec![token_file], environment(&[("NOETL_TOKEN", "t")]));
+    assert!(settings.section::<tree::Worker>().unwrap().token_file.is_none());
+}
+
+#[test]
+fn secret_files_of_all_layers_are_known_even_if_replaced() {
+    let lower = file(
+        "[worker]\ntoken_file = '/a'\n[server]\ninternal_api_token_file = '/b'\ntls_key = ''\n",
+    );
+    let higher = file("[worker]\ntoken_file = '/c'\n");
+    let variables =
+        [("NOETL_TOKEN", "t"), ("NOETL_INTERNAL_API_TOKEN", "t"), ("NOETL_TLS_KEY", "/d")];
+    let settings = Settings::new(vec![lower, higher], environment(&variables));
+    let settings = settings.with_flags([("client.tls_client_key", "flag", "/e".into())]);
+    assert!(settings.section::<tree::Worker>().unwrap().token_file.is_none());
+    let mut files = settings.secret_files();
+    files.sort();
+    assert_eq!(files, ["/a", "/b", "/c", "/d", "/e"].map(PathBuf::from));
+}
+
+#[test]
+fn an_empty_string_in_a_file_replaces_nothing() {
+    let lower = file("[steps]\nuser = 'ada'\n[database]\nhost = 'h'\n");
+    let higher = file("[steps]\nusers = ''\n[database]\nurl = ''\nshards = ''\n");
+    let options = Settings::new(vec![lower, higher], []).options().unwrap();
+    assert_eq!(options.steps.user.as_deref(), Some("ada"));
+    assert_eq!(options.database.host.as_deref(), Some("h"));
+}
+
+#[test]
 fn the_port_of_another_postgres_service_is_not_read() {
     let port = ("POSTGRES_PORT", "tcp://10.0.0.1:5432");
     let database: tree::Database = of_variables(&[port]).section().unwrap();
     assert_eq!(database.port, 5432);
     assert!(of_variables(&[port, HOST]).section::<tree::Database>().is_err());
+    let url = ("NOETL_DATABASE_URL", "sqlite://a.db");
+    assert!(of_variables(&[port, HOST, url]).section::<tree::Database>().is_ok());
+}
+
+#[test]
+fn wrong_values_of_features_that_are_not_used_count_as_unset() {
+    let url = |url| ("NOETL_DATABASE_URL", url);
+    let shards = |shards| ("NOETL_SHARDS", shards);
+    for wrong in [
+        ("POSTGRES_MAX_CONNECTIONS", "2"),
+        ("POSTGRES_ACQUIRE_TIMEOUT", "10s"),
+        ("NOETL_PG_STATEMENT_CACHE_CAPACITY", "-1"),
+    ] {
+        for without in [&[][..], &[url("sqlite://a.db")], &[shards("sqlite://a, sqlite://b")]] {
+            let settings = of_variables(&[&[wrong][..], without].concat());
+            let database: tree::Database = settings.section().unwrap();
+            assert_eq!(database.max_connections, 10);
+        }
+        let cluster = [shards("sqlite://a"), ("NOETL_CLUSTER_DSN", "host=c;user=u")];
+        for with in [&[HOST][..], &[url("postgres://h/d")], &[shards("host=h;user=u")], &cluster] {
+            let settings = of_variables(&[&[wrong][..], with].concat());
+            assert!(settings.section::<tree::Database>().is_err(), "{wrong:?} {with:?}");
+        }
+    }
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c");
+    for wrong in [("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")] {
+        for without in [
+            &[][..],
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
+            &[("OTEL_TRACES_EXPORTER", "none"), endpoint],
+            &[("OTEL_SDK_DISABLED", "true"), endpoint],
+        ] {
+            let settings = of_variables(&[&[wrong][..], without].concat());
+            assert_eq!(settings.section::<tree::Traces>().unwrap().queue, 2048);
+        }
+        for with in [&[EXPORTER][..], &[endpoint]] {
+            let settings = of_variables(&[&[wrong][..], with].concat());
+            assert!(settings.section::<tree::Traces>().is_err(), "{wrong:?} {with:?}");
+        }
+    }
+    // A value of the right type is read, because a flag may name a Postgres database later.
+    let database: tree::Database =
+        of_variables(&[("POSTGRES_MAX_CONNECTIONS", "50")]).section().unwrap();
+    assert_eq!(database.max_connections, 50);
 }
 
 #[test]
@@ -522,11 +687,30 @@ fn files_that_cannot_be_used_are_named() {
         let path = home.write("user.toml", "");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         let files = home.usual();
-        assert!(files.problems.is_empty() && files.warnings.len() == 1, "{files:?}");
+        assert!(files.problems.is_empty() && files.unreadable.len() == 1, "{files:?}");
     }
     fs::create_dir(home.path("working.toml")).unwrap();
     let said = home.usual().problems.remove(0).to_string();
     assert!(said.ends_with("working.toml: this is not a file"), "{said}");
+}
+
+#[test]
+fn a_named_file_that_can_be_read_only_once_is_refused() {
+    use std::os::fd::AsRawFd as _;
+    let home = Home::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"[server]\nport = 1\n").unwrap();
+    let pipe = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+    let said = home.named(pipe.clone());
+    assert_eq!(said, [format!("{}: this is not a regular file", pipe.display())]);
+    // Nothing was read from it.
+    drop(writer);
+    assert_eq!(std::io::read_to_string(reader).unwrap(), "[server]\nport = 1\n");
+    let said = home.named(PathBuf::from("/dev/zero"));
+    assert_eq!(said, ["/dev/zero: this is not a regular file"]);
+    let path = home.write("file.toml", "[server]\nport = 1\n");
+    let file = fs::File::open(path).unwrap();
+    assert!(home.named(PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()))).is_empty());
 }
 
 #[test]

@@ -84,15 +84,75 @@ impl Options {
     }
 }
 
-/// Groups of settings that replace each other. A set in a higher layer replaces the other sets of
-/// its group in files; the first key of a set decides whether it is given.
-pub(crate) const ALTERNATIVES: &[&[&[&str]]] = &[
-    &[
-        &["database.url"],
-        &["database.host", "database.port", "database.user", "database.password", "database.name"],
-        &["database.shards", "database.cluster"],
-    ],
-    &[&["client.token"], &["worker.token_file"]],
-    &[&["server.internal_api_token"], &["server.internal_api_token_file"]],
-    &[&["steps.user"], &["steps.users"]],
+/// Setting that replaces others of lower files, because they describe another target.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    pub by: &'static str,
+    /// Whether the setting replaces others if a file sets it. Otherwise only a flag or a variable
+    /// does.
+    pub in_files: bool,
+    pub keys: &'static [&'static str],
+}
+
+const fn replaces(by: &'static str, keys: &'static [&'static str]) -> Replacement {
+    Replacement { by, in_files: true, keys }
+}
+
+/// Settings that replace others of lower files. Flags and variables are never replaced.
+pub(crate) const REPLACEMENTS: &[Replacement] = &[
+    // In a file, the directory may stand beside another database, whose key it contains.
+    Replacement {
+        by: "database.data",
+        in_files: false,
+        keys: &[
+            "database.url",
+            "database.direct_url",
+            "database.host",
+            "database.port",
+            "database.user",
+            "database.password",
+            "database.name",
+            "database.shards",
+            "database.cluster",
+        ],
+    },
+    // A URL replaces the direct URL of lower files, which leads to another database.
+    replaces(
+        "database.url",
+        &[
+            "database.direct_url",
+            "database.host",
+            "database.port",
+            "database.user",
+            "database.password",
+            "database.name",
+            "database.shards",
+            "database.cluster",
+        ],
+    ),
+    replaces(
+        "database.host",
+        &["database.url", "database.direct_url", "database.shards", "database.cluster"],
+    ),
+    replaces(
+        "database.shards",
+        &[
+            "database.cluster",
+            "database.url",
+            "database.direct_url",
+            "database.host",
+            "database.port",
+            "database.user",
+            "database.password",
+            "database.name",
+        ],
+    ),
+    // Only workers use the file, and prefer it, so it doesn't replace the token of other verbs.
+    replaces("client.token", &["worker.token_file"]),
+    replaces("server.internal_api_token", &["server.internal_api_token_file"]),
+    replaces("server.internal_api_token_file", &["server.internal_api_token"]),
+    replaces("steps.user", &["steps.users"]),
+    replaces("steps.users", &["steps.user"]),
+    replaces("traces.endpoint", &["traces.traces_endpoint"]),
+    replaces("traces.traces_endpoint", &["traces.endpoint"]),
 ];

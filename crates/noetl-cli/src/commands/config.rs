@@ -12,7 +12,7 @@ use crate::arguments::{CheckConfigArguments, ConfigCommand, Output, ShowConfigAr
 use crate::bus::BusSetup;
 use crate::error::CliError;
 use crate::output::{self, escape};
-use crate::settings::{self, section};
+use crate::settings::{self, UnreadableFiles, section};
 use crate::stores::StoreLocation;
 use crate::traces::TraceExport;
 use crate::{egress, http_options, isolation, keys, notifications, policy, results, runtime};
@@ -29,7 +29,7 @@ pub(crate) fn main(command: &ConfigCommand, file: Option<&Path>) -> Result<ExitC
 }
 
 fn show(arguments: &ShowConfigArguments, file: Option<&Path>) -> Result<ExitCode, CliError> {
-    settings::load(file)?;
+    settings::load(file, UnreadableFiles::Ignored)?;
     let effective = settings::current().effective().map_err(settings::failure)?;
     if arguments.output == Output::Json {
         let settings: Vec<Value> = effective.iter().map(document).collect();
@@ -81,7 +81,10 @@ fn check(arguments: &CheckConfigArguments, file: Option<&Path>) -> Result<ExitCo
         Some(file) => Lookup::Named(file.clone()),
         None => settings::lookup(file),
     };
-    let Files { layers, mut problems, mut warnings } = lookup.read(settings::uid());
+    let files = lookup.read(settings::uid());
+    let unreadable = settings::unreadable_warnings(&files);
+    let Files { layers, mut problems, mut warnings, .. } = files;
+    warnings.extend(unreadable);
     let files: Vec<PathBuf> = layers.iter().map(|layer| layer.path.clone()).collect();
     // The check of a named file doesn't depend on the environment.
     let settings = match arguments.file {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use noetl_config::Origin;
 use noetl_secrets::KEY_VARIABLE;
 
 use super::serve::Serve;
@@ -16,7 +17,14 @@ pub(crate) fn main(arguments: &ServerArguments) -> Result<ExitCode, CliError> {
     let settings = arguments.retention.over(&arguments.flags.settings());
     let named = StoreLocation::named(&settings::decode(&settings)?)?;
     let location = named.ok_or_else(|| {
-        CliError::new(ErrorKind::Config, "no database is named").hint(
+        let failure = CliError::new(ErrorKind::Config, "no database is named");
+        if let Origin::Variable(name) = settings.origin_of("database.data") {
+            return failure.hint(format!(
+                "{name} replaces the database in a file and has no use in a server: unset it, or \
+                 give --database-url"
+            ));
+        }
+        failure.hint(
             "give --database-url postgres://user:password@host:port/database, or set \
              NOETL_DATABASE_URL, POSTGRES_HOST and its like, or NOETL_SHARDS",
         )

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -247,6 +247,73 @@ fn files_that_cannot_be_read_are_named() {
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
     let said = crate::config::said(&home, &["config", "show"]);
     assert!(said.stderr.starts_with("error: noetl.toml: every user can write"), "{said:?}");
+}
+
+#[test]
+fn only_clients_ignore_a_file_that_they_must_not_read() {
+    use std::os::unix::process::CommandExt as _;
+    let home = Home::new();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(home.path().join("config/noetl")).unwrap();
+    let file = home.write("config/noetl/noetl.toml", "[auth]\nmode = 'oidc'\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    let said = |arguments: &[&str]| {
+        let mut command = command(&home, arguments);
+        command.env("XDG_CONFIG_HOME", home.path().join("config"));
+        // Root reads every file.
+        if rustix::process::geteuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        home.end_of(&mut command)
+    };
+    let problem = "config/noetl/noetl.toml: could not read the file: Permission denied";
+    for arguments in [
+        &["dev", "--port", "0", "--data", "data"][..],
+        &["server", "--database-url", "sqlite::memory:"],
+        &["worker"],
+    ] {
+        let said = said(arguments);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.stderr.starts_with("error: "), "{said:?}");
+        assert!(said.stderr.contains(problem), "{said:?}");
+    }
+    for arguments in [&["config", "show"][..], &["config", "check"]] {
+        let said = said(arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
+        assert!(said.stderr.contains(problem), "{said:?}");
+    }
+    let said = said(&["status", "1", "--server-url", "http://127.0.0.1:9"]);
+    assert!(said.stderr.starts_with("warning: ignored "), "{said:?}");
+    assert!(said.stderr.contains("error: http://127.0.0.1:9"), "{said:?}");
+}
+
+#[test]
+fn settings_of_an_unused_database_stop_nothing() {
+    let home = Home::new();
+    let wrong = [("POSTGRES_MAX_CONNECTIONS", "2"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")];
+    let said = home.end_of(command(&home, &["db", "migrate"]).envs(wrong));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // The token of `noetl dev` is in the data directory, which is a setting of the database.
+    let status = ["status", "1", "--server-url", "http://127.0.0.1:9"];
+    let said = home.end_of(command(&home, &status).envs(wrong));
+    assert!(said.stderr.starts_with("error: http://127.0.0.1:9"), "{said:?}");
+    let said = home.end_of(command(&home, &status).envs(wrong).env("POSTGRES_HOST", "db"));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("error: POSTGRES_MAX_CONNECTIONS is a number"), "{said:?}");
+}
+
+#[test]
+fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
+    let home = Home::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"[client]\nserver_url = 'http://127.0.0.1:9'\n").unwrap();
+    drop(writer);
+    let mut worker = command(&home, &["worker", "--config", "/dev/stdin"]);
+    // With a token in the environment, the worker starts over and reads its files again.
+    let said = home.end_of(worker.env("NOETL_TOKEN", "hunter2").stdin(Stdio::from(reader)));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("error: /dev/stdin: this is not a regular file\n"), "{said:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::secret::Secret;
-use crate::setting::{Setting, section};
+use crate::setting::{Feature, Setting, section};
 
 const LEASE: Kind = Kind::Seconds { min: 3, max: 3600 };
 const RETENTION: Kind = Kind::Number { min: i64::MIN, max: i64::MAX };
@@ -16,7 +16,7 @@ section! {
         /// Maximum number of items of a loop.
         loop_items_max: u32 =
             Setting::new(Kind::Number { min: 1, max: 10_000_000 }, &["NOETL_LOOP_ITEMS_MAX"])
-                .default("100000");
+                .default("100000").guarded();
         /// Items of a parallel loop that run at a time, unless the playbook sets a number.
         loop_in_flight: u32 =
             Setting::new(Kind::Number { min: 1, max: 100_000 }, &["NOETL_LOOP_IN_FLIGHT"])
@@ -24,11 +24,11 @@ section! {
         /// Maximum depth of playbooks that call each other.
         playbook_depth_max: u32 =
             Setting::new(Kind::Number { min: 1, max: 1000 }, &["NOETL_PLAYBOOK_DEPTH_MAX"])
-                .default("32");
+                .default("32").guarded();
         /// Maximum number of events of an execution.
         events_max: u64 =
             Setting::new(Kind::Number { min: 100, max: i64::MAX }, &["NOETL_EVENTS_MAX"])
-                .default("10000000");
+                .default("10000000").guarded();
         /// Quotas of tenants, such as `executions=1000 starts=50; acme: executions=10`.
         quotas: Option<String> = Setting::new(Kind::Text, &["NOETL_QUOTAS"]).guarded();
         /// Names of the environment variables that templates see as `env`.
@@ -153,10 +153,10 @@ section! {
         exporter: Option<String> = Setting::new(Kind::Text, &["OTEL_TRACES_EXPORTER"]);
         /// URL of the collector, to which `/v1/traces` is added.
         endpoint: Option<String> =
-            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_ENDPOINT"]).guarded();
+            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_ENDPOINT"]).url();
         /// Full URL for traces, instead of that of the collector.
         traces_endpoint: Option<String> =
-            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]).guarded();
+            Setting::new(Kind::Text, &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]).url();
         /// Protocol of the export: `http/protobuf`.
         protocol: Option<String> = Setting::new(
             Kind::Text,
@@ -172,7 +172,7 @@ section! {
         timeout_ms: Duration = Setting::new(
             Kind::Millis { min: 1, max: 600_000 },
             &["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"],
-        ).default("10000");
+        ).default("10000").only_with(Feature::TraceExport);
         /// Sampler: `always_on`, `always_off`, or `traceidratio`, also after `parentbased_`.
         sampler: Option<String> =
             Setting::new(Kind::Text, &["OTEL_TRACES_SAMPLER"]).note("parentbased_always_on");
@@ -187,15 +187,15 @@ section! {
         /// Maximum number of spans in the queue.
         queue: usize =
             Setting::new(Kind::Number { min: 1, max: 1_000_000 }, &["OTEL_BSP_MAX_QUEUE_SIZE"])
-                .default("2048");
+                .default("2048").only_with(Feature::TraceExport);
         /// Maximum number of spans per export.
         batch: usize = Setting::new(
             Kind::Number { min: 1, max: 1_000_000 },
             &["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"],
-        ).default("512");
+        ).default("512").only_with(Feature::TraceExport);
         /// Maximum time a span waits for its batch to fill, in milliseconds.
         delay_ms: Duration =
             Setting::new(Kind::Millis { min: 0, max: 600_000 }, &["OTEL_BSP_SCHEDULE_DELAY"])
-                .default("5000");
+                .default("5000").only_with(Feature::TraceExport);
     }
 }

@@ -24,7 +24,7 @@ section! {
             .default("8082").flag("port", "PORT");
         /// URL at which workers reach this server, if it differs from the listen address.
         public_url: Option<String> =
-            Setting::new(Kind::Text, &["NOETL_PUBLIC_SERVER_URL"]).guarded();
+            Setting::new(Kind::Text, &["NOETL_PUBLIC_SERVER_URL"]).url();
         /// Maximum number of steps that the process of `noetl dev` runs at a time; 0 if only
         /// separate workers run steps.
         slots: usize = Setting::new(Kind::Number { min: 0, max: 10_000 }, &["NOETL_SLOTS"])
@@ -32,7 +32,7 @@ section! {
         /// Machine ID of this process in the IDs it mints.
         machine_id: Option<u16> =
             Setting::new(Kind::Number { min: 0, max: 1023 }, &["NOETL_SERVER_MACHINE_ID"])
-                .note("acquired by lease");
+                .note("acquired by lease").guarded();
         /// Leave out `GET /metrics`.
         disable_metrics: bool =
             Setting::new(Kind::Switch, &["NOETL_DISABLE_METRICS"]).default("false");
@@ -70,7 +70,7 @@ section! {
         mode: Option<String> = Setting::new(Kind::Choice(&["token", "oidc", "open"]), &["NOETL_AUTH"])
             .note("token in noetl dev, open in noetl server").flag("auth", "MODE").guarded();
         /// URL of the identity provider.
-        oidc_issuer: Option<String> = Setting::new(Kind::Text, &["NOETL_OIDC_ISSUER"]).guarded();
+        oidc_issuer: Option<String> = Setting::new(Kind::Text, &["NOETL_OIDC_ISSUER"]).url();
         /// Audience that tokens of the identity provider must name.
         oidc_audience: Option<String> =
             Setting::new(Kind::Text, &["NOETL_OIDC_AUDIENCE"]).guarded();

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::secret::Secret;
-use crate::setting::{Setting, section};
+use crate::setting::{Feature, Setting, section};
 
 section! {
     /// Databases of the event log. The shards apply, else the URL, else the parts of a Postgres
     /// URL, else the file in the data directory. One kind in the environment or a flag replaces
-    /// another kind in a file.
+    /// another kind in a file, and so does the data directory.
     Database = "database" {
         /// Directory for the database of `noetl dev`, its encryption key, and its token.
         data: PathBuf = Setting::new(Kind::Path, &["NOETL_DATA"])
-            .default("noetl-data").flag("data", "DIR");
+            .default("noetl-data").flag("data", "DIR").guarded();
         /// Database to use instead of the data directory: `sqlite://path`, or
         /// `postgres://user:password@host:port/database`.
         url: Option<Secret> = Setting::new(Kind::Text, &["NOETL_DATABASE_URL"])
@@ -26,7 +26,7 @@ section! {
         host: Option<String> = Setting::new(Kind::Text, &["POSTGRES_HOST"]).guarded();
         /// Port of the Postgres database, with a host.
         port: u16 = Setting::new(Kind::Number { min: 1, max: 65_535 }, &["POSTGRES_PORT"])
-            .default("5432").guarded().only_with("database.host");
+            .default("5432").guarded().only_with(Feature::PostgresHost);
         /// User of the Postgres database, with a host.
         user: String = Setting::new(Kind::Text, &["POSTGRES_USER"]).default("noetl").guarded();
         /// Password of the user.
@@ -37,17 +37,17 @@ section! {
         /// Maximum number of connections to Postgres.
         max_connections: u32 =
             Setting::new(Kind::Number { min: 3, max: 10_000 }, &["POSTGRES_MAX_CONNECTIONS"])
-                .default("10");
+                .default("10").only_with(Feature::Postgres);
         /// Time limit for a free connection to Postgres, in seconds.
         acquire_timeout_secs: Duration =
             Setting::new(Kind::Seconds { min: 1, max: 3600 }, &["POSTGRES_ACQUIRE_TIMEOUT"])
-                .default("30");
+                .default("30").only_with(Feature::Postgres);
         /// Maximum number of prepared statements per connection; 0 behind a proxy that pools by
         /// transaction.
         statement_cache_capacity: usize = Setting::new(
             Kind::Number { min: 0, max: 100_000 },
             &["NOETL_PG_STATEMENT_CACHE_CAPACITY"],
-        ).default("100");
+        ).default("100").only_with(Feature::Postgres);
         /// Event that a commit to SQLite waits for: `full` survives a power failure, `normal` a
         /// crash of the process.
         sqlite_synchronous: String =
@@ -69,7 +69,7 @@ section! {
         /// Store of large results: `db:`, `file:///directory`, or `s3://bucket/prefix`. Access to
         /// a bucket is configured by the `AWS_*` variables.
         url: Option<String> =
-            Setting::new(Kind::Text, &["NOETL_RESULTS_URL"]).note("database").guarded();
+            Setting::new(Kind::Text, &["NOETL_RESULTS_URL"]).note("database").url();
     }
 }
 

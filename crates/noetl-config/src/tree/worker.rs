@@ -32,7 +32,7 @@ section! {
         /// Maximum size of a step's result, in MiB.
         result_max_mb: usize =
             Setting::new(Kind::Number { min: 1, max: 512 }, &["NOETL_WORKER_RESULT_MAX_MB"])
-                .default("64").flag("result-max", "MIB");
+                .default("64").flag("result-max", "MIB").guarded();
         /// Seconds that running steps may take to finish on shutdown; unfinished commands are
         /// released.
         grace_secs: Duration =
@@ -54,7 +54,7 @@ section! {
         /// Server URL, such as http://host:8082. A URL in a file wins over the current context.
         server_url: Option<String> = Setting::new(Kind::Text, &["NOETL_SERVER_URL"])
             .note("that of the current context, else http://127.0.0.1:8082")
-            .flag("server-url", "URL").guarded();
+            .flag("server-url", "URL").url();
         /// Access token. A token in a file is sent only to a server that a file names.
         token: Option<Secret> =
             Setting::new(Kind::Text, &["NOETL_TOKEN", "NOETL_SESSION_TOKEN"])
