@@ -142,7 +142,7 @@ async fn messages_deleted_before_they_were_read_are_reported_once_and_skipped() 
     let said = source.fetch(1, WAIT).await.err().unwrap();
     let said = said.to_string();
     assert!(said.contains("orders/0") && said.contains("from 2 on were deleted"), "{said}");
-    assert!(said.contains("goes on at 7"), "{said}");
+    assert!(said.contains("continues at 7"), "{said}");
     // What is answered for late does not move it back.
     open_still[0].handle.ack().await.unwrap();
     assert_eq!(committed(&broker), [(0, 7)]);
