@@ -412,7 +412,7 @@ mod tests {
         let text = "[database]\nurl = 'postgres://p/x'\ndirect_url = 'postgres://direct/x'\n";
         let file = FileLayer::parse(Path::new("f"), text.as_bytes(), true).expect("a valid file");
         let settings = Settings::new(vec![file], []);
-        let direct = |url: &str| settings_of(&settings, url).ok().expect("settings").direct_url;
+        let direct = |url: &str| settings_of(&settings, url).expect("settings").direct_url;
         assert!(direct("postgres://p/x").is_some());
         assert!(direct("postgres://staging/x").is_none());
     }

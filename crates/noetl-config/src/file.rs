@@ -31,15 +31,14 @@ impl FileLayer {
             Ok(text) => text,
             Err(error) => {
                 let before = String::from_utf8_lossy(&content[..error.valid_up_to()]);
-                let position = position(path, &before, before.len());
+                let position = Lines::new(path, &before).position(before.len());
                 let problem = Problem::in_file(position, "the file is not valid UTF-8");
                 let layer = Self { path: path.to_owned(), values: BTreeMap::new() };
                 return (layer, vec![problem]);
             }
         };
         let mut reader = Reader {
-            path,
-            text,
+            lines: Lines::new(path, text),
             is_trusted,
             problems: Vec::new(),
             layer: Self { path: path.to_owned(), values: BTreeMap::new() },
@@ -47,16 +46,14 @@ impl FileLayer {
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in errors {
             let message = format!("the file is not valid TOML: {}", error.message().trim_end());
-            reader.problem(error.span().unwrap_or(0..0), message.replace('\n', ", "), None);
+            let message = message.replace('\n', ", ");
+            reader.problem(error.span().unwrap_or(0..0), message, Hint::None);
         }
         // After a syntax error, a key may belong to another table than the author meant.
         if reader.problems.is_empty() {
             reader.root(root.get_ref());
         }
-        reader.problems.sort_by_key(|problem| {
-            problem.position.as_ref().map(|position| (position.line, position.column))
-        });
-        (reader.layer, reader.problems)
+        reader.finish()
     }
 
     /// Parses the content of a file that must have no problems.
@@ -70,12 +67,65 @@ impl FileLayer {
     }
 }
 
+/// Maximum number of problems of a file that are reported one by one.
+const PROBLEMS_MAX: usize = 100;
+
+/// Maximum number of problems for which a similar name is searched. A file may have 100,000 keys.
+const SUGGESTIONS_MAX: usize = 20;
+
 struct Reader<'a> {
-    path: &'a Path,
-    text: &'a str,
+    lines: Lines<'a>,
     is_trusted: bool,
-    problems: Vec<Problem>,
+    problems: Vec<FoundProblem>,
     layer: FileLayer,
+}
+
+/// Problem at a byte offset. Its position and its suggestion are computed only if it is reported.
+struct FoundProblem {
+    offset: usize,
+    message: String,
+    hint: Hint,
+}
+
+enum Hint {
+    None,
+    Text(String),
+    /// Similar name of a section.
+    Section(String),
+    /// Similar key of any section.
+    Key(String),
+    /// Similar name of one of these settings.
+    Name(String, &'static [Setting]),
+}
+
+impl Hint {
+    fn text(self) -> Option<String> {
+        let (wrong, nearest) = match self {
+            Self::None => return None,
+            Self::Text(text) => return Some(text),
+            Self::Section(wrong) => {
+                let sections = Options::sections().map(|section| section.name);
+                let nearest = suggest::nearest(&wrong, sections);
+                (wrong, nearest)
+            }
+            Self::Key(wrong) => {
+                let nearest = suggest::nearest(&wrong, Options::settings().map(|it| it.key));
+                (wrong, nearest)
+            }
+            Self::Name(wrong, settings) => {
+                let nearest = suggest::nearest(&wrong, settings.iter().map(Setting::name));
+                (wrong, nearest)
+            }
+        };
+        nearest.or_else(|| key_of_any_section(&wrong)).map(did_you_mean)
+    }
+
+    fn is_suggestion(&self) -> bool {
+        match self {
+            Self::None | Self::Text(_) => false,
+            Self::Section(_) | Self::Key(_) | Self::Name(..) => true,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -88,7 +138,7 @@ impl Reader<'_> {
                     let message =
                         format!("{} is a table, not {}", section.name, found(other, true));
                     let hint = format!("write [{}] and its settings below", section.name);
-                    self.problem(value.span(), message, Some(hint));
+                    self.problem(value.span(), message, Hint::Text(hint));
                 }
                 (None, _) => self.unknown_section(name, value.get_ref()),
             }
@@ -115,7 +165,7 @@ impl Reader<'_> {
             let hint = "name the file with --config or NOETL_CONFIG if you trust it, or set the \
                         key in the file of your user or of this machine";
             let message = format!("{key} has no effect in a file of the working directory");
-            self.problem(name.span(), message, Some(hint.to_owned()));
+            self.problem(name.span(), message, Hint::Text(hint.to_owned()));
             return;
         }
         let expected = setting.kind.expected();
@@ -125,40 +175,54 @@ impl Reader<'_> {
             given.filter(|given| given.is_empty() || setting.kind.parse(given).is_ok())
         else {
             let message = format!("{key} is {expected}, not {shown}");
-            self.problem(value.span(), message, None);
+            self.problem(value.span(), message, Hint::None);
             return;
         };
-        let position = position(self.path, self.text, value.span().start);
+        let position = self.lines.position(value.span().start);
         self.layer.values.insert(key, (given, position));
     }
 
     fn unknown_section(&mut self, name: &Spanned<impl AsRef<str>>, value: &DeValue<'_>) {
         let wrong = name.get_ref().as_ref();
-        let (what, nearest) = match value {
-            DeValue::Table(_) => {
-                let sections = Options::sections().map(|section| section.name);
-                ("section", suggest::nearest(wrong, sections))
-            }
-            _ => ("key", suggest::nearest(wrong, Options::settings().map(|it| it.key))),
+        let (what, hint) = match value {
+            DeValue::Table(_) => ("section", Hint::Section(wrong.to_owned())),
+            _ => ("key", Hint::Key(wrong.to_owned())),
         };
-        let nearest = nearest.or_else(|| key_of_any_section(wrong));
-        let message = format!("unknown {what} {}", quoted(wrong));
-        self.problem(name.span(), message, nearest.map(did_you_mean));
+        self.problem(name.span(), format!("unknown {what} {}", quoted(wrong)), hint);
     }
 
     fn unknown_key(&mut self, settings: &'static [Setting], name: &Spanned<impl AsRef<str>>) {
         let wrong = name.get_ref().as_ref();
-        let nearest = suggest::nearest(wrong, settings.iter().map(Setting::name))
-            .or_else(|| key_of_any_section(wrong));
         let section = settings.first().and_then(|setting| setting.key.split_once('.'));
         let section = section.map_or("", |(section, _)| section);
         let message = format!("unknown key {} in [{section}]", quoted(wrong));
-        self.problem(name.span(), message, nearest.map(did_you_mean));
+        self.problem(name.span(), message, Hint::Name(wrong.to_owned(), settings));
     }
 
-    fn problem(&mut self, span: Range<usize>, message: String, hint: Option<String>) {
-        let position = position(self.path, self.text, span.start);
-        self.problems.push(Problem::in_file(position, message).hint(hint));
+    fn problem(&mut self, span: Range<usize>, message: String, hint: Hint) {
+        self.problems.push(FoundProblem { offset: span.start, message, hint });
+    }
+
+    /// Returns the settings and the problems in the order of the file.
+    fn finish(mut self) -> (FileLayer, Vec<Problem>) {
+        self.problems.sort_by_key(|problem| problem.offset);
+        let others = self.problems.len().saturating_sub(PROBLEMS_MAX);
+        self.problems.truncate(PROBLEMS_MAX);
+        let mut suggestions = 0;
+        let mut problems = Vec::with_capacity(self.problems.len() + 1);
+        for FoundProblem { offset, message, hint } in self.problems {
+            suggestions += usize::from(hint.is_suggestion());
+            let hint = match hint.is_suggestion() && suggestions > SUGGESTIONS_MAX {
+                true => None,
+                false => hint.text(),
+            };
+            problems.push(Problem::in_file(self.lines.position(offset), message).hint(hint));
+        }
+        if others > 0 {
+            let file = Position { file: self.layer.path.clone(), line: 0, column: 0 };
+            problems.push(Problem::in_file(file, format!("{others} more problems are not listed")));
+        }
+        (self.layer, problems)
     }
 }
 
@@ -181,18 +245,32 @@ fn quoted(name: &str) -> String {
     format!("'{}{dots}'", short.replace(char::is_control, "\u{fffd}"))
 }
 
-/// Returns the position of a byte offset.
-fn position(path: &Path, text: &str, offset: usize) -> Position {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
+/// Text of a file with the offsets of its lines.
+struct Lines<'a> {
+    path: &'a Path,
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(path: &'a Path, text: &'a str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { path, text, starts: [0].into_iter().chain(starts).collect() }
     }
-    let before = &text[..offset];
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    Position {
-        file: path.to_owned(),
-        line: before.matches('\n').count() + 1,
-        column: before[start..].chars().count() + 1,
+
+    /// Returns the position of a byte offset.
+    fn position(&self, offset: usize) -> Position {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        Position {
+            file: self.path.to_owned(),
+            line,
+            column: self.text[start..offset].chars().count() + 1,
+        }
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) enum Secrecy {
 pub(crate) enum Feature {
     /// Postgres database that is given by its host.
     PostgresHost,
-    /// Postgres database.
+    /// Postgres database that is given by a URL, by its host, or as a shard.
     Postgres,
-    /// Export of traces.
+    /// Export of traces to a collector, neither turned off nor without an endpoint.
     TraceExport,
 }
 

@@ -319,6 +319,25 @@ fn all_problems_of_a_file_are_found_in_order() {
 }
 
 #[test]
+fn a_file_with_very_many_problems_is_reported_in_part() {
+    let keys: String = (0..100_000).map(|number| format!("k{number:x}=1\n")).collect();
+    let of_section = format!("[server]\n{keys}");
+    let on_one_line = format!("server = {{{}}}", keys.trim().replace('\n', ","));
+    let sections: String = (0..100_000).map(|number| format!("[s{number:x}]\n")).collect();
+    let invalid = "= \n".repeat(100_000);
+    let repeated = "server.port = 1\n".repeat(50_000);
+    for text in [keys, of_section, on_one_line, sections, invalid, repeated] {
+        let said = problems(&text);
+        assert_eq!(said.len(), 101, "{said:?}");
+        assert!(said[100].ends_with("more problems are not listed"), "{}", said[100]);
+    }
+    let many: String = ('a'..='z').map(|last| format!("port{last} = 1\n")).collect();
+    let said = problems(&format!("[server]\n{many}"));
+    let suggestions = said.iter().filter(|line| line.contains("did you mean port?")).count();
+    assert_eq!((said.len(), suggestions), (26, 20));
+}
+
+#[test]
 fn a_file_of_the_working_directory_must_not_set_guarded_keys() {
     for setting in Options::settings() {
         let text = line(setting, &sample(setting).1);
