@@ -108,7 +108,7 @@ async function approve(stage, page, id) {
   await stage.look(page, "approvals");
   await asked.getByLabel(/Note/).fill("enjoy");
   await asked.getByRole("button", { name: "Approve", exact: true }).click();
-  await page.getByText("Approved: step ask of web/asking goes on.").waitFor();
+  await page.getByText("Approved: step ask of web/asking continues.").waitFor();
   await page.getByText("Nothing waits for anybody").waitFor();
   equal(await stage.server.finished(id), "COMPLETED", "the execution that was approved");
   const { result } = await stage.server.ask(`/api/executions/${id}?ids=string`);
