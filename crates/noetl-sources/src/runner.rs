@@ -75,12 +75,7 @@ impl Runner {
         loop {
             let next = match view.state {
                 SubscriptionState::Deactivated => return RunnerExit::Over,
-                SubscriptionState::Registered => {
-                    match self.act(&view, SubscriptionAction::Activate, &mut failures).await {
-                        Some(moved) => NextAction::Moved(moved),
-                        None => NextAction::Stopped,
-                    }
-                }
+                SubscriptionState::Registered => self.registered(&view, &mut failures).await,
                 SubscriptionState::Active => self.active(&view).await,
                 SubscriptionState::Paused => self.paused(&view).await,
                 SubscriptionState::Draining => self.draining(&view, &mut failures).await,
@@ -159,6 +154,23 @@ impl Runner {
                 () = tokio::time::sleep(RETRY.delay(*failures)) => {}
             }
         }
+    }
+
+    /// Activates a registered subscription under its lease. Without the lease, each of several
+    /// runtimes would activate it, and the later ones would make the first one connect again.
+    async fn registered(&self, view: &SubscriptionView, failures: &mut u32) -> NextAction {
+        let held = tokio::select! {
+            held = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => held,
+            moved = self.parts.plane.changed(view) => return NextAction::Moved(moved),
+            () = self.stop.cancelled() => return NextAction::Stopped,
+        };
+        // Another runtime may have activated it before this one got the lease.
+        let moved = match self.parts.plane.view(view.id).await {
+            Ok(now) if now != *view => Some(now),
+            _ => self.act(view, SubscriptionAction::Activate, failures).await,
+        };
+        held.release().await;
+        moved.map_or(NextAction::Stopped, NextAction::Moved)
     }
 
     async fn paused(&self, view: &SubscriptionView) -> NextAction {

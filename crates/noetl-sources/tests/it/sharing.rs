@@ -37,7 +37,7 @@ async fn two_runtimes_start_nothing_twice() {
     assert!(found.values().all(|executions| executions.len() == 1));
     let types = stage.types(id).await;
     let connected = types.iter().filter(|found| *found == "subscription.source.connected").count();
-    assert_eq!(connected, 1, "one of them fetches, and the other waits for its turn");
+    assert_eq!(connected, 1, "one of them fetches, and the other waits for its turn: {types:?}");
     stage.close([first, second]).await;
 }
 
