@@ -5,6 +5,7 @@ mod deliver;
 mod fetch;
 mod memory;
 mod outage;
+mod state_changes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use noetl_playbook::{Diagnostic, Severity, check_subscription};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use self::fetch::FetchLoop;
 use self::memory::RecentMessages;
@@ -30,9 +30,6 @@ use crate::spool::Spool;
 
 /// Uptime after which a source counts as healthy and the backoff restarts.
 const WELL_AFTER: Duration = Duration::from_secs(10);
-
-/// Time that shutdown waits for the lease of a subscription this runtime doesn't run.
-const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
 /// Reason a runner has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +72,14 @@ impl Runner {
         loop {
             let next = match view.state {
                 SubscriptionState::Deactivated => return RunnerExit::Over,
-                SubscriptionState::Registered => self.registered(&view, &mut failures).await,
+                SubscriptionState::Registered => {
+                    self.act_under_lease(&view, SubscriptionAction::Activate, &mut failures).await
+                }
                 SubscriptionState::Active => self.active(&view).await,
                 SubscriptionState::Paused => self.paused(&view).await,
-                SubscriptionState::Draining => self.draining(&view, &mut failures).await,
+                SubscriptionState::Draining => {
+                    self.act_under_lease(&view, SubscriptionAction::Deactivate, &mut failures).await
+                }
             };
             match next {
                 NextAction::Moved(moved) => view = moved,
@@ -119,60 +120,6 @@ impl Runner {
         Some(false)
     }
 
-    /// Changes the subscription's state, retrying on errors. Returns the resulting status, even if
-    /// another process changed it, or `None` if the runtime stops.
-    async fn act(
-        &self,
-        view: &SubscriptionView,
-        action: SubscriptionAction,
-        failures: &mut u32,
-    ) -> Option<SubscriptionView> {
-        loop {
-            let error = match self.parts.plane.act(view.id, action).await {
-                Ok(moved) => {
-                    *failures = 0;
-                    return Some(moved);
-                }
-                Err(error) => error,
-            };
-            // Another process may have changed the state meanwhile.
-            if let Ok(now) = self.parts.plane.view(view.id).await
-                && now != *view
-            {
-                return Some(now);
-            }
-            if *failures == 0 {
-                let action = action.as_str();
-                warn!(
-                    subscription = view.path, action, %error,
-                    "subscription state change failed, retrying"
-                );
-            }
-            *failures += 1;
-            tokio::select! {
-                () = self.stop.cancelled() => return None,
-                () = tokio::time::sleep(RETRY.delay(*failures)) => {}
-            }
-        }
-    }
-
-    /// Activates a registered subscription under its lease. Without the lease, each of several
-    /// runtimes would activate it, and the later ones would make the first one connect again.
-    async fn registered(&self, view: &SubscriptionView, failures: &mut u32) -> NextAction {
-        let held = tokio::select! {
-            held = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => held,
-            moved = self.parts.plane.changed(view) => return NextAction::Moved(moved),
-            () = self.stop.cancelled() => return NextAction::Stopped,
-        };
-        // Another runtime may have activated it before this one got the lease.
-        let moved = match self.parts.plane.view(view.id).await {
-            Ok(now) if now != *view => Some(now),
-            _ => self.act(view, SubscriptionAction::Activate, failures).await,
-        };
-        held.release().await;
-        moved.map_or(NextAction::Stopped, NextAction::Moved)
-    }
-
     async fn paused(&self, view: &SubscriptionView) -> NextAction {
         tokio::select! {
             moved = self.parts.plane.changed(view) => NextAction::Moved(moved),
@@ -181,35 +128,6 @@ impl Runner {
                 NextAction::Stopped
             }
         }
-    }
-
-    /// Deactivates a subscription without messages in flight, if configured for shutdown and no
-    /// other runtime holds or awaits its lease.
-    async fn leave(&self, view: &SubscriptionView) {
-        if self.parts.at_end != ShutdownAction::Deactivate {
-            return;
-        }
-        let taken = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms);
-        // On a timeout, the holder of the lease is responsible for deactivating it.
-        if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
-            if !held.is_awaited() {
-                self.ask(view, SubscriptionAction::Drain).await;
-                self.ask(view, SubscriptionAction::Deactivate).await;
-            }
-            held.release().await;
-        }
-    }
-
-    /// Deactivates a draining subscription, without messages in flight, once its lease is free.
-    async fn draining(&self, view: &SubscriptionView, failures: &mut u32) -> NextAction {
-        let held = tokio::select! {
-            held = SubscriptionLease::take(&self.parts.plane, view, &self.parts.terms) => held,
-            moved = self.parts.plane.changed(view) => return NextAction::Moved(moved),
-            () = self.stop.cancelled() => return NextAction::Stopped,
-        };
-        let moved = self.act(view, SubscriptionAction::Deactivate, failures).await;
-        held.release().await;
-        moved.map_or(NextAction::Stopped, NextAction::Moved)
     }
 
     async fn active(&self, view: &SubscriptionView) -> NextAction {
@@ -250,14 +168,6 @@ impl Runner {
         held.look_at(None);
         held.release().await;
         next
-    }
-
-    /// Changes the subscription's state once, without retries.
-    async fn ask(&self, view: &SubscriptionView, action: SubscriptionAction) {
-        if let Err(error) = self.parts.plane.act(view.id, action).await {
-            let action = action.as_str();
-            warn!(subscription = view.path, action, %error, "subscription state change failed");
-        }
     }
 
     /// Fetches and dispatches messages until `end` is cancelled. Retries while the source is
