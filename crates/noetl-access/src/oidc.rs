@@ -387,15 +387,19 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn roles_and_tenant_are_read_from_the_claims_that_are_named() {
-        let mut settings = OidcSettings {
+    fn settings() -> OidcSettings {
+        OidcSettings {
             issuer: "https://id.example".into(),
             audience: "noetl".into(),
             roles_claim: "roles".into(),
             tenant_claim: None,
             client_id: None,
-        };
+        }
+    }
+
+    #[test]
+    fn roles_and_tenant_are_read_from_the_claims_that_are_named() {
+        let mut settings = settings();
         let caller_of = |settings: &OidcSettings, claims: &Value| {
             caller_of(settings, claims).expect("a caller")
         };
@@ -417,13 +421,7 @@ mod tests {
 
     #[test]
     fn callers_without_a_tenant_claim_are_not_of_the_default_tenant() {
-        let mut settings = OidcSettings {
-            issuer: "https://id.example".into(),
-            audience: "noetl".into(),
-            roles_claim: "roles".into(),
-            tenant_claim: None,
-            client_id: None,
-        };
+        let mut settings = settings();
         let of = |settings: &OidcSettings, claims: Value| {
             caller_of(settings, &claims).map(|caller| caller.tenant.to_string())
         };

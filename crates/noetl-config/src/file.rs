@@ -219,7 +219,7 @@ impl Reader<'_> {
             problems.push(Problem::in_file(self.lines.position(offset), message).hint(hint));
         }
         if others > 0 {
-            let file = Position { file: self.layer.path.clone(), line: 0, column: 0 };
+            let file = Position::of_file(&self.layer.path);
             problems.push(Problem::in_file(file, format!("{others} more problems are not listed")));
         }
         (self.layer, problems)

@@ -262,7 +262,8 @@ impl Settings {
     /// Returns `true` if a layer above the file sets a setting that replaces this key: a database in
     /// the environment replaces another kind of database in a file.
     fn is_replaced(&self, key: &str, file: usize) -> bool {
-        let mut replacements = REPLACEMENTS.iter().filter(|it| it.keys.contains(&key));
+        let mut replacements =
+            REPLACEMENTS.iter().filter(|it| it.by != key && it.keys.contains(&key));
         replacements
             .any(|it| self.is_given(it.by) || it.in_files && self.is_in_file(it.by, file + 1))
     }

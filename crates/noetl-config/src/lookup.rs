@@ -137,7 +137,7 @@ impl UsualError {
             Self::Io(error) => unread(path, &error),
             Self::Untrusted(why) => {
                 let hint = "name it with --config or NOETL_CONFIG if you trust it";
-                Problem::in_file(whole(path), why).hint(Some(hint.to_owned()))
+                Problem::in_file(Position::of_file(path), why).hint(Some(hint.to_owned()))
             }
         }
     }
@@ -169,7 +169,7 @@ fn check_named(path: &Path, meta: &Metadata) -> Result<(), Problem> {
                     can be read only once";
         ("this is not a regular file", hint.to_owned())
     };
-    Err(Problem::in_file(whole(path), message).hint(Some(hint)))
+    Err(Problem::in_file(Position::of_file(path), message).hint(Some(hint)))
 }
 
 fn is_null(meta: &Metadata) -> bool {
@@ -222,9 +222,5 @@ fn has_secret(layer: &FileLayer) -> bool {
 }
 
 fn unread(path: &Path, error: &io::Error) -> Problem {
-    Problem::in_file(whole(path), format!("could not read the file: {error}"))
-}
-
-fn whole(path: &Path) -> Position {
-    Position { file: path.to_owned(), line: 0, column: 0 }
+    Problem::in_file(Position::of_file(path), format!("could not read the file: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Origins of values, and problems with them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Position in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,13 @@ pub struct Position {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
+}
+
+impl Position {
+    /// Returns the position of a problem that concerns the whole file.
+    pub(crate) fn of_file(file: &Path) -> Self {
+        Self { file: file.to_owned(), line: 0, column: 0 }
+    }
 }
 
 /// Layer and place that gave a value.

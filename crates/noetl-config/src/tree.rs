@@ -98,54 +98,30 @@ const fn replaces(by: &'static str, keys: &'static [&'static str]) -> Replacemen
     Replacement { by, in_files: true, keys }
 }
 
-/// Settings that replace others of lower files. Flags and variables are never replaced.
+/// Settings that describe a database.
+const DATABASE: &[&str] = &[
+    "database.url",
+    "database.direct_url",
+    "database.host",
+    "database.port",
+    "database.user",
+    "database.password",
+    "database.name",
+    "database.shards",
+    "database.cluster",
+];
+
+/// Settings that replace others of lower files. Flags and variables are never replaced, and no
+/// setting replaces itself.
 pub(crate) const REPLACEMENTS: &[Replacement] = &[
     // In a file, the directory may stand beside another database, whose key it contains.
-    Replacement {
-        by: "database.data",
-        in_files: false,
-        keys: &[
-            "database.url",
-            "database.direct_url",
-            "database.host",
-            "database.port",
-            "database.user",
-            "database.password",
-            "database.name",
-            "database.shards",
-            "database.cluster",
-        ],
-    },
-    // A URL replaces the direct URL of lower files, which leads to another database.
-    replaces(
-        "database.url",
-        &[
-            "database.direct_url",
-            "database.host",
-            "database.port",
-            "database.user",
-            "database.password",
-            "database.name",
-            "database.shards",
-            "database.cluster",
-        ],
-    ),
+    Replacement { by: "database.data", in_files: false, keys: DATABASE },
+    // The direct URL of a lower file leads to another database.
+    replaces("database.url", DATABASE),
+    replaces("database.shards", DATABASE),
     replaces(
         "database.host",
         &["database.url", "database.direct_url", "database.shards", "database.cluster"],
-    ),
-    replaces(
-        "database.shards",
-        &[
-            "database.cluster",
-            "database.url",
-            "database.direct_url",
-            "database.host",
-            "database.port",
-            "database.user",
-            "database.password",
-            "database.name",
-        ],
     ),
     // Only workers use the file, and prefer it, so it doesn't replace the token of other verbs.
     replaces("client.token", &["worker.token_file"]),
