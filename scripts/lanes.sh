@@ -32,15 +32,15 @@ is_unchanged() { [[ " $UNCHANGED " == *" binary_id(=$1) "* ]]; }
 
 # A run that skipped a check must not hide it from the next one.
 record_passed() {
-  if [ ! -s "$NOETL_SKIPS_FILE" ]; then scripts/unchanged-tests.py record "$PASSED"; fi
+  if [ ! -s "$NOETL_TEST_SKIPS_FILE" ]; then scripts/unchanged-tests.py record "$PASSED"; fi
 }
 
 # Prepares a run of several lanes: files for skips and flakes, a fixed seed for generated cases, and the removal
 # of shared servers at the end.
 start_gate() {
-  NOETL_SKIPS_FILE=$(mktemp)
-  NOETL_FLAKES_FILE=$(mktemp)
-  export NOETL_SKIPS_FILE NOETL_FLAKES_FILE
+  NOETL_TEST_SKIPS_FILE=$(mktemp)
+  NOETL_TEST_FLAKES_FILE=$(mktemp)
+  export NOETL_TEST_SKIPS_FILE NOETL_TEST_FLAKES_FILE
   # `make test-long` draws another one for each run.
   export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1} NOETL_TEST_SEED=${NOETL_TEST_SEED:-1}
   # shellcheck disable=SC2034 # test.sh uses it.
@@ -52,7 +52,7 @@ start_gate() {
 # The servers that tests share outlive every test and end with the run.
 finish_gate() {
   summary
-  rm -f "$NOETL_SKIPS_FILE" "$NOETL_FLAKES_FILE"
+  rm -f "$NOETL_TEST_SKIPS_FILE" "$NOETL_TEST_FLAKES_FILE"
   scripts/services/pgbouncer.sh remove-shared || true
   scripts/services/postgres.sh remove-shared || true
 }
@@ -101,10 +101,10 @@ lane_real_time() {
   # Most of the time these wait for timers, leases, and processes.
   tests real-time "($REAL_TIME) & not $LONG" --test-threads $(($(nproc) * 8)) 2> >(tee "$log" >&2) || code=$?
   # Lines such as "   FLAKY 2/2 [   1.234s] noetl-cli::it dev::stops".
-  sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_FLAKES_FILE"
+  sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_TEST_FLAKES_FILE"
   rm -f "$log"
   if [ "$code" != 0 ]; then return "$code"; fi
-  if [ "$(wc -l <"$NOETL_FLAKES_FILE")" -gt "$FLAKES_MAX" ]; then
+  if [ "$(wc -l <"$NOETL_TEST_FLAKES_FILE")" -gt "$FLAKES_MAX" ]; then
     say "More than $FLAKES_MAX tests passed only at their second attempt; the summary names them."
     return 1
   fi

@@ -40,7 +40,7 @@ skip() {
 # itself may not offer, such as network namespaces. Never ends the script.
 unsupported() {
   say "  skipped: $3 ($1 is missing; $2)"
-  if [ -n "${NOETL_SKIPS_FILE:-}" ]; then printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$NOETL_SKIPS_FILE"; fi
+  if [ -n "${NOETL_TEST_SKIPS_FILE:-}" ]; then printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$NOETL_TEST_SKIPS_FILE"; fi
 }
 
 # An interrupted script has not succeeded, although its last command may have.
@@ -156,9 +156,9 @@ end_beside() {
 # Prints each missing part once, with how many checks it left out and the command that installs it.
 list_skips() {
   # A bare return in an exit trap has the status of the failed command, which would end the trap.
-  if [ ! -s "${NOETL_SKIPS_FILE:-/dev/null}" ]; then return 0; fi
-  say "Skipped: $(wc -l <"$NOETL_SKIPS_FILE") checks, for lack of:"
-  sort "$NOETL_SKIPS_FILE" | awk -F '\t' '
+  if [ ! -s "${NOETL_TEST_SKIPS_FILE:-/dev/null}" ]; then return 0; fi
+  say "Skipped: $(wc -l <"$NOETL_TEST_SKIPS_FILE") checks, for lack of:"
+  sort "$NOETL_TEST_SKIPS_FILE" | awk -F '\t' '
     $1 != part { if (part != "") print_part(); part = $1; how = $2; count = 0 }
     { count++ }
     function print_part() { printf "  %-14s %3d skipped   %s\n", part, count, how }
@@ -175,9 +175,9 @@ summary() {
   say "Summary"
   if [ ${#STAGES[@]} -gt 0 ]; then printf '%s\n' "${STAGES[@]}" >&2; fi
   list_skips
-  if [ -s "${NOETL_FLAKES_FILE:-/dev/null}" ]; then
-    say "Flakes: $(wc -l <"$NOETL_FLAKES_FILE"), each passed at its second attempt:"
-    sed 's/^/  /' "$NOETL_FLAKES_FILE" >&2
+  if [ -s "${NOETL_TEST_FLAKES_FILE:-/dev/null}" ]; then
+    say "Flakes: $(wc -l <"$NOETL_TEST_FLAKES_FILE"), each passed at its second attempt:"
+    sed 's/^/  /' "$NOETL_TEST_FLAKES_FILE" >&2
   fi
   if [ "$code" = 0 ]; then
     say "All good after $SECONDS s."

@@ -12,8 +12,8 @@ all_flakes=$(mktemp)
 stage "setup" scripts/setup.sh
 stage "shared database" share_postgres
 for run in $(seq "${RUNS:-10}"); do
-  : >"$NOETL_FLAKES_FILE"
+  : >"$NOETL_TEST_FLAKES_FILE"
   stage "run $run" lane_real_time
-  cat "$NOETL_FLAKES_FILE" >>"$all_flakes"
+  cat "$NOETL_TEST_FLAKES_FILE" >>"$all_flakes"
 done
-mv "$all_flakes" "$NOETL_FLAKES_FILE"
+mv "$all_flakes" "$NOETL_TEST_FLAKES_FILE"

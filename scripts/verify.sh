@@ -42,9 +42,9 @@ verify_docs() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-  NOETL_SKIPS_FILE=$(mktemp)
-  export NOETL_SKIPS_FILE
-  trap 'summary; rm -f "$NOETL_SKIPS_FILE"' EXIT
+  NOETL_TEST_SKIPS_FILE=$(mktemp)
+  export NOETL_TEST_SKIPS_FILE
+  trap 'summary; rm -f "$NOETL_TEST_SKIPS_FILE"' EXIT
   fi
 
 stage "format" cargo fmt --all --check

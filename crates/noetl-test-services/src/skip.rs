@@ -1,7 +1,7 @@
 //! Records tests that cannot run on this machine.
 //!
 //! A skipped test counts as passed, so each skip leaves a trace: a line on stdout and, if
-//! `NOETL_SKIPS_FILE` names a file, a line in that file. Under CI (`CI` is set) a missing program
+//! `NOETL_TEST_SKIPS_FILE` names a file, a line in that file. Under CI (`CI` is set) a missing program
 //! fails the test instead, because the job has to install it.
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::path::Path;
 
 /// File that collects one line per skipped test: part, install command, test, separated by tabs.
-const SKIPS_FILE: &str = "NOETL_SKIPS_FILE";
+const SKIPS_FILE: &str = "NOETL_TEST_SKIPS_FILE";
 
 /// Set to `off`, leaves out the tests that install and start services from the network.
 const SERVICES: &str = "NOETL_TEST_SERVICES";

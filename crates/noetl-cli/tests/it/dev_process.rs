@@ -75,10 +75,6 @@ impl DevProcess {
     }
 
     fn start_as(mut command: Command) -> Self {
-        // Variables of the run of the tests are none of the program, which would warn about them.
-        for name in ["NOETL_SKIPS_FILE", "NOETL_FLAKES_FILE"] {
-            command.env_remove(name);
-        }
         // Tests of other matters show no token.
         if !command.get_envs().any(|(name, _)| name == "NOETL_AUTH") {
             command.env("NOETL_AUTH", "open");

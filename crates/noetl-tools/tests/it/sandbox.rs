@@ -538,7 +538,7 @@ async fn a_worker_without_rights_contains_its_steps() {
         command.args([test, "--exact", "--nocapture"]).env("TMPDIR", work.path()).current_dir("/");
         command.env(HOST_VARIABLE, &copied);
         // That user cannot write the file, and what needs root runs in this process as well.
-        command.env_remove("NOETL_SKIPS_FILE");
+        command.env_remove("NOETL_TEST_SKIPS_FILE");
         let Ok(output) = command.output() else {
             return missing("setpriv", "apt-get install util-linux");
         };
