@@ -68,15 +68,22 @@ impl Decision {
         }
     }
 
-    /// Adds a change of a command row, and withdraws the dispatch of a command that moved on.
+    /// Adds a change of a command row, and withdraws the dispatch of a command that moved on in the
+    /// append that issues it.
     pub(crate) fn change_command(&mut self, change: CommandChange) {
-        if let CommandChange::Move { id, .. } = &change {
-            let dispatch = Effect::Dispatch { command: *id };
+        let moved = match &change {
+            CommandChange::Move { id, .. } => Some(*id),
+            CommandChange::Insert(_) | CommandChange::Release { .. } => None,
+        };
+        // Only commands that this append issues are dispatched.
+        if change.add_to(&mut self.commands)
+            && let Some(command) = moved
+        {
+            let dispatch = Effect::Dispatch { command };
             if let Some(index) = self.effects.iter().rposition(|effect| *effect == dispatch) {
                 self.effects.remove(index);
             }
         }
-        change.add_to(&mut self.commands);
     }
 }
 

@@ -150,13 +150,15 @@ impl CommandChange {
         changes
     }
 
-    /// Adds the change to earlier ones of the same append, as a net change.
-    pub fn add_to(self, changes: &mut Vec<Self>) {
+    /// Adds the change to earlier ones of the same append, as a net change. Returns `true` if it
+    /// changes a row that they insert.
+    pub fn add_to(self, changes: &mut Vec<Self>) -> bool {
         // Commands usually move soon after they were inserted.
         let inserted = changes.iter_mut().rev().find_map(|known| match known {
             Self::Insert(row) if row.id == self.id() => Some(row),
             Self::Insert(_) | Self::Move { .. } | Self::Release { .. } => None,
         });
+        let is_inserted = inserted.is_some();
         match (inserted, self) {
             (Some(row), Self::Move { state, worker, ended_at, .. }) => {
                 row.advance(state, worker.as_ref(), ended_at);
@@ -165,6 +167,7 @@ impl CommandChange {
             (Some(row), Self::Release { .. }) if !row.is_leased() => {}
             (_, change) => changes.push(change),
         }
+        is_inserted
     }
 
     /// Returns the ID of the command to change.
