@@ -5,6 +5,7 @@
 //! derivable values, such as the textual command ID and the previous event's ID; readers add them
 //! for display.
 
+pub mod body;
 mod decode;
 mod encode;
 mod error;

@@ -16,6 +16,23 @@ pub enum RowError {
         #[source]
         source: serde_json::Error,
     },
+    /// The body of an append has another format.
+    #[error("execution {execution}: the append at event {seq} is not readable")]
+    Body {
+        execution: crate::ExecutionId,
+        /// Sequence number of the first event in the body.
+        seq: crate::Seq,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The body of an append has another number of events than its columns say.
+    #[error("execution {execution}: the append at event {seq} has {found} events, which its columns contradict")]
+    Count {
+        execution: crate::ExecutionId,
+        /// Sequence number of the first event in the body.
+        seq: crate::Seq,
+        found: usize,
+    },
     /// A decided row has a type that this version does not know.
     #[error("event {event}: unknown event type {event_type}; a newer version wrote the event")]
     UnknownType { event: crate::EventId, event_type: String },

@@ -40,7 +40,7 @@ fn failure() -> Failure {
 }
 
 /// One of each fact, so that a new one without a row fails here.
-fn facts() -> Vec<Fact> {
+pub(super) fn facts() -> Vec<Fact> {
     let command = CommandId::new(9);
     let worker: Arc<str> = Arc::from("local");
     vec![
