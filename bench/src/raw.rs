@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use noetl_model::row::EventRow;
+use noetl_model::row::body::AppendRow;
 use noetl_store::Append;
 use rusqlite::{Connection, params};
 use sqlx::{Connection as _, PgConnection};
@@ -42,11 +43,9 @@ pub(crate) fn sqlite_rows_per_second(
         let appends = batch(&mut work, round);
         let transaction = connection.transaction()?;
         {
-            let mut event = transaction.prepare_cached(
-                "insert into event (execution_id, seq, event_id, created_at, origin, event_type,
-                 node_name, node_type, status, command_id, parent_execution_id, worker_id, meta,
-                 error, context, result, append_rows, is_late)
-                 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null)",
+            let mut row = transaction.prepare_cached(
+                "insert into event_append (execution_id, first_seq, last_seq, last_event_id,
+                 created_at, body) values (?, ?, ?, ?, ?, ?)",
             )?;
             let mut execution = transaction.prepare_cached(
                 "insert into execution (id, tenant_id, start_key, catalog_id, path,
@@ -60,26 +59,16 @@ pub(crate) fn sqlite_rows_per_second(
             )?;
             for append in &appends {
                 number += 1;
-                let mut rows = Some(i64::try_from(append.events.len())?);
-                for row in append.events.iter().map(|event| EventRow::from(&**event)) {
-                    event.execute(params![
-                        row.execution_id.get(),
-                        i64::try_from(row.seq.0)?,
-                        row.event_id.get(),
-                        row.created_at.as_micros(),
-                        row.origin.as_str(),
-                        row.event_type.as_deref(),
-                        row.node_name.as_deref(),
-                        row.node_type.as_deref(),
-                        row.status.as_deref(),
-                        row.command_id.map(|id| id.get()),
-                        row.parent_execution_id.map(|id| id.get()),
-                        row.worker_id.as_deref(),
-                        row.meta,
-                        row.error,
-                        row.context,
-                        row.result,
-                        rows.take(),
+                let events: Vec<EventRow> =
+                    append.events.iter().map(|event| EventRow::from(&**event)).collect();
+                for AppendRow { head, body } in AppendRow::encode(&events) {
+                    row.execute(params![
+                        head.execution.get(),
+                        i64::try_from(head.first_seq.0)?,
+                        i64::try_from(head.last_seq.0)?,
+                        head.last_event.get(),
+                        head.created_at.as_micros(),
+                        body,
                     ])?;
                 }
                 execution.execute(params![number, append.row.current_step.as_deref()])?;

@@ -1,11 +1,11 @@
--- What decides whether executions go, in id order. One whose first event is imported was not
--- started here, so nothing moves it whether it has ended or not.
+-- The columns that decide whether executions are purged, in ID order. An imported execution is never
+-- live, because nothing drives it; earlier versions marked only its first event as imported.
 select
     id,
     tenant_id,
     updated_at,
-    ended_at is null and not exists (
-        select 1 from event
+    ended_at is null and origin = 'own' and not exists (
+        select 1 from event_row
         where execution_id = execution.id and append_rows is not null and seq = 1
             and origin = 'imported'
     ),

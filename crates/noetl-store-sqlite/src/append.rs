@@ -7,16 +7,16 @@
 use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
+use noetl_model::{CatalogId, CommandState, EventId, Tenant, Timestamp};
 use noetl_store::command_leases::{HELD_MAX, LeaseGrant, TIMEOUT_GRACE, lease_of};
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, StartAppend, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
+use crate::append_rows::{AppendRows, EncodedEvents};
 use crate::encoded_append::{EncodedAppend, EncodedTimer, rows, stored_seq};
 use crate::error::store_error;
-use crate::event_rows::EventRows;
+use crate::event_search;
 use crate::outbox_writer::OutboxWriter;
-use crate::places;
 
 /// Statement that deletes one timer.
 pub(crate) const DELETE_TIMER: &str = "delete from due where id = ?1";
@@ -27,10 +27,10 @@ const ACTION: &str = "append to the event log";
 pub(crate) struct Appender<'c> {
     connection: &'c Connection,
     start: CachedStatement<'c>,
-    newest_id: CachedStatement<'c>,
+    head: CachedStatement<'c>,
     advance: CachedStatement<'c>,
     go_on: CachedStatement<'c>,
-    events: EventRows<'c>,
+    events: AppendRows<'c>,
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
@@ -54,10 +54,10 @@ impl<'c> Appender<'c> {
         Ok(Self {
             connection,
             start: prepare(include_str!("../queries/execution_start.sql"))?,
-            newest_id: prepare("select newest_event_id from execution where id = ?1")?,
+            head: prepare("select newest_event_id, ended_at from execution where id = ?1")?,
             advance: prepare(include_str!("../queries/execution_advance.sql"))?,
             go_on: prepare(include_str!("../queries/execution_go_on.sql"))?,
-            events: EventRows::new(connection),
+            events: AppendRows::new(connection).map_err(failed)?,
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
@@ -72,18 +72,16 @@ impl<'c> Appender<'c> {
 
     /// Writes an item completely, or nothing of it.
     pub(crate) fn append(&mut self, item: &EncodedAppend) -> Result<Committed, StoreError> {
-        let (outcome, is_late) = match &item.start {
-            Some(start) => (self.start(start, item)?, item.rising_from.is_none()),
+        let (outcome, newest) = match &item.start {
+            Some(start) => (self.start(start, item)?, Some(i64::MIN)),
             None => self.advance(item)?,
         };
         if outcome != Committed::Appended {
             return Ok(outcome);
         }
-        if is_late {
-            self.check_ids(item)?;
-        }
-        self.events.add(&item.events, self.position, is_late).map_err(failed)?;
-        self.position += rows(item.events.len());
+        self.check_ids(item, newest)?;
+        self.events.add(&item.events, self.position, newest).map_err(failed)?;
+        self.position += rows(item.events.ids.len());
         for change in &item.changes {
             self.change(item, change)?;
         }
@@ -168,17 +166,15 @@ impl<'c> Appender<'c> {
         Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
     }
 
-    /// Updates the execution row. Also returns whether the IDs of the events may not be larger than
-    /// all earlier ones.
-    fn advance(&mut self, item: &EncodedAppend) -> Result<(Committed, bool), StoreError> {
+    /// Updates the execution row. Also returns the largest event ID before the append, or `None` if
+    /// it is unknown.
+    fn advance(&mut self, item: &EncodedAppend) -> Result<(Committed, Option<i64>), StoreError> {
         let row = &item.row;
-        let newest = self.newest_id.query_row([row.id.get()], |row| row.get(0)).optional();
-        let newest: Option<i64> = newest.map_err(failed)?.flatten();
-        let is_late = match (newest, item.rising_from) {
-            (Some(newest), Some(first)) => first <= newest,
-            (None, _) | (_, None) => true,
-        };
-        let newest = newest.map(|newest| newest.max(item.newest));
+        let head = self.head.query_row([row.id.get()], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?.is_some()))
+        });
+        let (before, has_ended) = head.optional().map_err(failed)?.unwrap_or_default();
+        let newest = before.map(|newest| newest.max(item.newest));
         // The first statement updates a row whose status does not change, without touching its
         // indexes. If it doesn't match, the second one decides.
         for statement in [&mut self.go_on, &mut self.advance] {
@@ -200,23 +196,26 @@ impl<'c> Appender<'c> {
                 newest,
             ]);
             if updated.map_err(failed)? == 1 {
-                return Ok((Committed::Appended, is_late));
+                if item.is_end && has_ended {
+                    return Err(Malformed::SecondEnd { execution: row.id }.into());
+                }
+                return Ok((Committed::Appended, before));
             }
         }
         let sql = "select coalesce(max(version), 0) from execution where id = ?1";
         let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
         let found: i64 = read.query_row([row.id.get()], |r| r.get(0)).map_err(failed)?;
-        Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, is_late))
+        Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, before))
     }
 
-    /// Checks that late event IDs are unused among the ascending ones, which have no index. A
-    /// unique index covers the others.
-    fn check_ids(&self, item: &EncodedAppend) -> Result<(), StoreError> {
-        for event in &item.events {
-            let found = places::find_growing(self.connection, event.execution_id, event.event_id);
-            if found.map_err(failed)?.is_some() {
-                let text = format!("event {} is in the log already", event.event_id);
-                return Err(StoreError::EventTaken(text.into()));
+    /// Checks that late event IDs are unused. Others are above all IDs of the log.
+    fn check_ids(&self, item: &EncodedAppend, newest: Option<i64>) -> Result<(), StoreError> {
+        for event in item.events.late(newest).map(EventId::new) {
+            let execution = item.row.id;
+            let ascending = event_search::find_ascending(self.connection, execution, event);
+            let late = event_search::has_late_id(self.connection, execution, event);
+            if ascending.map_err(failed)?.is_some() || late.map_err(failed)? {
+                return Err(Malformed::EventTaken { execution, event }.into());
             }
         }
         Ok(())
@@ -298,12 +297,13 @@ pub(crate) fn append_row(
     outbox: Option<Timestamp>,
 ) -> rusqlite::Result<()> {
     let position = last_position(connection)?;
-    EventRows::new(connection).add(std::slice::from_ref(row), position, true)?;
     if let Some(now) = outbox {
-        let mut outgoing = OutboxWriter::new(connection, now)?;
-        let previous = outgoing.event_before(std::slice::from_ref(row))?;
-        outgoing.add_row(tenant, catalog, previous, row)?;
+        let previous = noetl_model::Seq(row.seq.0.saturating_sub(1));
+        let previous = event_search::id_at(connection, row.execution_id, previous)?;
+        OutboxWriter::new(connection, now)?.add_row(tenant, catalog, previous, row)?;
     }
+    let events = EncodedEvents::encode(std::slice::from_ref(row));
+    AppendRows::new(connection)?.add(&events, position, None)?;
     raise(connection, row.event_id.get(), position + 1)
 }
 

@@ -1,11 +1,12 @@
 //! Encodes appends for the writer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, Event, TimerId};
+use noetl_model::{CommandId, TimerId};
 use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewTimer, StartAppend};
+
+use crate::append_rows::EncodedEvents;
 
 /// An append, checked and encoded by the caller. The writer thread is the bottleneck of the store
 /// and does no work that can be done without the database.
@@ -18,12 +19,15 @@ pub(crate) struct EncodedAppend {
     pub(crate) last: Option<i64>,
     pub(crate) start: Option<StartAppend>,
     pub(crate) row: ExecutionRow,
-    pub(crate) events: Vec<EventRow>,
+    pub(crate) events: EncodedEvents,
+    /// Whether one of the events ends the execution.
+    pub(crate) is_end: bool,
+    /// Rows of the events for the outbox. Empty if the outbox is disabled.
+    pub(crate) outgoing: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) leases: Vec<(CommandId, Duration)>,
+    /// Largest ID of the events.
     pub(crate) newest: i64,
-    /// ID of the first event if the event IDs are ascending, else `None`.
-    pub(crate) rising_from: Option<i64>,
     pub(crate) due: Vec<EncodedTimer>,
     pub(crate) delivered: Vec<TimerId>,
     pub(crate) blobs: Vec<String>,
@@ -44,12 +48,13 @@ impl From<NewTimer> for EncodedTimer {
 }
 
 impl EncodedAppend {
-    pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
+    pub(crate) fn encode(append: Append, has_outbox: bool) -> Result<Self, Malformed> {
         append.check()?;
         let Append { expected, after, start, events, row, leases, commands, due, delivered, blobs } =
             append;
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
+        let rows: Vec<EventRow> = events.iter().map(|event| EventRow::from(&**event)).collect();
         Ok(Self {
             expected: stored_seq(expected),
             after: after.map(|id| id.get()),
@@ -62,15 +67,11 @@ impl EncodedAppend {
             changes: commands,
             leases,
             newest: newest.unwrap_or(i64::MIN),
-            rising_from: rising_from(&events),
-            events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+            is_end: events.iter().any(|event| event.fact.is_end()),
+            events: EncodedEvents::encode(&rows),
+            outgoing: if has_outbox { rows } else { Vec::new() },
         })
     }
-}
-
-fn rising_from(events: &[Arc<Event>]) -> Option<i64> {
-    let is_rising = events.windows(2).all(|pair| pair[0].id < pair[1].id);
-    events.first().filter(|_| is_rising).map(|event| event.id.get())
 }
 
 /// Converts a sequence number to its stored form. Numbers beyond `i64::MAX` don't occur in a log;

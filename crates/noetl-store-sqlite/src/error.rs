@@ -88,7 +88,7 @@ pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> Store
     match (error.sqlite_error_code(), code) {
         (Some(ErrorCode::DiskFull), _) => StoreError::Full(error.into()),
         (_, Some(ffi::SQLITE_CONSTRAINT_UNIQUE))
-            if error.to_string().contains("event.event_id") =>
+            if error.to_string().contains("event_lookup.id") =>
         {
             StoreError::EventTaken(error.into())
         }

@@ -8,11 +8,14 @@ use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{
     Append, Committed, EventLog, LockedLog, ReadBound, StoreError, UnsharedLog, first_after,
 };
+use rusqlite::Connection;
 
 use crate::SqliteStore;
+use crate::append_log::EventCursor;
+use crate::column::unreadable;
 use crate::decoded_event::event;
 use crate::encoded_append::{EncodedAppend, rows, stored_seq};
-use crate::places;
+use crate::{event_pages, event_search};
 
 #[async_trait]
 impl EventLog for SqliteStore {
@@ -20,7 +23,9 @@ impl EventLog for SqliteStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let items = batch.into_iter().map(EncodedAppend::encode).collect::<Result<Vec<_>, _>>()?;
+        let has_outbox = self.outbox().is_on;
+        let encode = |append| EncodedAppend::encode(append, has_outbox);
+        let items = batch.into_iter().map(encode).collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
     }
 
@@ -35,10 +40,7 @@ impl EventLog for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         self.read("read the event log", move |connection| {
-            let sql = include_str!("../queries/event_read.sql");
-            let mut read = connection.prepare_cached(sql)?;
-            let found = read.query_map((execution.get(), stored_seq(after), rows(limit)), event)?;
-            found.collect()
+            read_events(connection, execution, after, limit)
         })
         .await
     }
@@ -52,7 +54,7 @@ impl EventLog for SqliteStore {
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
         self.read("read rows of the event log", move |connection| {
-            places::rows_by_id(connection, execution, first, until, limit)
+            event_pages::rows_by_id(connection, execution, first, until, limit)
         })
         .await
     }
@@ -63,11 +65,7 @@ impl EventLog for SqliteStore {
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
         self.read("look for late events", move |connection| {
-            let sql = include_str!("../queries/event_least_since.sql");
-            let mut find = connection.prepare_cached(sql)?;
-            let least: Option<i64> =
-                find.query_row((execution.get(), stored_seq(after)), |row| row.get(0))?;
-            Ok(least.map(EventId::new))
+            event_search::least_id_after(connection, execution, after)
         })
         .await
     }
@@ -77,8 +75,10 @@ impl EventLog for SqliteStore {
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
-        self.read("look for an event", move |connection| places::find(connection, execution, event))
-            .await
+        self.read("look for an event", move |connection| {
+            event_search::find(connection, execution, event)
+        })
+        .await
     }
 
     async fn find_events(
@@ -90,7 +90,7 @@ impl EventLog for SqliteStore {
         self.read("look for events", move |connection| {
             let mut found = HashSet::new();
             for event in events {
-                if places::find(connection, execution, event)?.is_some() {
+                if event_search::find(connection, execution, event)?.is_some() {
                     found.insert(event);
                 }
             }
@@ -107,4 +107,29 @@ impl EventLog for SqliteStore {
         })
         .await
     }
+}
+
+/// Returns events after a sequence number: first those of earlier versions, which are the first of
+/// their log, then those of appends.
+fn read_events(
+    connection: &Connection,
+    execution: ExecutionId,
+    after: Seq,
+    limit: usize,
+) -> rusqlite::Result<Vec<Event>> {
+    let mut read = connection.prepare_cached(include_str!("../queries/row_read.sql"))?;
+    let found = read.query_map((execution.get(), stored_seq(after), rows(limit)), event)?;
+    let mut events = found.collect::<rusqlite::Result<Vec<_>>>()?;
+    let next = Seq(events.last().map_or(after, |event| event.seq).0.saturating_add(1));
+    let mut read = connection.prepare_cached(include_str!("../queries/append_read.sql"))?;
+    let appends = read.query((execution.get(), stored_seq(next)))?;
+    let mut cursor = EventCursor::new(execution, appends);
+    while events.len() < limit
+        && let Some(row) = cursor.next()?
+    {
+        if row.seq >= next {
+            events.push(row.decode().map_err(|error| unreadable(0, error))?);
+        }
+    }
+    Ok(events)
 }

@@ -10,8 +10,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
 use crate::append::{last_position, raise};
-use crate::encoded_append::stored_seq;
-use crate::event_rows::EventRows;
+use crate::append_rows::{AppendRows, EncodedEvents};
+use crate::encoded_append::{rows, stored_seq};
+use crate::event_search;
 use crate::executions::execution;
 use crate::outbox_writer::OutboxWriter;
 
@@ -62,29 +63,31 @@ struct ExternalExecution {
     tenant: Tenant,
     listed: ImportedExecution,
     last: Option<EventId>,
-    is_changed: bool,
+    /// Rows to write, in order.
+    rows: Vec<EventRow>,
+    /// IDs of these rows.
+    ids: HashSet<EventId>,
 }
 
 struct Importer<'c> {
     connection: &'c Connection,
     known: HashMap<ExecutionId, ImportTarget>,
-    events: EventRows<'c>,
-    position: i64,
+    /// Executions in the order of their first rows, in which they are written.
+    order: Vec<ExecutionId>,
     outgoing: Option<OutboxWriter<'c>>,
 }
 
 impl<'c> Importer<'c> {
     fn new(connection: &'c Connection, outbox: Option<Timestamp>) -> rusqlite::Result<Self> {
         let outgoing = outbox.map(|now| OutboxWriter::new(connection, now)).transpose()?;
-        let position = last_position(connection)?;
-        let events = EventRows::new(connection);
-        Ok(Self { connection, known: HashMap::new(), events, position, outgoing })
+        Ok(Self { connection, known: HashMap::new(), order: Vec::new(), outgoing })
     }
 
     fn import(&mut self, import: &Import) -> rusqlite::Result<ImportOutcome> {
         if !self.known.contains_key(&import.execution) {
             let found = self.find(import)?;
             self.known.insert(import.execution, found);
+            self.order.push(import.execution);
         }
         let Some(ImportTarget::Imported(known)) = self.known.get_mut(&import.execution) else {
             return Ok(ImportOutcome::StartedHere);
@@ -92,21 +95,20 @@ impl<'c> Importer<'c> {
         if known.tenant != import.tenant {
             return Ok(ImportOutcome::Foreign);
         }
-        // IDs of imported rows are not ascending, so this index contains all of them.
-        let sql = "select 1 from event where execution_id = ?1 and is_late = 1 and event_id = ?2";
-        let ids = (import.execution.get(), import.event.get());
-        if self.connection.prepare_cached(sql)?.exists(ids)? {
+        let is_known = known.ids.contains(&import.event)
+            // No ID of an imported log counts as ascending.
+            || event_search::has_late_id(self.connection, import.execution, import.event)?;
+        if is_known {
             return Ok(ImportOutcome::Duplicate);
         }
         let seq = known.listed.add(import);
         let row = EventRow::from(&import.event(seq));
-        self.events.add(std::slice::from_ref(&row), self.position, true)?;
-        self.position += 1;
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.add_row(&known.tenant, known.listed.row.catalog, known.last, &row)?;
         }
         known.last = Some(import.event);
-        known.is_changed = true;
+        known.ids.insert(import.event);
+        known.rows.push(row);
         Ok(ImportOutcome::Kept)
     }
 
@@ -122,7 +124,8 @@ impl<'c> Importer<'c> {
                 tenant: Tenant::new(row.get::<_, String>(16)?),
                 listed: ImportedExecution { row: execution(row)?, end },
                 last: row.get::<_, Option<i64>>(19)?.map(EventId::new),
-                is_changed: false,
+                rows: Vec::new(),
+                ids: HashSet::new(),
             })))
         });
         if let Some(found) = found.optional()? {
@@ -136,19 +139,24 @@ impl<'c> Importer<'c> {
             tenant: import.tenant.clone(),
             listed: ImportedExecution::empty(import),
             last: None,
-            is_changed: false,
+            rows: Vec::new(),
+            ids: HashSet::new(),
         })))
     }
 
-    /// Writes the execution rows and the last position of the log.
+    /// Writes the appends, the execution rows, and the last position of the log.
     fn finish(self) -> rusqlite::Result<()> {
+        let mut appends = AppendRows::new(self.connection)?;
+        let mut position = last_position(self.connection)?;
         let sql = include_str!("../queries/import_execution_put.sql");
         let mut put = self.connection.prepare_cached(sql)?;
-        for known in self.known.values() {
-            let ImportTarget::Imported(known) = known else { continue };
-            if !known.is_changed {
+        for execution in &self.order {
+            let Some(ImportTarget::Imported(known)) = self.known.get(execution) else { continue };
+            if known.rows.is_empty() {
                 continue;
             }
+            appends.add(&EncodedEvents::encode(&known.rows), position, None)?;
+            position += rows(known.rows.len());
             let row = &known.listed.row;
             put.execute(params![
                 row.id.get(),
@@ -171,6 +179,6 @@ impl<'c> Importer<'c> {
             ])?;
         }
         // Imported IDs are arbitrary, so they don't raise the largest ID of this control plane.
-        raise(self.connection, 0, self.position)
+        raise(self.connection, 0, position)
     }
 }

@@ -6,6 +6,8 @@
 //! in `migrations/`, queries are in `queries/`; no other crate depends on the tables.
 
 mod append;
+mod append_log;
+mod append_rows;
 mod backup;
 mod blobs;
 mod catalog;
@@ -21,7 +23,8 @@ mod due;
 mod encoded_append;
 mod error;
 mod event_log;
-mod event_rows;
+mod event_pages;
+mod event_search;
 mod executions;
 mod grants;
 mod holdings;
@@ -37,11 +40,11 @@ mod open;
 mod options;
 mod outbox;
 mod outbox_writer;
-mod places;
 mod private;
 mod readers;
 mod result_store;
 mod retention;
+mod row_log;
 mod runtimes;
 mod schedules;
 mod sealed_rows;

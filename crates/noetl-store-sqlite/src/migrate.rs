@@ -11,7 +11,7 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// Migrations in order, from an empty file to the latest schema. The `user_version` of a file is
 /// the number of migrations that were applied.
-pub(crate) const MIGRATIONS: [&str; 16] = [
+pub(crate) const MIGRATIONS: [&str; 17] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),
@@ -28,6 +28,7 @@ pub(crate) const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0014_checks.sql"),
     include_str!("../migrations/0015_sealed_settings.sql"),
     include_str!("../migrations/0016_access.sql"),
+    include_str!("../migrations/0017_append_rows.sql"),
 ];
 
 /// Value of `user_version` after all migrations.

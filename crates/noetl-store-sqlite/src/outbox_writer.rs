@@ -3,10 +3,10 @@
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, EventId, Tenant, Timestamp};
 use noetl_store::outbox::{CODEC, Envelope, subject};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, params};
 
 use crate::column::unreadable;
-use crate::encoded_append::{EncodedAppend, stored_seq};
+use crate::encoded_append::EncodedAppend;
 
 /// Writes events to the outbox in the transaction that appends them.
 pub(crate) struct OutboxWriter<'c> {
@@ -24,8 +24,8 @@ impl<'c> OutboxWriter<'c> {
     /// Adds the events of an appended item.
     pub(crate) fn add(&mut self, item: &EncodedAppend) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
-        let mut previous = self.event_before(&item.events)?;
-        for row in &item.events {
+        let mut previous = item.after.map(EventId::new);
+        for row in &item.outgoing {
             self.add_row(&tenant, catalog, previous, row)?;
             previous = Some(row.event_id);
         }
@@ -59,16 +59,5 @@ impl<'c> OutboxWriter<'c> {
         find.query_row([item.row.id.get()], |row| {
             Ok((Tenant::new(row.get::<_, String>(0)?), CatalogId::new(row.get(1)?)))
         })
-    }
-
-    /// Returns the ID of the event that precedes these rows.
-    pub(crate) fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
-        let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
-            return Ok(None);
-        };
-        let sql = include_str!("../queries/event_id_at.sql");
-        let mut find = self.connection.prepare_cached(sql)?;
-        let found = find.query_row((execution_id.get(), stored_seq(*seq) - 1), |row| row.get(0));
-        Ok(found.optional()?.map(EventId::new))
     }
 }

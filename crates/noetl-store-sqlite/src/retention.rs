@@ -9,6 +9,7 @@
 
 mod logs;
 mod remains;
+mod subscription_logs;
 mod sweep;
 
 use async_trait::async_trait;

@@ -17,6 +17,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::SqliteStore;
 use crate::append::append_row;
 use crate::column::{count, parsed};
+use crate::event_search;
 
 #[async_trait]
 impl SubscriptionStore for SqliteStore {
@@ -155,9 +156,8 @@ impl SubscriptionStore for SqliteStore {
                 Ok((CatalogId::new(row.get(0)?), Seq(count(row, 1)?)))
             });
             let Some((catalog, place)) = found.optional()? else { return Ok(None) };
-            let sql = include_str!("../queries/event_find.sql");
-            let mut seen = connection.prepare_cached(sql)?;
-            if seen.exists((id.get(), note.asked().get()))? {
+            let seen = event_search::find_indexed(connection, id.log(), note.asked())?;
+            if seen.is_some() {
                 return Ok(Some(RuntimeEventOutcome::Repeated));
             }
             let sql = "update subscription set version = version + 1 where id = ?1";

@@ -2,14 +2,16 @@
 //! therefore a single commit lane.
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, EventId, Tenant};
+use noetl_model::{CatalogId, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::StoreError;
 use noetl_store::tail::{Lane, LogTail, PAGE_BYTES, TailRow};
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
+use crate::append_log::event_rows;
 use crate::decoded_event::event_row;
 use crate::encoded_append::rows;
+use crate::row_log;
 
 const LANE: u16 = 0;
 
@@ -29,21 +31,23 @@ impl LogTail for SqliteStore {
             return Ok(Vec::new());
         }
         self.read("follow the event log", move |connection| {
-            let sql = include_str!("../queries/event_tail.sql");
-            let mut read = connection.prepare_cached(sql)?;
+            let mut page = Page { rows: Vec::new(), bytes: 0, limit };
+            let mut read = connection.prepare_cached(include_str!("../queries/row_tail.sql"))?;
             let mut found = read.query((after, rows(limit)))?;
-            let mut page = Vec::new();
-            let mut bytes = 0;
-            while bytes < PAGE_BYTES
+            while page.has_room()
                 && let Some(row) = found.next()?
             {
-                let row = tail_row(row)?;
-                let texts = [&row.row.context, &row.row.result, &row.row.meta];
-                bytes +=
-                    texts.iter().map(|text| text.as_ref().map_or(0, String::len)).sum::<usize>();
-                page.push(row);
+                page.add(tail_row(row)?);
             }
-            Ok(page)
+            let mut read = connection.prepare_cached(include_str!("../queries/append_tail.sql"))?;
+            let mut found = read.query([after])?;
+            while page.has_room()
+                && let Some(append) = found.next()?
+            {
+                let rows = append_rows(connection, append)?;
+                rows.into_iter().filter(|row| row.position > after).for_each(|row| page.add(row));
+            }
+            Ok(page.rows)
         })
         .await
     }
@@ -62,4 +66,49 @@ fn tail_row(row: &Row<'_>) -> rusqlite::Result<TailRow> {
         catalog: row.get::<_, Option<i64>>(21)?.map(CatalogId::new),
         previous: row.get::<_, Option<i64>>(22)?.map(EventId::new),
     })
+}
+
+/// A page that ends after `limit` rows or [`PAGE_BYTES`].
+struct Page {
+    rows: Vec<TailRow>,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Page {
+    fn has_room(&self) -> bool {
+        self.rows.len() < self.limit && self.bytes < PAGE_BYTES
+    }
+
+    /// Adds a row if there is room.
+    fn add(&mut self, row: TailRow) {
+        if self.has_room() {
+            let texts = [&row.row.context, &row.row.result, &row.row.meta];
+            self.bytes +=
+                texts.iter().map(|text| text.as_ref().map_or(0, String::len)).sum::<usize>();
+            self.rows.push(row);
+        }
+    }
+}
+
+/// Returns the events of an append with their positions.
+fn append_rows(connection: &Connection, append: &Row<'_>) -> rusqlite::Result<Vec<TailRow>> {
+    let execution = ExecutionId::new(append.get(5)?);
+    let events = event_rows(execution, append)?;
+    let last: i64 = append.get(6)?;
+    let tenant = Tenant::new(&append.get::<_, String>(7)?);
+    let catalog = append.get::<_, Option<i64>>(8)?.map(CatalogId::new);
+    let mut previous = append.get::<_, Option<i64>>(9)?.map(EventId::new);
+    if let (None, Some(first)) = (previous, events.first()) {
+        // The event before the first append is one of an earlier version, if any.
+        previous = row_log::id_at(connection, execution, Seq(first.seq.0.saturating_sub(1)))?;
+    }
+    let first = last + 1 - rows(events.len());
+    Ok((first..)
+        .zip(events)
+        .map(|(position, row)| {
+            let previous = previous.replace(row.event_id);
+            TailRow { position, tenant: tenant.clone(), catalog, previous, row }
+        })
+        .collect())
 }

@@ -6,6 +6,7 @@
 //! the executions it needs. [`twin::compare`] applies one random history to two stores and compares
 //! every read.
 pub mod append;
+pub mod appends;
 pub mod blobs;
 pub mod catalog;
 pub mod clock;
@@ -90,6 +91,11 @@ macro_rules! conformance_suite {
                     an_event_id_is_in_a_log_once,
                     an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
+                },
+                appends::{
+                    a_large_append_is_read_searched_and_followed_by_event,
+                    late_and_overlapping_ids_of_appends_are_found_once,
+                    an_imported_log_may_end_several_times,
                 },
                 rows::{
                     rows_are_those_of_the_events,

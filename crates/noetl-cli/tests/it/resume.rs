@@ -81,7 +81,7 @@ async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting
 fn damage(home: &Home, execution: ExecutionId) {
     let script = "import sqlite3, sys
 c = sqlite3.connect('data/noetl.db')
-c.execute('update event set context = ? where execution_id = ? and seq = 1', ('{', int(sys.argv[1])))
+c.execute('update event_append set body = ? where execution_id = ? and first_seq = 1', ('[', int(sys.argv[1])))
 c.commit()";
     let python = home.other("python3").args(["-c", script, &execution.to_string()]).status();
     assert!(python.unwrap().success());

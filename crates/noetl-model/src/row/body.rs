@@ -14,7 +14,8 @@
 //! | 3 | ID of the append's last event minus the command ID, or null |
 //! | 4 | the other columns by the keys of [`Columns`] |
 //!
-//! Values at the end that are null, zero, or empty are omitted. JSON columns are embedded as they
+//! A difference that a 64-bit integer can't hold is replaced by the ID itself, as a text; the same holds
+//! for the time difference `a`. Values at the end that are null, zero, or empty are omitted. JSON columns are embedded as they
 //! are, so a decoded row has the same bytes. Stores show one row per event in the view `event`, which
 //! unpacks bodies in SQL: a change of this format needs new views and stays readable here.
 
@@ -111,14 +112,12 @@ impl Writer {
         self.string_or_null(row.event_type.as_deref());
         self.text.push(',');
         self.string_or_null(row.node_name.as_deref());
-        let before = difference(head.last_event.get(), row.event_id.get());
-        let command = row.command_id.map(|id| difference(head.last_event.get(), id.get()));
         let start = self.text.len();
         self.text.push(',');
-        self.number(before);
+        self.relative(head.last_event.get(), row.event_id.get());
         self.text.push(',');
-        match command {
-            Some(command) => self.number(command),
+        match row.command_id {
+            Some(command) => self.relative(head.last_event.get(), command.get()),
             None => self.text.push_str("null"),
         }
         self.text.push(',');
@@ -129,9 +128,9 @@ impl Writer {
         } else {
             // Nothing follows, so null and zero are omitted as well.
             self.text.truncate(self.columns - 1);
-            if command.is_none() {
+            if row.command_id.is_none() {
                 self.text.truncate(self.text.len() - ",null".len());
-                if before == 0 {
+                if row.event_id == head.last_event {
                     self.text.truncate(start);
                 }
             }
@@ -146,10 +145,9 @@ impl Writer {
             self.key("o");
             self.string(row.origin.as_str());
         }
-        let age = head.created_at.as_micros().wrapping_sub(row.created_at.as_micros());
-        if age != 0 {
+        if row.created_at != head.created_at {
             self.key("a");
-            self.number(age);
+            self.relative(head.created_at.as_micros(), row.created_at.as_micros());
         }
         let event_type = row.event_type.as_deref().unwrap_or_default();
         let usual = usual_status(event_type).filter(|_| row.origin == Origin::Decided);
@@ -224,6 +222,14 @@ impl Writer {
         }
     }
 
+    /// Writes `last - value`, or the value as a text if the difference overflows.
+    fn relative(&mut self, last: i64, value: i64) {
+        match last.checked_sub(value) {
+            Some(difference) => self.number(difference),
+            None => self.string(&value.to_string()),
+        }
+    }
+
     fn number(&mut self, number: i64) {
         use fmt::Write;
         write!(self.text, "{number}").expect("a String accepts every write");
@@ -248,10 +254,8 @@ fn short_result<'a>(row: &EventRow, result: &'a str) -> ShortResult<'a> {
         rest.strip_prefix(RESULT_CONTEXT)?.strip_suffix('}')
     };
     let Some(context) = context() else { return ShortResult::Whole(result) };
-    let has_data = matches!(
-        row.event_type.as_deref(),
-        Some(types::CALL_DONE | types::PLAYBOOK_COMPLETED)
-    );
+    let has_data =
+        matches!(row.event_type.as_deref(), Some(types::CALL_DONE | types::PLAYBOOK_COMPLETED));
     match context.strip_prefix(DATA_START).and_then(|data| data.strip_suffix('}')) {
         Some(data) if has_data => ShortResult::Data(data),
         _ => ShortResult::Context(context),
@@ -262,11 +266,6 @@ const RESULT_START: &str = "{\"status\":\"";
 const RESULT_CONTEXT: &str = "\",\"context\":";
 const DATA_START: &str = "{\"data\":";
 
-/// Returns `last - id`. IDs of callers can be any number, so this wraps around, as decoding does.
-fn difference(last: i64, id: i64) -> i64 {
-    last.wrapping_sub(id)
-}
-
 /// Decodes the rows of an append.
 ///
 /// # Errors
@@ -274,12 +273,9 @@ fn difference(last: i64, id: i64) -> i64 {
 /// Returns [`RowError::Body`] if the body has another format or another number of events than its
 /// columns say.
 pub fn decode(head: &AppendHead, body: &str) -> Result<Vec<EventRow>, RowError> {
-    let elements: Vec<Element<'_>> =
-        serde_json::from_str(body).map_err(|source| RowError::Body {
-            execution: head.execution,
-            seq: head.first_seq,
-            source,
-        })?;
+    let elements: Vec<Element<'_>> = serde_json::from_str(body).map_err(|source| {
+        RowError::Body { execution: head.execution, seq: head.first_seq, source }
+    })?;
     let expected = head.last_seq.0.checked_sub(head.first_seq.0).and_then(|n| n.checked_add(1));
     if u64::try_from(elements.len()).ok() != expected {
         return Err(RowError::Count {
@@ -302,9 +298,55 @@ pub fn decode(head: &AppendHead, body: &str) -> Result<Vec<EventRow>, RowError> 
 struct Element<'a> {
     event_type: Option<Text<'a>>,
     node: Option<Text<'a>>,
-    before: i64,
-    command: Option<i64>,
+    id: Relative,
+    command: Option<Relative>,
     columns: Columns<'a>,
+}
+
+/// A number relative to that of the append's last event.
+enum Relative {
+    Before(i64),
+    /// The number itself.
+    Absolute(i64),
+}
+
+impl Relative {
+    const LAST: Self = Self::Before(0);
+
+    fn number(&self, last: i64) -> i64 {
+        match self {
+            Self::Before(difference) => last.wrapping_sub(*difference),
+            Self::Absolute(number) => *number,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Relative {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Relative;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a number, or a text with a number")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Relative::Before(number))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                i64::try_from(number).map(Relative::Before).map_err(E::custom)
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                text.parse().map(Relative::Absolute).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Number)
+    }
 }
 
 /// Columns that only some events have, by one-letter keys.
@@ -316,7 +358,7 @@ struct Columns<'a> {
     origin: Option<Origin>,
     /// Time of the append minus time of the event, in microseconds.
     #[serde(rename = "a")]
-    age: i64,
+    age: Option<Relative>,
     /// Status, unless the type implies it.
     #[serde(rename = "s", borrow)]
     status: Option<Text<'a>>,
@@ -399,10 +441,11 @@ impl Element<'_> {
             (None, None, Some(context)) => Some(short(context.get(), "}")),
             (None, None, None) => None,
         };
-        let at = head.created_at.as_micros().wrapping_sub(age);
+        let last = head.last_event.get();
+        let at = age.unwrap_or(Relative::LAST).number(head.created_at.as_micros());
         EventRow {
             execution_id: head.execution,
-            event_id: EventId::new(difference(head.last_event.get(), self.before)),
+            event_id: EventId::new(self.id.number(last)),
             seq,
             created_at: Timestamp::from_micros(at),
             origin,
@@ -410,9 +453,7 @@ impl Element<'_> {
             node_name: self.node.map(|node| shared(&node.0, previous)),
             node_type: node_type.map(|text| Arc::from(&*text.0)),
             status,
-            command_id: self
-                .command
-                .map(|before| CommandId::new(difference(head.last_event.get(), before))),
+            command_id: self.command.map(|command| CommandId::new(command.number(last))),
             parent_execution_id: parent.map(ExecutionId::new),
             worker_id: worker.map(|text| Arc::from(&*text.0)),
             context: context.map(|json| json.get().to_owned()),
@@ -449,7 +490,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Element<'a> {
                 let element = Element {
                     event_type: values.next_element()?.flatten(),
                     node: values.next_element()?.flatten(),
-                    before: values.next_element()?.unwrap_or(0),
+                    id: values.next_element()?.unwrap_or(Relative::LAST),
                     command: values.next_element()?.flatten(),
                     columns: values.next_element()?.unwrap_or_default(),
                 };
@@ -523,7 +564,7 @@ pub const DECIDED: [(&str, &str); 20] = [
     (types::COMMAND_CANCELLED, "CANCELLED"),
     (types::CALL_ERROR, "FAILED"),
     (types::TOKENS_DROPPED, "DROPPED"),
-    (types::STEP_DENIED, "DROPPED"),
+    (types::STEP_DENIED, "DENIED"),
     (types::STEP_HELD, "WAITING"),
 ];
 

@@ -26,7 +26,9 @@ pub enum RowError {
         source: serde_json::Error,
     },
     /// The body of an append has another number of events than its columns say.
-    #[error("execution {execution}: the append at event {seq} has {found} events, which its columns contradict")]
+    #[error(
+        "execution {execution}: the append at event {seq} has {found} events, which its columns contradict"
+    )]
     Count {
         execution: crate::ExecutionId,
         /// Sequence number of the first event in the body.

@@ -5,7 +5,7 @@ use noetl_store::StoreError;
 use noetl_store::retention::PurgeCounts;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ACTION, PurgeRun};
+use super::{ACTION, PurgeRun, logs};
 use crate::SqliteStore;
 use crate::column::count;
 
@@ -20,6 +20,7 @@ const VARIABLES: &str = include_str!("../../queries/transient_purge_execution.sq
 const RESULTS: &str = include_str!("../../queries/result_store_purge_execution.sql");
 const LINES: &str = include_str!("../../queries/log_purge.sql");
 const KEYCHAIN: &str = include_str!("../../queries/keychain_purge_execution.sql");
+const LOOKUP: &str = include_str!("../../queries/event_lookup_purge.sql");
 
 impl SqliteStore {
     /// Runs the second step of a purge: deletes the remaining rows of every purged execution. A dry
@@ -68,19 +69,20 @@ impl SqliteStore {
         self.read(ACTION, move |connection| {
             let sql = include_str!("../../queries/purged_execution_counts.sql");
             let mut read = connection.prepare_cached(sql)?;
-            read.query_row(params![id.get(), commands, expired, tenant], |row| {
+            let counts = read.query_row(params![id.get(), expired, tenant], |row| {
                 Ok(PurgeCounts {
                     events: count(row, 0)?,
-                    commands: count(row, 1)?,
-                    snapshots: count(row, 2)?,
-                    references: count(row, 3)?,
-                    variables: count(row, 4)?,
-                    results: count(row, 5)?,
-                    keychain: count(row, 6)?,
-                    lines: count(row, 7)?,
+                    snapshots: count(row, 1)?,
+                    references: count(row, 2)?,
+                    variables: count(row, 3)?,
+                    results: count(row, 4)?,
+                    keychain: count(row, 5)?,
+                    lines: count(row, 6)?,
                     ..PurgeCounts::default()
                 })
-            })
+            });
+            let commands = logs::count_commands(connection, id, commands)?;
+            Ok(PurgeCounts { commands, ..counts? })
         })
         .await
     }
@@ -94,7 +96,8 @@ fn remove_portion(connection: &Connection, removed: &mut PurgeCounts) -> rusqlit
     loop {
         let found = next.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((execution, tenant)): Option<(i64, String)> = found else { return Ok(true) };
-        remove_log(connection, execution, &mut room, removed)?;
+        logs::remove_rows(connection, execution, &mut room, removed)?;
+        logs::remove_appends(connection, execution, &mut room, removed)?;
         for (sql, count) in [
             (SNAPSHOTS, &mut removed.snapshots),
             (REFERENCES, &mut removed.references),
@@ -102,6 +105,8 @@ fn remove_portion(connection: &Connection, removed: &mut PurgeCounts) -> rusqlit
             (RESULTS, &mut removed.results),
             (LINES, &mut removed.lines),
             (KEYCHAIN, &mut removed.keychain),
+            // Entries are parts of events, which are counted above.
+            (LOOKUP, &mut 0),
         ] {
             let mut delete = connection.prepare_cached(sql)?;
             let gone = delete.execute(params![execution, tenant, signed(room)])?;
@@ -128,28 +133,6 @@ fn remove_portion(connection: &Connection, removed: &mut PurgeCounts) -> rusqlit
     }
 }
 
-/// Deletes events from the start of a log, with the commands they issued.
-fn remove_log(
-    connection: &Connection,
-    execution: i64,
-    room: &mut u64,
-    removed: &mut PurgeCounts,
-) -> rusqlite::Result<()> {
-    let sql = include_str!("../../queries/event_purge_until.sql");
-    let mut find = connection.prepare_cached(sql)?;
-    let last: Option<i64> = find.query_row((execution, signed(*room)), |row| row.get(0))?;
-    let Some(last) = last else { return Ok(()) };
-    let sql = include_str!("../../queries/command_purge.sql");
-    let commands = connection.prepare_cached(sql)?.execute((execution, last))?;
-    let sql = include_str!("../../queries/event_purge.sql");
-    let events = connection.prepare_cached(sql)?.execute((execution, last))?;
-    let events = u64::try_from(events).unwrap_or(u64::MAX);
-    removed.commands += u64::try_from(commands).unwrap_or(u64::MAX);
-    removed.events += events;
-    *room = room.saturating_sub(events);
-    Ok(())
-}
-
-fn signed(room: u64) -> i64 {
+pub(super) fn signed(room: u64) -> i64 {
     i64::try_from(room).unwrap_or(i64::MAX)
 }

@@ -13,7 +13,7 @@ use super::due::{due, with};
 use super::keychain::entry;
 use super::references::{digests, references};
 use super::results::result;
-use super::story::{Story, commit, completed, done, imported, issued, log, said, started, write};
+use super::story::{Story, commit, completed, done, issued, log, said, started, write};
 use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
 use crate::retention::{PurgeCounts, PurgeReport, RetentionPolicy, RetentionWindow};
@@ -102,14 +102,19 @@ pub async fn an_execution_that_waits_for_a_delivery_stays_until_then(store: Arc<
 }
 
 pub async fn an_imported_execution_is_purged_by_age_ended_or_not(store: Arc<dyn Store>) {
-    let (mut old, mut young) = (Story::new(10), Story::new(11));
-    young.row.updated_at = FAR_AHEAD;
-    write(&*store, old.then(vec![imported(), imported()])).await;
-    write(&*store, young.then(vec![imported()])).await;
+    let row = |execution, event, at| Import {
+        tenant: Tenant::default(),
+        execution: ExecutionId::new(execution),
+        event: EventId::new(event),
+        at,
+        row: ImportedEvent::default(),
+    };
+    let rows = vec![row(10, 1, LONG_AGO), row(10, 2, LONG_AGO), row(11, 1, FAR_AHEAD)];
+    store.import(rows).await.expect("an import");
     let report = purge(&*store, &days_of_executions()).await;
     assert_eq!((report.removed.executions, report.removed.events), (1, 2));
-    assert!(log(&*store, old.id()).await.is_empty());
-    assert_eq!(log(&*store, young.id()).await.len(), 1);
+    assert!(log(&*store, ExecutionId::new(10)).await.is_empty());
+    assert_eq!(log(&*store, ExecutionId::new(11)).await.len(), 1);
 }
 
 pub async fn a_policy_that_keeps_removes_nothing(store: Arc<dyn Store>) {

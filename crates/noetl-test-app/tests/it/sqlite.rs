@@ -1,6 +1,7 @@
 //! Control planes on a SQLite file.
 
 mod audit;
+mod edit;
 mod replay;
 mod upgrade;
 mod verify;

@@ -83,7 +83,13 @@ fn an_append_of_every_fact_decodes_to_the_same_rows() {
 #[test]
 fn a_body_omits_what_the_append_and_the_type_imply() {
     let appends = AppendRow::encode(&rows(&plain_step()));
-    assert_eq!(appends[0].body, "");
+    let body = concat!(
+        r#"[["call.done","load",5,83886085,{"d":{"rows":3}}],"#,
+        r#"["command.completed","load",4,83886085],"#,
+        r#"["step.enter","a/b",1,null,{"m":{"generation":2}}],"#,
+        r#"["command.claimed","b",0,0,{"w":"local"}]]"#
+    );
+    assert_eq!(appends[0].body, body);
     assert_eq!(appends[0].head.first_seq, Seq(7));
     assert_eq!(appends[0].head.last_seq, Seq(10));
 }
@@ -93,7 +99,14 @@ fn extreme_ids_times_and_texts_are_decoded_exactly() {
     let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
     let texts = ["", "\"", "\\", "\0", "\u{7f}", "\u{2028}", "tab\tline\n", "日本", "null"];
     let mut events = Vec::new();
-    for (seq, (&id, &at)) in (1..).zip(extremes.iter().flat_map(|id| extremes.map(|at| (id, at))).collect::<Vec<_>>().iter().map(|(id, at)| (*id, at))) {
+    for (seq, (&id, &at)) in (1..).zip(
+        extremes
+            .iter()
+            .flat_map(|id| extremes.map(|at| (id, at)))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(|(id, at)| (*id, at)),
+    ) {
         let text = texts[usize::try_from(seq).expect("a small number") % texts.len()];
         let fact = Fact::Reported(Box::new(ReportedEvent {
             event_type: text.to_owned(),
@@ -105,7 +118,7 @@ fn extreme_ids_times_and_texts_are_decoded_exactly() {
             key: Some(at),
             columns: None,
         }));
-        events.push(event(seq, *id, at, fact));
+        events.push(event(seq, id, at, fact));
     }
     let rows = rows(&events);
     assert_eq!(decode_all(&AppendRow::encode(&rows)), rows);
@@ -125,7 +138,11 @@ fn large_appends_are_split_between_events() {
     let ranges: Vec<_> =
         appends.iter().map(|append| (append.head.first_seq.0, append.head.last_seq.0)).collect();
     assert_eq!(ranges, [(1, 2), (3, 4), (5, 5), (6, 6)]);
-    assert!(appends.iter().all(|append| append.body.len() < BODY_MAX || append.head.first_seq == Seq(5)));
+    assert!(
+        appends
+            .iter()
+            .all(|append| append.body.len() < BODY_MAX || append.head.first_seq == Seq(5))
+    );
     assert_eq!(decode_all(&appends), rows);
     assert_eq!(appends[1].head.last_event, EventId::new(4));
     assert!(AppendRow::encode(&[]).is_empty());

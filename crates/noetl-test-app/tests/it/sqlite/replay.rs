@@ -14,6 +14,8 @@ use noetl_views::ReplayRequest;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::sqlite::edit::edit_log;
+
 fn all_of(execution: i64) -> ReplayRequest {
     ReplayRequest {
         execution: ExecutionId::new(execution),
@@ -104,9 +106,10 @@ async fn a_row_of_a_newer_version_replays() {
     write(&store, story.start()).await;
     store.close().await;
     let file = rusqlite::Connection::open(&path).expect("the file");
-    let newer =
-        "update event set event_type = 'loop.done', meta = '{\"loop_id\": \"l\"}' where seq = 2";
-    assert_eq!(file.execute(newer, []).expect("an update"), 1);
+    edit_log(&file, 10, |rows| {
+        rows[1].event_type = Some("loop.done".into());
+        rows[1].meta = Some(r#"{"loop_id": "l"}"#.to_owned());
+    });
     drop(file);
     let store = Arc::new(SqliteStore::open(Options::file(&path)).expect("a store"));
     let read = store.read(story.id(), Seq::START, 9).await;

@@ -1,15 +1,22 @@
 //! `verify` finds damage in the file that no store method can cause.
 
 use noetl_model::ExecutionId;
+use noetl_model::row::EventRow;
 use noetl_store::conformance::story::{Story, completed, done, said, write};
 use noetl_store_sqlite::SqliteStore;
 use noetl_views::verify;
 use rusqlite::Connection;
 
+use crate::sqlite::edit::edit_log;
 use crate::sqlite::temporary;
 
-/// Writes a finished and a running execution, runs this SQL, and returns the problems found.
-async fn found_after(sql: &str) -> Vec<(i64, String)> {
+/// Returns damage that this SQL causes.
+fn sql(sql: &str) -> impl FnOnce(&Connection) {
+    move |file| file.execute_batch(sql).expect("a change")
+}
+
+/// Writes a finished and a running execution, damages the file, and returns the problems found.
+async fn found_after(damage: impl FnOnce(&Connection)) -> Vec<(i64, String)> {
     let (store, directory) = temporary();
     let path = directory.path().join("noetl.db");
     let (mut ended, mut runs) = (Story::new(10), Story::new(11));
@@ -19,7 +26,7 @@ async fn found_after(sql: &str) -> Vec<(i64, String)> {
     write(&store, runs.then(vec![said("a"), said("b"), said("c")])).await;
     store.close().await;
     let file = Connection::open(&path).expect("the file");
-    file.execute_batch(sql).expect("a change");
+    damage(&file);
     file.close().expect("a closed file");
     let store = SqliteStore::look_at(path).expect("a look");
     let verified = verify(&store, ExecutionId::new(i64::MIN), 10).await.expect("a look at all");
@@ -29,22 +36,23 @@ async fn found_after(sql: &str) -> Vec<(i64, String)> {
 
 #[tokio::test]
 async fn a_sound_file_has_no_problems() {
-    assert_eq!(found_after("").await, []);
+    assert_eq!(found_after(|_| ()).await, []);
 }
 
 #[tokio::test]
 async fn a_gap_in_a_log_is_found() {
-    let found = found_after("delete from event where execution_id = 11 and seq = 5").await;
-    assert_eq!(found, [(11, "the log goes from place 4 to 6".to_owned())]);
-    // Without its first row, a whole append is unreadable.
-    let found = found_after("delete from event where execution_id = 11 and seq = 4").await;
-    let short = "its row is at version 6, and its log ends at 3";
+    let found = found_after(|file| edit_log(file, 11, |rows| rows.retain(|row| row.seq.0 != 5)));
+    assert_eq!(found.await, [(11, "the log goes from place 4 to 6".to_owned())]);
+    let found =
+        found_after(sql("delete from event_append where execution_id = 11 and first_seq = 4"));
+    let (found, short) = (found.await, "its row is at version 6, and its log ends at 3");
     assert!(found.contains(&(11, short.to_owned())), "{found:?}");
 }
 
 #[tokio::test]
 async fn a_log_that_lost_its_end_is_found() {
-    let found = found_after("delete from event where execution_id = 10 and seq = 5").await;
+    let found = found_after(|file| edit_log(file, 10, |rows| rows.retain(|row| row.seq.0 != 5)));
+    let found = found.await;
     let wrong = [
         "its row is at version 5, and its log ends at 4",
         "its row says COMPLETED, and its log RUNNING",
@@ -54,30 +62,29 @@ async fn a_log_that_lost_its_end_is_found() {
 
 #[tokio::test]
 async fn a_second_end_is_found() {
-    let found = found_after(
-        "drop index event_end;
-         update event set (event_type, node_type, status, context, result, meta, origin) = (
-             select event_type, node_type, status, context, result, meta, origin from event
-             where execution_id = 10 and seq = 5
-         ) where execution_id = 10 and seq = 4;
-         delete from command where execution_id = 10",
-    );
+    let found = found_after(|file| {
+        edit_log(file, 10, |rows| {
+            let (seq, event_id) = (rows[3].seq, rows[3].event_id);
+            rows[3] = EventRow { seq, event_id, ..rows[4].clone() };
+        });
+        sql("delete from command where execution_id = 10")(file);
+    });
     let found = found.await;
     assert!(found.contains(&(10, "it ended 2 times".to_owned())), "{found:?}");
 }
 
 #[tokio::test]
 async fn an_open_command_that_its_log_ended_is_found() {
-    let sql = "update command set state = 'PENDING', worker_id = null, ended_at = null
+    let pending = "update command set state = 'PENDING', worker_id = null, ended_at = null
         where execution_id = 10";
-    let found = found_after(sql).await;
+    let found = found_after(sql(pending)).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].1.ends_with("is PENDING and differs from the log, COMPLETED"), "{found:?}");
 }
 
 #[tokio::test]
 async fn a_missing_command_of_a_running_execution_is_found() {
-    let found = found_after("delete from command where execution_id = 11").await;
+    let found = found_after(sql("delete from command where execution_id = 11")).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].1.ends_with("has no row"), "{found:?}");
 }

@@ -1,5 +1,5 @@
 -- The place of the event with this id in the append that begins at ?3.
-select e.seq from event a cross join event e
+select e.seq from event_row a cross join event_row e
 where a.execution_id = ?1
     and a.append_rows is not null
     and a.seq = ?3
