@@ -92,7 +92,7 @@ pub(crate) async fn postgres_rows_per_second(
     sqlx::raw_sql(
         // Partitioned as the original is: a row finds its partition there too.
         "drop schema if exists raw cascade; create schema raw;
-         create table raw.event (like noetl.event including all) partition by range (execution_id);
+         create table raw.event (like noetl.event_row including all) partition by range (execution_id);
          create table raw.event_all partition of raw.event default;
          create table raw.execution (like noetl.execution including all);
          create table raw.command (like noetl.command including all)",

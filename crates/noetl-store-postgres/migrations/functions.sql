@@ -7,7 +7,7 @@
 --
 -- Rows are changed many at a time: whoever sends a statement per row has the server read the checks
 -- of the table from their text for each of them.
-create or replace function noetl.journal_append_5(
+create or replace function noetl.journal_append_6(
     on_lane smallint,
     wake text,
     -- How long a tool without a limit may be held elsewhere, and what is added to a limit.
@@ -19,10 +19,16 @@ create or replace function noetl.journal_append_5(
     i_started timestamptz[], i_updated timestamptz[], i_ended timestamptz[], i_error text[],
     i_entered bigint[], i_completed bigint[], i_failed bigint[], i_running bigint[],
     i_step text[],
-    e_execution bigint[], e_seq bigint[], e_event bigint[], e_at timestamp[], e_origin text[],
-    e_type text[], e_node text[], e_node_type text[], e_status text[], e_command bigint[],
-    e_parent bigint[], e_worker text[], e_context text[], e_result text[], e_meta text[],
-    e_error text[], e_key text[], e_duration double precision[], e_more text[],
+    -- Smallest and largest event ID, whether each ID is above those before it, and the number of
+    -- events that end the execution.
+    i_least bigint[], i_most bigint[], i_is_rising boolean[], i_ends integer[],
+    -- One row each. `a_newest` is the largest ID of the item so far, `a_until` the number of events
+    -- in this and all earlier rows, and `e_event` has their IDs.
+    a_execution bigint[], a_first bigint[], a_last bigint[], a_last_event bigint[],
+    a_newest bigint[], a_until bigint[], a_at timestamp[], a_body text[],
+    e_event bigint[],
+    -- Events of reports that came with another ID.
+    k_execution bigint[], k_id bigint[], k_seq bigint[],
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
@@ -55,6 +61,12 @@ declare
     is_all boolean;
     newest bigint;
     base bigint;
+    -- Executions with an ID that is not above all earlier ones of its log, and the largest ID of
+    -- each log before. There are few.
+    late bigint[];
+    late_newest bigint[];
+    ended bigint[];
+    one record;
 begin
     with moved as (
         update noetl.execution e set
@@ -62,25 +74,41 @@ begin
             end_time = i.ended, error = i.error, steps_entered = i.entered,
             steps_completed = i.completed, steps_failed = i.failed,
             steps_running = i.running, current_step = i.step, last_event_id = i.last,
-            terminal_event_id = coalesce(e.terminal_event_id, i.terminal)
+            terminal_event_id = coalesce(e.terminal_event_id, i.terminal),
+            newest_event_id = greatest(i.newest, i.most)
         from (
-            select * from unnest(
+            -- The version is compared with this row as well, so that `newest` is of that version.
+            select
+                i.*, o.terminal_event_id is not null as is_over,
+                coalesce(o.newest_event_id, (
+                    select r.event_id from noetl.event_row r
+                    where r.execution_id = o.execution_id
+                    order by r.event_id desc limit 1
+                )) as newest
+            from unnest(
                 i_execution, i_expected, i_after, i_last, i_start_key, i_status, i_version,
                 i_terminal, i_updated, i_ended, i_error, i_entered, i_completed, i_failed,
-                i_running, i_step
+                i_running, i_step, i_least, i_most, i_is_rising, i_ends
             ) i (
                 execution_id, expected, after, last, start_key, status, version,
                 terminal, updated, ended, error, entered, completed, failed,
-                running, step
+                running, step, least, most, is_rising, ends
             )
+            join noetl.execution o on o.execution_id = i.execution_id and o.version = i.expected
             where i.start_key is null
             order by i.execution_id
         ) i
         where e.execution_id = i.execution_id and e.version = i.expected
             and e.last_event_id = i.after and e.origin = 'own'
-        returning e.execution_id
+        returning e.execution_id, i.newest, i.ends + i.is_over::integer > 1 as is_ended,
+            not i.is_rising or i.least <= i.newest as is_late
     )
-    select array_agg(m.execution_id) into kept from moved m;
+    select
+        array_agg(m.execution_id), array_agg(m.execution_id) filter (where m.is_late),
+        array_agg(m.newest) filter (where m.is_late),
+        array_agg(m.execution_id) filter (where m.is_ended)
+    into kept, late, late_newest, ended
+    from moved m;
 
     if cardinality(array_remove(i_start_key, null)) > 0 then
         with made as (
@@ -88,21 +116,23 @@ begin
                 execution_id, tenant_id, catalog_id, parent_execution_id, status, start_time,
                 updated_at, end_time, error, path, path_folded, playbook_version, start_key,
                 version, terminal_event_id, steps_entered, steps_completed, steps_failed,
-                steps_running, current_step, last_event_id, origin
+                steps_running, current_step, last_event_id, newest_event_id, origin
             )
             select
                 i.execution_id, i.tenant_id, i.catalog_id, i.parent, i.status, i.started,
                 i.updated, i.ended, i.error, i.path, i.path_folded, i.playbook_version,
                 i.start_key, i.version, i.terminal, i.entered, i.completed, i.failed, i.running,
-                i.step, i.last, 'own'
+                i.step, i.last, i.most, 'own'
             from unnest(
                 i_execution, i_last, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
                 i_playbook_version, i_parent, i_status, i_version, i_terminal, i_started,
-                i_updated, i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
+                i_updated, i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step,
+                i_most
             ) i (
                 execution_id, last, start_key, tenant_id, catalog_id, path, path_folded,
                 playbook_version, parent, status, version, terminal, started,
-                updated, ended, error, entered, completed, failed, running, step
+                updated, ended, error, entered, completed, failed, running, step,
+                most
             )
             where i.start_key is not null
             order by i.execution_id
@@ -111,14 +141,28 @@ begin
         )
         select array_agg(m.execution_id) into started from made m;
         kept := kept || started;
+        if not (true = all (i_is_rising)) or 1 < any (i_ends) then
+            select
+                late || array_agg(i.execution_id) filter (where not i.is_rising),
+                late_newest || array_agg(null::bigint) filter (where not i.is_rising),
+                ended || array_agg(i.execution_id) filter (where i.ends > 1)
+            into late, late_newest, ended
+            from unnest(i_execution, i_is_rising, i_ends) i (execution_id, is_rising, ends)
+            where i.execution_id = any (started);
+        end if;
+    end if;
+
+    if ended is not null then
+        raise unique_violation using
+            message = format('execution %s ended already', ended[1]), constraint = 'execution_end';
     end if;
 
     if kept is not null then
         -- Nearly always; then nothing is looked up among them row by row.
         is_all := cardinality(kept) = cardinality(i_execution);
-        select max(e.event_id) into newest
-        from unnest(e_execution, e_event) e (execution_id, event_id)
-        where is_all or e.execution_id = any (kept);
+        select max(i.most) into newest
+        from unnest(i_execution, i_most) i (execution_id, most)
+        where is_all or i.execution_id = any (kept);
 
         -- Rows that are not kept leave gaps, which nobody minds: positions only have to grow.
         update noetl.lane l
@@ -127,51 +171,59 @@ begin
         where l.lane = on_lane
         returning l.position - cardinality(e_event) into strict base;
 
-        insert into noetl.event (
-            execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
-            status, command_id, parent_execution_id, worker_id, context, result, meta, error,
-            idempotency_key, duration, lane, position
+        insert into noetl.event_append (
+            execution_id, first_seq, last_seq, last_event_id, newest_event_id, created_at, lane,
+            position, body
         )
         select
-            e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node, e.node_type,
-            e.status, e.command, e.parent, e.worker, e.context::json, e.result::json, e.meta::json,
-            e.error, e.key, e.duration, on_lane, base + e.place
+            a.execution_id, a.first, a.last, a.last_event,
+            nullif(
+                case
+                    when late is null then a.newest
+                    else greatest(a.newest, late_newest[array_position(late, a.execution_id)])
+                end,
+                a.last_event
+            ),
+            a.at, on_lane, base + a.until, a.body
         from unnest(
-            e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
-            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
-            e_duration, e_more
-        ) with ordinality e (
-            execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
-            command, parent, worker, context, result, meta, error, key, duration, more, place
-        )
-        where e.more is null and (is_all or e.execution_id = any (kept));
+            a_execution, a_first, a_last, a_last_event, a_newest, a_until, a_at, a_body
+        ) a (execution_id, first, last, last_event, newest, until, at, body)
+        where is_all or a.execution_id = any (kept);
 
-        -- Reports with further columns, which are few.
-        if cardinality(array_remove(e_more, null)) > 0 then
-            insert into noetl.event (
-                execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
-                status, command_id, parent_execution_id, worker_id, context, result, meta, error,
-                idempotency_key, duration, more, event_time, parent_event_id, stage_id, frame_id,
-                stack_trace, aggregate_id, aggregate_type, lane, position
-            )
-            select
-                e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node,
-                e.node_type, e.status, e.command, e.parent, e.worker, e.context::json,
-                e.result::json, e.meta::json, e.error, e.key, e.duration, e.more::json,
-                coalesce((e.more::json ->> 'event_time')::timestamptz, e.at at time zone 'utc'),
-                (e.more::json ->> 'parent_event_id')::bigint,
-                (e.more::json ->> 'stage_id')::bigint, (e.more::json ->> 'frame_id')::bigint,
-                e.more::json ->> 'stack_trace', e.more::json ->> 'aggregate_id',
-                e.more::json ->> 'aggregate_type', on_lane, base + e.place
-            from unnest(
-                e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
-                e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
-                e_duration, e_more
-            ) with ordinality e (
-                execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
-                command, parent, worker, context, result, meta, error, key, duration, more, place
-            )
-            where e.more is not null and (is_all or e.execution_id = any (kept));
+        if late is not null then
+            for one in
+                select e.execution_id, e.id, e.seq
+                from (
+                    select
+                        a.execution_id, u.id, a.first + u.number - 1 as seq,
+                        greatest(
+                            late_newest[array_position(late, a.execution_id)],
+                            max(u.id) over (
+                                partition by a.execution_id order by a.first, u.number
+                                rows between unbounded preceding and 1 preceding
+                            )
+                        ) as newest
+                    from unnest(a_execution, a_first, a_last, a_until) a (
+                        execution_id, first, last, until
+                    )
+                    cross join lateral unnest(e_event[a.until - a.last + a.first : a.until])
+                        with ordinality u (id, number)
+                    where a.execution_id = any (late)
+                ) e
+                where e.id <= e.newest
+                order by e.execution_id, e.seq
+            loop
+                perform noetl.event_lookup_add_1(one.execution_id, one.id, one.seq);
+            end loop;
+        end if;
+
+        if cardinality(k_id) > 0 then
+            insert into noetl.event_lookup (execution_id, id, is_key, seq)
+            select k.execution_id, k.id, true, k.seq
+            from unnest(k_execution, k_id, k_seq) with ordinality k (execution_id, id, seq, place)
+            where is_all or k.execution_id = any (kept)
+            order by k.place
+            on conflict (execution_id, id, is_key) do nothing;
         end if;
 
         if cardinality(c_id) > 0 then
@@ -319,11 +371,11 @@ begin
 end
 $$;
 
--- Finds the place of the event that has this id in a log, or of the first that came with it. Each
--- `order by` names the index to read; `between` finds one value, because a column that equals a value
--- has no order.
-create or replace function noetl.event_find_1(of_execution bigint, wanted bigint)
-returns setof bigint
+-- Finds the first append whose log has an event ID of this one or above by then: if the event has an
+-- ID above all earlier ones of its log, it is in this append. Returns where the append begins, or null
+-- if the ID is above all of the log. Each `order by` names the index to read; `between` finds one
+-- value, because a column that equals a value has no order.
+create or replace function noetl.append_find_1(of_execution bigint, wanted bigint) returns bigint
 language plpgsql stable
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -331,30 +383,51 @@ set enable_bitmapscan = off
 set enable_sort = off
 set jit = off
 as $$
+declare
+    low bigint;
+    high bigint;
+    middle bigint;
+    found_seq bigint;
+    newest bigint;
 begin
-    return query
-    select min(f.seq)
-    from (
-        (
-            select e.seq from noetl.event e
-            where e.execution_id = of_execution and e.event_id between wanted and wanted
-            order by e.event_id
-        )
-        union all
-        (
-            select e.seq from noetl.event e
-            where e.execution_id = of_execution
-                and e.idempotency_key between wanted::text and wanted::text
-            order by e.idempotency_key
-        )
-    ) f
-    having count(*) > 0;
+    -- Mostly the ID is above all of the log.
+    select a.first_seq, coalesce(a.newest_event_id, a.last_event_id) into high, newest
+    from noetl.event_append a
+    where a.execution_id = of_execution
+    order by a.first_seq desc limit 1;
+    if newest is null or newest < wanted then
+        return null;
+    end if;
+    select a.first_seq into low
+    from noetl.event_append a
+    where a.execution_id = of_execution
+    order by a.first_seq limit 1;
+    while low < high loop
+        middle := low + (high - low) / 2;
+        select a.first_seq, coalesce(a.newest_event_id, a.last_event_id) into found_seq, newest
+        from noetl.event_append a
+        where a.execution_id = of_execution and a.first_seq <= middle
+        order by a.first_seq desc limit 1;
+        if newest >= wanted then
+            high := found_seq;
+        else
+            select a.first_seq into low
+            from noetl.event_append a
+            where a.execution_id = of_execution and a.first_seq > middle
+            order by a.first_seq limit 1;
+        end if;
+    end loop;
+    return high;
 end
 $$;
 
--- Returns those of the ids that an event of a log has or came with, each by its index.
-create or replace function noetl.event_find_many_1(of_execution bigint, wanted bigint[])
-returns setof bigint
+-- Looks for an event that has this ID or came with it: among rows and entries, whose smallest
+-- sequence number it returns, and by halving, for which it returns the append that can have it.
+create or replace function noetl.event_find_2(of_execution bigint, wanted bigint)
+returns table (
+    seq bigint, first_seq bigint, last_seq bigint, last_event_id bigint, created_at timestamp,
+    body text
+)
 language plpgsql stable
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -362,24 +435,135 @@ set enable_bitmapscan = off
 set enable_sort = off
 set jit = off
 as $$
+#variable_conflict use_column
+declare
+    found_seq bigint := noetl.append_find_1(of_execution, wanted);
 begin
     return query
-    select i.event_id
+    select f.seq, a.first_seq, a.last_seq, a.last_event_id, a.created_at, a.body
+    from (
+        select min(u.seq) as seq
+        from (
+            (
+                select e.seq from noetl.event_row e
+                where e.execution_id = of_execution and e.event_id between wanted and wanted
+                order by e.event_id
+            )
+            union all
+            (
+                select e.seq from noetl.event_row e
+                where e.execution_id = of_execution
+                    and e.idempotency_key between wanted::text and wanted::text
+                order by e.idempotency_key
+            )
+            union all
+            (
+                select l.seq from noetl.event_lookup l
+                where l.execution_id = of_execution and l.id between wanted and wanted
+                order by l.id
+            )
+        ) u
+    ) f
+    left join lateral (
+        select * from noetl.event_append a
+        where a.execution_id = of_execution and a.first_seq between found_seq and found_seq
+        order by a.first_seq
+    ) a on true;
+end
+$$;
+
+-- Returns those of the IDs that a row or an entry of a log has, and the appends that can have others.
+-- IDs that reports came with count only with `with_keys`.
+create or replace function noetl.event_find_many_2(
+    of_execution bigint, wanted bigint[], with_keys boolean
+) returns table (
+    event_id bigint, first_seq bigint, last_seq bigint, last_event_id bigint, created_at timestamp,
+    body text
+)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    one bigint;
+    found_seq bigint;
+    newest bigint;
+begin
+    return query
+    select i.event_id, null::bigint, null::bigint, null::bigint, null::timestamp, null::text
     from unnest(wanted) i (event_id)
     where coalesce(
         (
-            select true from noetl.event e
+            select true from noetl.event_row e
             where e.execution_id = of_execution and e.event_id between i.event_id and i.event_id
             order by e.event_id limit 1
         ),
         (
-            select true from noetl.event e
+            select true from noetl.event_lookup l
+            where l.execution_id = of_execution and l.id between i.event_id and i.event_id
+                and (with_keys or not l.is_key)
+            order by l.id limit 1
+        ),
+        case when with_keys then (
+            select true from noetl.event_row e
             where e.execution_id = of_execution
                 and e.idempotency_key between i.event_id::text and i.event_id::text
             order by e.idempotency_key limit 1
-        ),
+        ) end,
         false
     );
+    for one in select i.event_id from unnest(wanted) i (event_id) order by i.event_id loop
+        -- It would be in the append that was returned before.
+        continue when one <= newest;
+        found_seq := noetl.append_find_1(of_execution, one);
+        exit when found_seq is null;
+        select coalesce(a.newest_event_id, a.last_event_id) into newest
+        from noetl.event_append a
+        where a.execution_id = of_execution and a.first_seq between found_seq and found_seq
+        order by a.first_seq;
+        return query
+        select null::bigint, a.first_seq, a.last_seq, a.last_event_id, a.created_at, a.body
+        from noetl.event_append a
+        where a.execution_id = of_execution and a.first_seq between found_seq and found_seq
+        order by a.first_seq;
+    end loop;
+end
+$$;
+
+-- Adds the entry of an event whose append is stored and whose ID is not above all earlier ones of its
+-- log. Fails if another event of the log has the ID.
+create or replace function noetl.event_lookup_add_1(of_execution bigint, of_id bigint, of_seq bigint)
+returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+    found_seq bigint := noetl.append_find_1(of_execution, of_id);
+begin
+    if exists (
+        select from noetl.event_row r where r.execution_id = of_execution and r.event_id = of_id
+    ) or exists (
+        -- Mostly the append is a small one.
+        select from noetl.event_append a
+        cross join lateral noetl.event_elements_1(a.body) u
+        where a.execution_id = of_execution and a.first_seq = found_seq
+            and a.first_seq + u.number - 1 < of_seq
+            and noetl.event_relative_1(a.last_event_id, u.element -> 2) = of_id
+    ) then
+        raise unique_violation using
+            message = format('execution %s has an event %s already', of_execution, of_id),
+            table = 'event_lookup', constraint = 'event_lookup_pkey';
+    end if;
+    insert into noetl.event_lookup (execution_id, id, is_key, seq)
+    values (of_execution, of_id, false, of_seq);
 end
 $$;
 
@@ -492,8 +676,8 @@ begin
 end
 $$;
 
--- The bounds of the log's partitions; nulls stand for no bound. The default one is not among them.
-create or replace function noetl.event_bounds_1()
+-- The bounds of a table's partitions; nulls stand for no bound. The default one is not among them.
+create or replace function noetl.event_bounds_2(of_table regclass default 'noetl.event_append')
 returns table (partition text, lower_bound bigint, upper_bound bigint)
 language sql stable as $$
     select
@@ -503,21 +687,22 @@ language sql stable as $$
     from pg_inherits i
     join pg_class c on c.oid = i.inhrelid
     cross join lateral (select pg_get_expr(c.relpartbound, c.oid) as bound) b
-    where i.inhparent = 'noetl.event'::regclass and b.bound <> 'DEFAULT'
+    where i.inhparent = of_table and b.bound <> 'DEFAULT'
 $$;
 
 -- Returns the name of a partition for the ids before this one, which is the first of a quarter.
-create or replace function noetl.event_before_name_1(end_id bigint) returns text
+create or replace function noetl.event_before_name_2(end_id bigint) returns text
 language sql immutable as $$
-    select format('event_before_%s_q%s', extract(year from at), extract(quarter from at))
+    select format('event_append_before_%s_q%s', extract(year from at), extract(quarter from at))
     from (
         select to_timestamp(((end_id >> 22) + 1704067200000) / 1000.0) at time zone 'utc' as at
     ) quarter
 $$;
 
 -- Makes the log's partitions for the quarter of `at` and the four after it, where no partition is
--- yet, and one for everything before when there is none. Returns the names of the new ones.
-create or replace function noetl.event_partitions_ahead_1(at timestamptz)
+-- yet, and one for everything before when there is none. Returns the names of the new ones. The old
+-- table of rows needs none, because it gets no rows.
+create or replace function noetl.event_partitions_ahead_2(at timestamptz)
 returns setof text
 language plpgsql as $$
 declare
@@ -529,31 +714,31 @@ declare
     name text;
 begin
     first_id := greatest(((extract(epoch from quarter) * 1000)::bigint - epoch), 0) << 22;
-    if not exists (select from noetl.event_bounds_1() b where b.lower_bound is null) then
-        end_id := coalesce((select min(b.lower_bound) from noetl.event_bounds_1() b), first_id);
-        name := noetl.event_before_name_1(end_id);
-        return next noetl.event_partition_make_1(name, -9223372036854775808, end_id);
+    if not exists (select from noetl.event_bounds_2() b where b.lower_bound is null) then
+        end_id := coalesce((select min(b.lower_bound) from noetl.event_bounds_2() b), first_id);
+        name := noetl.event_before_name_2(end_id);
+        return next noetl.event_partition_make_2(name, -9223372036854775808, end_id);
     end if;
     for step in 0..4 loop
         end_id := greatest(
             (extract(epoch from quarter + interval '3 months') * 1000)::bigint - epoch, 0
         ) << 22;
-        name := format('event_%s_q%s', extract(year from quarter), extract(quarter from quarter));
+        name := format('event_append_%s_q%s', extract(year from quarter), extract(quarter from quarter));
         for taken in
             select coalesce(b.lower_bound, -9223372036854775808) as lower_bound,
                 coalesce(b.upper_bound, 9223372036854775807) as upper_bound
-            from noetl.event_bounds_1() b
+            from noetl.event_bounds_2() b
             where coalesce(b.lower_bound, -9223372036854775808) < end_id
                 and coalesce(b.upper_bound, 9223372036854775807) > first_id
             order by 1
         loop
             if taken.lower_bound > first_id then
-                return next noetl.event_partition_make_1(name, first_id, taken.lower_bound);
+                return next noetl.event_partition_make_2(name, first_id, taken.lower_bound);
             end if;
             first_id := greatest(first_id, taken.upper_bound);
         end loop;
         if first_id < end_id then
-            return next noetl.event_partition_make_1(name, first_id, end_id);
+            return next noetl.event_partition_make_2(name, first_id, end_id);
         end if;
         first_id := end_id;
         quarter := quarter + interval '3 months';
@@ -563,7 +748,7 @@ $$;
 
 -- Makes a partition for the ids from the first to before the end; the smallest number there is stands
 -- for no bound. Returns its name, which is another if the one that is wanted is taken.
-create or replace function noetl.event_partition_make_1(wanted text, first_id bigint, end_id bigint)
+create or replace function noetl.event_partition_make_2(wanted text, first_id bigint, end_id bigint)
 returns text
 language plpgsql as $$
 declare
@@ -581,7 +766,7 @@ begin
     end loop;
     begin
         execute format(
-            'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
+            'create table noetl.%I partition of noetl.event_append for values from (%s) to (%s)',
             name, first_text, end_id
         );
         return name;
@@ -590,10 +775,10 @@ begin
         -- default partition. They move, and nobody writes there meanwhile.
         null;
     end;
-    execute 'lock table noetl.event_default in access exclusive mode';
+    execute 'lock table noetl.event_append_default in access exclusive mode';
     select count(*) into strays
     from (
-        select from noetl.event_default d
+        select from noetl.event_append_default d
         where d.execution_id >= first_id and d.execution_id < end_id
         limit strays_max + 1
     ) s;
@@ -601,17 +786,17 @@ begin
         raise warning 'no partition %: the default partition holds too many rows of its range', name;
         return null;
     end if;
-    execute format('create table noetl.%I (like noetl.event including all)', name);
+    execute format('create table noetl.%I (like noetl.event_append including all)', name);
     execute format(
         'with moved as (
-             delete from noetl.event
+             delete from noetl.event_append
              where execution_id >= %s and execution_id < %s returning *
          )
          insert into noetl.%I select * from moved',
         first_id, end_id, name
     );
     execute format(
-        'alter table noetl.event attach partition noetl.%I for values from (%s) to (%s)',
+        'alter table noetl.event_append attach partition noetl.%I for values from (%s) to (%s)',
         name, first_text, end_id
     );
     return name;
@@ -633,10 +818,10 @@ begin
         return 0;
     end if;
     with recursive next_id (execution_id, n) as (
-        (select e.execution_id, 1 from noetl.event e
+        (select e.execution_id, 1 from noetl.event_row e
          where e.execution_id > start order by e.execution_id limit 1)
         union all
-        select (select e.execution_id from noetl.event e
+        select (select e.execution_id from noetl.event_row e
                 where e.execution_id > next_id.execution_id order by e.execution_id limit 1), n + 1
         from next_id where n < at_most and next_id.execution_id is not null
     )
@@ -676,7 +861,7 @@ begin
             bool_or(e.event_type in (
                 'playbook.initialized', 'playbook_started', 'playbook.started'
             )) as is_execution
-        from noetl.event e
+        from noetl.event_row e
         where e.execution_id = any (batch) and e.origin = 'imported'
         group by e.execution_id
     ) l
@@ -688,7 +873,7 @@ begin
                 when e.event_type in ('playbook.failed', 'playbook_failed') then 'FAILED'
                 else 'CANCELLED'
             end as status
-        from noetl.event e
+        from noetl.event_row e
         where e.execution_id = l.execution_id and e.event_type in (
             'playbook.completed', 'playbook_completed', 'playbook.failed', 'playbook_failed',
             'playbook.cancelled', 'playbook_cancelled'
@@ -719,12 +904,12 @@ declare
     placed bigint;
 begin
     perform 1 from noetl.execution e where e.execution_id = wanted for no key update;
-    update noetl.event e set seq = n.seq
+    update noetl.event_row e set seq = n.seq
     from (
         select o.event_id,
-            (select coalesce(max(seq), 0) from noetl.event where execution_id = wanted)
+            (select coalesce(max(seq), 0) from noetl.event_row where execution_id = wanted)
                 + row_number() over (order by o.created_at, o.event_id) as seq
-        from noetl.event o
+        from noetl.event_row o
         where o.execution_id = wanted and o.seq is null and o.origin = 'imported'
     ) n
     where e.execution_id = wanted and e.event_id = n.event_id;
@@ -737,8 +922,9 @@ $$;
 -- those that are `kept`. Neighbors are replaced by one partition, so that a row of any age has one; a
 -- single one that never held a row stays. A partition that is in use at the moment is left for the
 -- next time. Returns the names of those that were dropped. A dry run changes nothing, and takes a
--- partition for empty if it holds nothing but rows of executions and subscriptions.
-create or replace function noetl.event_partitions_drop_2(
+-- partition for empty if it holds nothing but rows of executions and subscriptions. Partitions of the
+-- old table of rows go without a replacement.
+create or replace function noetl.event_partitions_drop_3(
     first_kept bigint, kept text[], dry_run boolean
 ) returns setof text
 language plpgsql as $$
@@ -751,9 +937,25 @@ declare
     was_used boolean;
 begin
     for old in
+        select r.partition as name
+        from noetl.event_bounds_2('noetl.event_row') r
+        where r.upper_bound <= first_kept and not exists (
+            select from noetl.event_bounds_2() b
+            where b.partition = any (kept)
+                and coalesce(b.lower_bound, -9223372036854775808) < r.upper_bound
+                and coalesce(b.upper_bound, 9223372036854775807)
+                    > coalesce(r.lower_bound, -9223372036854775808)
+        )
+        order by r.upper_bound
+    loop
+        if noetl.event_row_partition_drop_1(old.name, dry_run) then
+            return next old.name;
+        end if;
+    end loop;
+    for old in
         select b.partition as name, b.lower_bound, b.upper_bound,
             pg_relation_size(format('noetl.%I', b.partition)::regclass) > 0 as is_used
-        from noetl.event_bounds_1() b
+        from noetl.event_bounds_2() b
         where b.upper_bound <= first_kept
         union all
         -- Ends the last neighbors.
@@ -761,11 +963,11 @@ begin
         order by upper_bound nulls last
     loop
         is_free := old.name is not null and old.name <> all (kept)
-            and noetl.event_partition_is_free_1(old.name, dry_run);
+            and noetl.event_partition_is_free_2(old.name, dry_run);
         if cardinality(names) > 0 and (not is_free or old.lower_bound is distinct from end_id) then
             if cardinality(names) > 1 or was_used then
                 return query
-                select d.name from noetl.event_partitions_replace_1(names, first_id, end_id, dry_run)
+                select d.name from noetl.event_partitions_replace_2(names, first_id, end_id, dry_run)
                     d (name);
             end if;
             names := '{}';
@@ -783,9 +985,33 @@ begin
 end
 $$;
 
+-- Drops an empty partition of the old table of rows. Returns false if it holds a row or is in use.
+create or replace function noetl.event_row_partition_drop_1(name text, dry_run boolean)
+returns boolean
+language plpgsql as $$
+begin
+    if not noetl.event_partition_is_free_2(name, dry_run) then
+        return false;
+    end if;
+    if not dry_run then
+        lock table only noetl.event_row in access exclusive mode nowait;
+        lock table noetl.event_default in access exclusive mode nowait;
+        execute format('lock table noetl.%I in access exclusive mode nowait', name);
+        if not noetl.event_partition_is_free_2(name, false) then
+            return false;
+        end if;
+        execute format('drop table noetl.%I', name);
+    end if;
+    return true;
+exception when lock_not_available then
+    raise notice 'partition % is in use', name;
+    return false;
+end
+$$;
+
 -- Returns true if a partition holds no row, or in a dry run none but those of executions and
 -- subscriptions.
-create or replace function noetl.event_partition_is_free_1(name text, dry_run boolean) returns boolean
+create or replace function noetl.event_partition_is_free_2(name text, dry_run boolean) returns boolean
 language plpgsql as $$
 declare
     is_free boolean;
@@ -819,29 +1045,29 @@ $$;
 
 -- Replaces empty partitions, neighbors in the order of time, by one for all their ids. Returns the
 -- names of those that were dropped: all or none.
-create or replace function noetl.event_partitions_replace_1(
+create or replace function noetl.event_partitions_replace_2(
     names text[], first_id bigint, end_id bigint, dry_run boolean
 ) returns setof text
 language plpgsql as $$
 declare
     name text;
     wanted text := case cardinality(names)
-        when 1 then names[1] else noetl.event_before_name_1(end_id)
+        when 1 then names[1] else noetl.event_before_name_2(end_id)
     end;
 begin
     if not dry_run then
         begin
             -- A drop locks the whole log; waiting for that would make everybody wait behind it.
-            lock table only noetl.event in access exclusive mode nowait;
-            lock table noetl.event_default in access exclusive mode nowait;
+            lock table only noetl.event_append in access exclusive mode nowait;
+            lock table noetl.event_append_default in access exclusive mode nowait;
             foreach name in array names loop
                 execute format('lock table noetl.%I in access exclusive mode nowait', name);
-                if not noetl.event_partition_is_free_1(name, false) then
+                if not noetl.event_partition_is_free_2(name, false) then
                     raise lock_not_available;
                 end if;
                 execute format('drop table noetl.%I', name);
             end loop;
-            if noetl.event_partition_make_1(
+            if noetl.event_partition_make_2(
                 wanted, coalesce(first_id, -9223372036854775808), end_id
             ) is null then
                 raise lock_not_available;
@@ -875,31 +1101,51 @@ $$;
 
 -- Adds an event to the log of a subscription, whose row the caller holds. The lane is held until the
 -- commit, as an appender holds it.
-create or replace function noetl.subscription_event_1(
-    on_lane smallint, of_tenant text, of_catalog bigint,
-    e_execution bigint, e_seq bigint, e_event bigint, e_at timestamp, e_origin text, e_type text,
-    e_node_id text, e_node text, e_node_type text, e_status text, e_worker text,
-    e_context text, e_result text, e_meta text, e_key text,
+create or replace function noetl.subscription_event_2(
+    on_lane smallint, of_tenant text,
+    e_execution bigint, e_seq bigint, e_event bigint, e_at timestamp, e_body text, e_key bigint,
     o_subject text, o_body text, o_codec text
 ) returns void
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
 declare
     place bigint;
+    newest bigint := coalesce(
+        (
+            select coalesce(a.newest_event_id, a.last_event_id) from noetl.event_append a
+            where a.execution_id = e_execution order by a.first_seq desc limit 1
+        ),
+        (
+            select r.event_id from noetl.event_row r
+            where r.execution_id = e_execution order by r.event_id desc limit 1
+        )
+    );
 begin
     update noetl.lane l
     set position = l.position + 1, newest_event_id = greatest(l.newest_event_id, e_event)
     where l.lane = on_lane
     returning l.position into strict place;
 
-    insert into noetl.event (
-        execution_id, seq, event_id, created_at, origin, event_type, node_id, node_name, node_type,
-        status, worker_id, context, result, meta, idempotency_key, catalog_id, tenant_id, lane,
-        position
+    insert into noetl.event_append (
+        execution_id, first_seq, last_seq, last_event_id, newest_event_id, created_at, lane,
+        position, body
     ) values (
-        e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node_id, e_node, e_node_type,
-        e_status, e_worker, e_context::json, e_result::json, e_meta::json, e_key, of_catalog,
-        of_tenant, on_lane, place
+        e_execution, e_seq, e_seq, e_event, nullif(greatest(newest, e_event), e_event), e_at,
+        on_lane, place, e_body
     );
+    if e_event <= newest then
+        perform noetl.event_lookup_add_1(e_execution, e_event, e_seq);
+    end if;
+    if e_key is not null then
+        insert into noetl.event_lookup (execution_id, id, is_key, seq)
+        values (e_execution, e_key, true, e_seq)
+        on conflict (execution_id, id, is_key) do nothing;
+    end if;
 
     if o_body is not null then
         insert into noetl.outbox (
@@ -908,4 +1154,13 @@ begin
         on conflict (execution_id, event_id) do nothing;
     end if;
 end
+$$;
+
+-- Returns true if the first event of a body is imported.
+create or replace function noetl.append_is_imported_1(body text) returns boolean
+language sql immutable as $$
+    select case when position('"o":"imported"' in body) = 0 then false else (
+        select coalesce(u.element -> 4 ->> 'o', 'decided') = 'imported'
+        from noetl.event_elements_1(body) u where u.number = 1
+    ) end
 $$;

@@ -1,2 +1,3 @@
--- Those of the ids that an event of this log has or came with.
-select event_id from noetl.event_find_many_1($1, $2) found (event_id)
+-- Those of the ids that a row or an entry of this log has, and the appends that can have others.
+select event_id, first_seq, last_seq, last_event_id, created_at, body
+from noetl.event_find_many_2($1, $2, $3)

@@ -27,10 +27,10 @@ from (
         select n.*, coalesce(octet_length(n.context::text), 0)
             + coalesce(octet_length(n.result::text), 0)
             + coalesce(octet_length(n.meta::text), 0) as bytes
-        from noetl.event n
+        from noetl.event_row n
         where n.lane is null and n.event_id > $1 and n.event_id <= (
             select max(m.event_id) from (
-                select a.event_id from noetl.event a
+                select a.event_id from noetl.event_row a
                 where a.lane is null and a.event_id > $1
                 order by a.event_id limit $2
             ) m

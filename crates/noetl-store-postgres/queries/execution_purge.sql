@@ -5,16 +5,27 @@ with gone as (
     where e.execution_id = any ($1)
         and coalesce(e.updated_at, e.end_time, e.start_time, now()) <= $2
         and (e.end_time is not null or e.origin = 'imported' or exists (
-            select from noetl.event first
+            select from noetl.event_row first
             where first.execution_id = e.execution_id and first.seq = 1
                 and first.origin = 'imported'
+            union all
+            select from noetl.event_append first
+            where first.execution_id = e.execution_id and first.first_seq = 1
+                and noetl.append_is_imported_1(first.body)
         ))
         and not exists (select from noetl.due d where d.execution_id = e.execution_id)
     returning e.execution_id, e.tenant_id
-), events as (
-    delete from noetl.event t using gone
+), event_rows as (
+    delete from noetl.event_row t using gone
     where t.execution_id = gone.execution_id and t.execution_id = any ($1)
     returning 1
+), appends as (
+    delete from noetl.event_append t using gone
+    where t.execution_id = gone.execution_id and t.execution_id = any ($1)
+    returning t.last_seq - t.first_seq + 1 as events
+), lookups as (
+    delete from noetl.event_lookup t using gone
+    where t.execution_id = gone.execution_id
 ), commands as (
     delete from noetl.command t using gone
     where t.execution_id = gone.execution_id
@@ -54,7 +65,7 @@ with gone as (
 )
 select
     (select coalesce(array_agg(execution_id), '{}') from gone),
-    (select count(*) from events),
+    (select count(*) from event_rows) + (select coalesce(sum(events), 0)::bigint from appends),
     (select count(*) from commands),
     (select count(*) from snapshots),
     (select count(*) from refs),

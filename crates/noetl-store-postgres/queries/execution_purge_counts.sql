@@ -5,7 +5,10 @@ with gone as (
 )
 select
     (select coalesce(array_agg(execution_id), '{}') from gone),
-    (select count(*) from noetl.event where execution_id = any ($1)),
+    (select count(*) from noetl.event_row where execution_id = any ($1)) + (
+        select coalesce(sum(last_seq - first_seq + 1), 0)::bigint
+        from noetl.event_append where execution_id = any ($1)
+    ),
     (select count(*) from noetl.command
         where execution_id = any ($1) and (completed_at is null or completed_at > $2)),
     (select count(*) from noetl.projection_snapshot t join gone

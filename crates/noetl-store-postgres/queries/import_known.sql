@@ -1,9 +1,9 @@
--- Returns the rows that their logs hold already. The order names the index to read; `between` finds
--- one row, because a column that equals a value has no order.
-select i.execution_id, i.event_id
-from unnest($1::bigint[], $2::bigint[]) i (execution_id, event_id)
-cross join lateral (
-    select from noetl.event e
-    where e.execution_id = i.execution_id and e.event_id between i.event_id and i.event_id
-    order by e.event_id limit 1
-) known
+-- Those of the ids that a row or an entry of their log has, and the appends that can have others, in all
+-- logs that are named.
+select f.event_id, f.first_seq, f.last_seq, f.last_event_id, f.created_at, f.body, i.execution_id
+from (
+    select u.execution_id, array_agg(u.event_id) as ids
+    from unnest($1::bigint[], $2::bigint[]) u (execution_id, event_id)
+    group by u.execution_id
+) i
+cross join lateral noetl.event_find_many_2(i.execution_id, i.ids, false) f

@@ -8,10 +8,15 @@ select
     e.origin, e.terminal_event_id, nullif(e.last_event_id, 0),
     e.origin = 'imported' and coalesce((
         -- Not an `exists`, which has no order.
-        select true from noetl.event v
+        select true from noetl.event_row v
         where v.execution_id = e.execution_id and v.seq is null
         order by v.seq limit 1
-    ), false)
+    ), false),
+    coalesce(e.newest_event_id, (
+        select r.event_id from noetl.event_row r
+        where r.execution_id = e.execution_id
+        order by r.event_id desc limit 1
+    ))
 from noetl.execution e
 where e.execution_id = any ($1)
 order by e.execution_id

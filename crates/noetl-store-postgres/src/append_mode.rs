@@ -9,14 +9,13 @@ use crate::arrays::{AppenderConfig, EncodedAppend};
 pub(crate) struct AppendMode {
     pub(crate) speaker: AppenderConfig,
     pub(crate) has_outbox: bool,
-    /// Whether JSON columns are `jsonb`, as in an adopted database.
+    /// Whether JSON columns of the catalog are `jsonb`, as in an adopted database.
     pub(crate) is_binary: bool,
 }
 
 impl AppendMode {
     /// Checks and encodes an append for this database.
     pub(crate) fn encode(&self, append: Append) -> Result<EncodedAppend, Malformed> {
-        let item = EncodedAppend::encode(append)?;
-        Ok(if self.is_binary { item.without_nul() } else { item })
+        EncodedAppend::encode(append, self.has_outbox)
     }
 }

@@ -15,7 +15,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
-use crate::column::{PgTimestamp, PgTimestamptz, interval};
+use crate::column::{PgTimestamptz, interval};
 
 /// Binds one array per column, collected over all rows.
 macro_rules! columns {
@@ -24,8 +24,11 @@ macro_rules! columns {
     };
 }
 
+mod appends;
 mod commands;
 
+use self::appends::bind_appends;
+pub(crate) use self::appends::{EncodedEvents, events_of};
 use self::commands::{bind_inserts, bind_moves, bind_releases, inserted};
 
 /// An append, checked and encoded by its caller. The writer is the bottleneck and does no work that
@@ -40,6 +43,8 @@ pub(crate) struct EncodedAppend {
     pub(crate) start: Option<StartAppend>,
     pub(crate) row: ExecutionRow,
     pub(crate) terminal: Option<EventId>,
+    pub(crate) appended: EncodedEvents,
+    /// The events one by one, for the outbox. Empty if the outbox is disabled.
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) leases: Vec<(CommandId, Duration)>,
@@ -49,10 +54,16 @@ pub(crate) struct EncodedAppend {
 }
 
 impl EncodedAppend {
-    pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
+    pub(crate) fn encode(append: Append, has_outbox: bool) -> Result<Self, Malformed> {
         append.check()?;
         let Append { expected, after, start, events, row, leases, commands, due, delivered, blobs } =
             append;
+        let mut rows: Vec<EventRow> =
+            events.iter().map(|event| EventRow::from(event.as_ref())).collect();
+        let appended = EncodedEvents::encode(&rows);
+        if !has_outbox {
+            rows = Vec::new();
+        }
         Ok(Self {
             expected: stored_seq(expected),
             after,
@@ -62,20 +73,12 @@ impl EncodedAppend {
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
             changes: commands,
             leases,
-            events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+            appended,
+            events: rows,
             due,
             delivered,
             blobs,
         })
-    }
-
-    /// Replaces NUL characters in JSON, which a `jsonb` column rejects.
-    pub(crate) fn without_nul(mut self) -> Self {
-        for event in &mut self.events {
-            let texts = [&mut event.context, &mut event.result, &mut event.meta];
-            texts.into_iter().flatten().for_each(replace_nul);
-        }
-        self
     }
 
     /// Returns the IDs of the timers that the append adds or removes.
@@ -92,6 +95,11 @@ impl EncodedAppend {
 /// as the start of a read they are past every event.
 pub(crate) fn stored_seq(seq: noetl_model::Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// Limits a sequence number or a row count, so that the database can add two of them.
+pub(crate) fn bounded(number: i64) -> i64 {
+    number.min(1 << 60)
 }
 
 /// Converts a row count to a `bigint` for `limit` and similar clauses.
@@ -174,7 +182,7 @@ pub(crate) async fn append(
     let query = sqlx::query(sql).persistent(!speaker.is_pooled).bind(speaker.lane).bind(word);
     let query = query.bind(interval(HELD_MAX)).bind(interval(TIMEOUT_GRACE));
     let query = bind_items(query, chains);
-    let query = bind_events(query, chains);
+    let query = bind_appends(query, chains);
     let query = bind_inserts(query, chains);
     let query = bind_moves(query, chains);
     let query = bind_releases(query, chains);
@@ -201,14 +209,44 @@ struct Ends<'a> {
     first: &'a EncodedAppend,
     last: &'a EncodedAppend,
     terminal: Option<EventId>,
+    /// Number of events that end the execution.
+    terminals: i32,
+    ids: IdRange,
+}
+
+/// Event IDs of a chain.
+#[derive(Clone, Copy)]
+struct IdRange {
+    least: i64,
+    most: i64,
+    /// Whether each ID is above all before it.
+    is_rising: bool,
+}
+
+impl IdRange {
+    fn from_ids(ids: impl Iterator<Item = i64>) -> Self {
+        let empty = Self { least: i64::MAX, most: i64::MIN, is_rising: true };
+        let mut is_first = true;
+        ids.fold(empty, |range, id| {
+            let is_rising = range.is_rising && (is_first || id > range.most);
+            is_first = false;
+            Self { least: range.least.min(id), most: range.most.max(id), is_rising }
+        })
+    }
 }
 
 fn bind_items<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
     let ends = chains.iter().filter_map(|chain| {
         let (first, last) = (chain.first()?, chain.last()?);
-        let terminal = chain.iter().find_map(|item| item.terminal);
-        Some(Ends { first, last, terminal })
+        let mut terminals = chain.iter().filter_map(|item| item.terminal);
+        let terminal = terminals.next();
+        let more = terminals.count();
+        let terminals = i32::from(terminal.is_some()) + i32::try_from(more).unwrap_or(i32::MAX - 1);
+        let ids = IdRange::from_ids(chain.iter().flat_map(|item| item.appended.ids()));
+        Some(Ends { first, last, terminal, terminals, ids })
     });
+    let ends: Vec<Ends<'_>> = ends.collect();
+    let ends = ends.iter();
     columns!(
         query,
         ends,
@@ -235,33 +273,10 @@ fn bind_items<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q>
         i64::from(ends.last.row.steps_failed),
         i64::from(ends.last.row.steps_running),
         ends.last.row.current_step.as_deref().map(plain),
-    )
-}
-
-fn bind_events<'q>(query: Append_<'q>, chains: &[AppendChain<'q>]) -> Append_<'q> {
-    let events = chains.iter().flatten().flat_map(|item| item.events.iter());
-    columns!(
-        query,
-        events,
-        |row| row.execution_id.get(),
-        stored_seq(row.seq),
-        row.event_id.get(),
-        PgTimestamp(row.created_at),
-        row.origin.as_str(),
-        row.event_type.as_deref().map(plain),
-        row.node_name.as_deref().map(plain),
-        row.node_type.as_deref().map(plain),
-        row.status.as_deref().map(plain),
-        row.command_id.map(|id| id.get()),
-        row.parent_execution_id.map(|id| id.get()),
-        row.worker_id.as_deref().map(plain),
-        row.context.as_deref(),
-        row.result.as_deref(),
-        row.meta.as_deref(),
-        row.error.as_deref().map(plain),
-        row.idempotency_key.map(|key| key.to_string()),
-        row.duration,
-        row.more.as_deref().map(further),
+        ends.ids.least,
+        ends.ids.most,
+        ends.ids.is_rising,
+        ends.terminals,
     )
 }
 
@@ -301,14 +316,6 @@ fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [OutboxEvent]) -> Append_
         &*row.body,
     );
     query.bind(CODEC)
-}
-
-/// Returns the additional columns as the function takes them. It extracts texts from them, which
-/// can't contain a NUL.
-fn further(more: &str) -> String {
-    let mut text = more.to_owned();
-    replace_nul(&mut text);
-    text
 }
 
 /// Replaces every escaped NUL (`\u0000`) in a JSON text. An escaped backslash followed by `u0000`

@@ -56,7 +56,7 @@ impl Database for PostgresStore {
 
     async fn table_names(&self) -> Result<Vec<String>, StoreError> {
         let sql = "select c.relname::text from pg_class c \
-                   where c.relnamespace = to_regnamespace('noetl') and c.relkind in ('r', 'p') \
+                   where c.relnamespace = to_regnamespace('noetl') and c.relkind in ('r', 'p', 'v') \
                    and not c.relispartition order by c.relname::text collate \"C\"";
         self.list("list tables", || sqlx::query(sql), |row| row.try_get(0)).await
     }

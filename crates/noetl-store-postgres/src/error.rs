@@ -105,14 +105,10 @@ pub(crate) fn fate(error: &Error) -> StatementOutcome {
     }
 }
 
-/// Returns `true` if the event log already contains an event with this ID. The primary key
-/// constraint has the name of its partition.
+/// Returns `true` if the event log already contains an event with this ID.
 fn is_taken_event(error: &Error) -> bool {
     let Error::Database(error) = error else { return false };
-    let is_key = error.constraint().is_some_and(|name| name.ends_with("_pkey"));
-    is_key
-        && error.is_unique_violation()
-        && error.table().is_some_and(|name| name.starts_with("event"))
+    error.is_unique_violation() && error.table() == Some("event_lookup")
 }
 
 /// Converts the error of a read, or of a write that is known not to be committed.

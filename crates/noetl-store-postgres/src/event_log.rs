@@ -5,16 +5,17 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{Event, EventId, ExecutionId, Seq};
-use noetl_store::tail::PAGE_BYTES;
 use noetl_store::{Append, Committed, EventLog, LockedLog, ReadBound, StoreError, first_after};
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::arrays::{rows, stored_seq};
-use crate::column::{PgTimestamp, number};
-use crate::event_rows::{event, event_row};
+use crate::arrays::{bounded, rows, stored_seq};
+use crate::error::store_error;
+use crate::event_rows::{events, found_ids, found_seq, least_id, log_rows};
 use crate::listen::CHANNEL;
 use crate::lock::LockedExecution;
+use crate::row_pages::IdRange;
 
 #[async_trait]
 impl EventLog for PostgresStore {
@@ -65,7 +66,7 @@ impl EventLog for PostgresStore {
         // The log is empty, or it is the log of an adopted database that is read for the first time
         // and has no sequence numbers.
         let sql = "select noetl.place_imported_1($1) where exists \
-                   (select from noetl.event where execution_id = $1 and seq is null)";
+                   (select from noetl.event_row where execution_id = $1 and seq is null)";
         let make = || sqlx::query(sql).bind(execution.get());
         let placed = self.change("place an adopted log", make, |row| row.try_get::<i64, _>(0));
         if placed.await?.is_empty() {
@@ -82,13 +83,8 @@ impl EventLog for PostgresStore {
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
-        let sql = include_str!("../queries/event_rows.sql");
-        let (last, time) = (until.last_id().get(), until.last_time().map(PgTimestamp::clamped));
-        let make = || {
-            let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
-            read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
-        };
-        self.in_order().list("read rows of the event log", make, event_row).await
+        let range = IdRange { execution, first, last: until.last_id(), until: until.last_time() };
+        self.rows_by_id(range, limit).await
     }
 
     async fn least_id_since(
@@ -98,9 +94,9 @@ impl EventLog for PostgresStore {
     ) -> Result<Option<EventId>, StoreError> {
         let sql = include_str!("../queries/event_least_since.sql");
         let make = || sqlx::query(sql).bind(execution.get()).bind(stored_seq(after));
-        let least: Option<Option<i64>> =
-            self.in_order().one("look for late events", make, |row| row.try_get(0)).await?;
-        Ok(least.flatten().map(EventId::new))
+        let decode = |row: &PgRow| least_id(row, execution, after);
+        let least = self.in_order().one("look for late events", make, decode).await?;
+        Ok(least.flatten())
     }
 
     async fn find_event(
@@ -109,12 +105,9 @@ impl EventLog for PostgresStore {
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let sql = include_str!("../queries/event_find.sql");
-        self.one(
-            "look for an event",
-            || sqlx::query(sql).bind(execution.get()).bind(event.get()),
-            |row| Ok(Seq(number(row, 0)?)),
-        )
-        .await
+        let make = || sqlx::query(sql).bind(execution.get()).bind(event.get());
+        let found = self.one("look for an event", make, |row| found_seq(row, execution, event));
+        Ok(found.await?.flatten())
     }
 
     async fn find_events(
@@ -124,12 +117,10 @@ impl EventLog for PostgresStore {
     ) -> Result<HashSet<EventId>, StoreError> {
         let sql = include_str!("../queries/event_find_many.sql");
         let ids: Vec<i64> = events.iter().map(|event| event.get()).collect();
-        let found = self.list(
-            "look for events",
-            || sqlx::query(sql).bind(execution.get()).bind(ids.clone()),
-            |row| Ok(EventId::new(row.try_get(0)?)),
-        );
-        Ok(found.await?.into_iter().collect())
+        let make = || sqlx::query(sql).bind(execution.get()).bind(ids.clone()).bind(true);
+        let found = self.list("look for events", make, |row| found_ids(row, execution)).await?;
+        let found: HashSet<EventId> = found.into_iter().flatten().collect();
+        Ok(events.iter().copied().filter(|event| found.contains(event)).collect())
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
@@ -147,9 +138,11 @@ impl PostgresStore {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
+        const ACTION: &str = "read the event log";
         let sql = include_str!("../queries/event_read.sql");
-        let make =
-            || sqlx::query(sql).bind(execution.get()).bind(stored_seq(after)).bind(rows(limit));
-        self.in_order().list("read the event log", make, event).await
+        let (from, count) = (bounded(stored_seq(after)), bounded(rows(limit)));
+        let make = || sqlx::query(sql).bind(execution.get()).bind(from).bind(count);
+        let read = self.in_order().list(ACTION, make, log_rows).await?;
+        events(read, after, limit).map_err(|error| store_error(ACTION, error))
     }
 }

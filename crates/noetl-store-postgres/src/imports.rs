@@ -12,10 +12,15 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
-use crate::arrays::{plain, replace_nul, stored_seq};
+use crate::arrays::{plain, stored_seq};
 use crate::column::{PgTimestamp, PgTimestamptz};
 use crate::error::{StatementOutcome, fate, store_error, write_error};
+use crate::event_rows::found_ids;
 use crate::executions::execution;
+
+mod appends;
+
+use self::appends::ImportAppends;
 
 const ACTION: &str = "import rows";
 
@@ -77,6 +82,8 @@ struct ImportTarget {
     is_imported: bool,
     listed: ImportedExecution,
     last: Option<EventId>,
+    /// Largest ID of the log.
+    newest: Option<EventId>,
     is_unplaced: bool,
     /// Whether this import assigned sequence numbers to its existing rows.
     is_placed: bool,
@@ -99,7 +106,7 @@ impl<'a> Importer<'a> {
 
     async fn import(mut self, rows: &[Import]) -> Result<Vec<ImportOutcome>, sqlx::Error> {
         let mut known = self.open(rows).await?;
-        let mut seen = self.duplicates(rows).await?;
+        let mut seen = self.duplicates(rows, &known).await?;
         let mut kept: Vec<(EventRow, Option<EventId>)> = Vec::new();
         let mut outcomes = Vec::with_capacity(rows.len());
         for import in rows {
@@ -112,27 +119,19 @@ impl<'a> Importer<'a> {
                 }
                 Some(known) => {
                     let seq = known.listed.add(import);
-                    kept.push((self.row(import, seq), known.last.replace(import.event)));
+                    let row = EventRow::from(&import.event(seq));
+                    kept.push((row, known.last.replace(import.event)));
                     ImportOutcome::Kept
                 }
             };
             outcomes.push(outcome);
         }
         if !kept.is_empty() {
-            self.write(&known, &kept).await?;
+            self.write(known, kept).await?;
         } else if known.values().any(|known| known.is_placed) {
             self.close(&known).await?;
         }
         Ok(outcomes)
-    }
-
-    fn row(&self, import: &Import, seq: Seq) -> EventRow {
-        let mut row = EventRow::from(&import.event(seq));
-        if self.store.how().is_binary {
-            let texts = [&mut row.context, &mut row.result, &mut row.meta, &mut row.more];
-            texts.into_iter().flatten().for_each(replace_nul);
-        }
-        row
     }
 
     /// Creates missing executions and locks all of them until the transaction ends.
@@ -169,69 +168,84 @@ impl<'a> Importer<'a> {
     async fn next_seq(&mut self, execution: ExecutionId) -> Result<Seq, sqlx::Error> {
         let place = self.query("select noetl.place_imported_1($1)");
         place.bind(execution.get()).execute(&mut *self.connection).await?;
-        let sql = "select coalesce(max(seq), 0) from noetl.event where execution_id = $1";
+        let sql = "select coalesce(max(seq), 0) from noetl.event_row where execution_id = $1";
         let last = self.query(sql).bind(execution.get()).fetch_one(&mut *self.connection).await?;
         Ok(Seq(last.try_get::<i64, _>(0)?.unsigned_abs()))
     }
 
-    /// Returns the rows that their logs already contain.
+    /// Returns the rows that their logs already contain. A log has no row with an ID above its largest.
     async fn duplicates(
         &mut self,
         rows: &[Import],
+        known: &HashMap<ExecutionId, ImportTarget>,
     ) -> Result<HashSet<(ExecutionId, EventId)>, sqlx::Error> {
-        let executions: Vec<i64> = rows.iter().map(|row| row.execution.get()).collect();
-        let events: Vec<i64> = rows.iter().map(|row| row.event.get()).collect();
+        let is_possible = |row: &&Import| {
+            let newest = known.get(&row.execution).and_then(|known| known.newest);
+            newest.is_some_and(|newest| row.event <= newest)
+        };
+        let asked = || rows.iter().filter(is_possible);
+        let executions: Vec<i64> = asked().map(|row| row.execution.get()).collect();
+        if executions.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let events: Vec<i64> = asked().map(|row| row.event.get()).collect();
         let sql = include_str!("../queries/import_known.sql");
         let find = self.query(sql).bind(executions).bind(events);
-        let found = find.fetch_all(&mut *self.connection).await?;
-        found
-            .iter()
-            .map(|row| Ok((ExecutionId::new(row.try_get(0)?), EventId::new(row.try_get(1)?))))
-            .collect()
+        let mut found = HashSet::new();
+        for row in find.fetch_all(&mut *self.connection).await? {
+            let execution = ExecutionId::new(row.try_get(6)?);
+            found.extend(found_ids(&row, execution)?.into_iter().map(|event| (execution, event)));
+        }
+        Ok(found)
     }
 
     async fn write(
         &mut self,
-        known: &HashMap<ExecutionId, ImportTarget>,
-        kept: &[(EventRow, Option<EventId>)],
+        mut known: HashMap<ExecutionId, ImportTarget>,
+        kept: Vec<(EventRow, Option<EventId>)>,
     ) -> Result<(), sqlx::Error> {
         if self.store.how().has_outbox {
-            self.send(known, kept).await?;
+            self.send(&known, &kept).await?;
         }
-        self.close(known).await?;
-        let lane = self.store.how().speaker.lane;
         let count = i64::try_from(kept.len()).unwrap_or(i64::MAX);
+        let kept = kept.into_iter().map(|(row, _)| row).collect();
+        let ImportAppends { rows, entries } = ImportAppends::encode(kept, &mut known);
+        self.close(&known).await?;
+        if !entries.is_empty() {
+            let insert = self.query(include_str!("../queries/import_lookups.sql"));
+            insert
+                .bind(entries.iter().map(|entry| entry.execution).collect::<Vec<_>>())
+                .bind(entries.iter().map(|entry| entry.id).collect::<Vec<_>>())
+                .bind(entries.iter().map(|entry| entry.is_key).collect::<Vec<_>>())
+                .bind(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>())
+                .execute(&mut *self.connection)
+                .await?;
+        }
+        let lane = self.store.how().speaker.lane;
         let sql = "update noetl.lane set position = position + $2 where lane = $1 \
                    returning position - $2";
         let drawn = self.query(sql).bind(lane).bind(count).fetch_one(&mut *self.connection).await?;
         let base: i64 = drawn.try_get(0)?;
-        let rows = || kept.iter().map(|(row, _)| row);
         macro_rules! columns {
-            ($query:expr, |$row:ident| $($column:expr),+ $(,)?) => {
-                $query$(.bind(rows().map(|$row| $column).collect::<Vec<_>>()))+
+            ($query:expr, |$head:ident, $row:ident| $($column:expr),+ $(,)?) => {
+                $query$(.bind(rows.iter().map(|$row| {
+                    let $head = &$row.0.head;
+                    // Each column uses only some of these two values.
+                    let _ = $head;
+                    $column
+                }).collect::<Vec<_>>()))+
             };
         }
-        let insert = self.query(include_str!("../queries/import_events.sql"));
+        let insert = self.query(include_str!("../queries/import_appends.sql"));
         let insert = columns!(
             insert,
-            |row| row.execution_id.get(),
-            stored_seq(row.seq),
-            row.event_id.get(),
-            PgTimestamp(row.created_at),
-            row.event_type.as_deref().map(plain),
-            row.node_name.as_deref().map(plain),
-            row.node_type.as_deref().map(plain),
-            row.status.as_deref().map(plain),
-            row.command_id.map(|id| id.get()),
-            row.parent_execution_id.map(|id| id.get()),
-            row.worker_id.as_deref().map(plain),
-            row.context.as_deref(),
-            row.result.as_deref(),
-            row.meta.as_deref(),
-            row.error.as_deref().map(plain),
-            row.duration,
-            known[&row.execution_id].tenant.as_str(),
-            row.more.as_deref().unwrap_or("{}"),
+            |head, row| head.execution.get(),
+            stored_seq(head.first_seq),
+            stored_seq(head.last_seq),
+            head.last_event.get(),
+            row.1.map(EventId::get),
+            PgTimestamp(head.created_at),
+            row.0.body.as_str(),
         );
         insert.bind(lane).bind(base).execute(&mut *self.connection).await?;
         Ok(())
@@ -301,6 +315,7 @@ impl<'a> Importer<'a> {
             row.current_step.as_deref().map(plain),
             known.last.map_or(0, EventId::get),
             known.listed.end.map(EventId::get),
+            known.newest.map(EventId::get),
         );
         close.execute(&mut *self.connection).await?;
         Ok(())
@@ -317,6 +332,7 @@ fn decode(row: &PgRow) -> Result<ImportTarget, sqlx::Error> {
         },
         last: row.try_get::<Option<i64>, _>(19)?.map(EventId::new),
         is_unplaced: row.try_get(20)?,
+        newest: row.try_get::<Option<i64>, _>(21)?.map(EventId::new),
         is_placed: false,
     })
 }

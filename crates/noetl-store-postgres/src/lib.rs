@@ -39,6 +39,7 @@ mod partitions;
 mod plugins;
 mod result_store;
 mod retention;
+mod row_pages;
 mod runtimes;
 mod schedules;
 mod sealed_rows;

@@ -6,9 +6,9 @@ use noetl_store::{Append, Committed, LockedLog, StoreError};
 use sqlx::{Postgres, Transaction};
 
 use crate::append_mode::AppendMode;
-use crate::arrays::{self, EncodedAppend, RejectedChain, rows, stored_seq};
+use crate::arrays::{self, EncodedAppend, RejectedChain, bounded, rows, stored_seq};
 use crate::error::{StatementOutcome, fate, store_error, write_error};
-use crate::event_rows::event;
+use crate::event_rows::{events, log_rows};
 use crate::outbox_rows::OutboxWriter;
 
 const ACTION: &str = "append to the event log";
@@ -53,10 +53,12 @@ impl LockedLog for LockedExecution {
         // Plan the query each time: a plan cached here must not be used for reads with other
         // planner settings.
         let query = sqlx::query(sql).persistent(false);
-        let query = query.bind(self.execution.get()).bind(stored_seq(after)).bind(rows(limit));
+        let query = query.bind(self.execution.get()).bind(bounded(stored_seq(after)));
+        let query = query.bind(bounded(rows(limit)));
         let failed = |error| store_error("read the event log", error);
         let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;
-        found.iter().map(event).collect::<Result<_, _>>().map_err(failed)
+        let read = found.iter().map(log_rows).collect::<Result<_, _>>().map_err(failed)?;
+        events(read, after, limit).map_err(failed)
     }
 
     async fn commit(mut self: Box<Self>, append: Append) -> Result<Committed, StoreError> {

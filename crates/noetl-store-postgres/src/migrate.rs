@@ -9,7 +9,7 @@ use tracing::info;
 use crate::OpenError;
 
 /// Migrations in order. The number of a migration is its index in this list, from 1.
-const MIGRATIONS: [(&str, &str); 15] = [
+const MIGRATIONS: [(&str, &str); 16] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
@@ -25,6 +25,7 @@ const MIGRATIONS: [(&str, &str); 15] = [
     ("0012_audit_chain", include_str!("../migrations/0012_audit_chain.sql")),
     ("0015_sealed_settings", include_str!("../migrations/0015_sealed_settings.sql")),
     ("0016_access", include_str!("../migrations/0016_access.sql")),
+    ("0017_appends", include_str!("../migrations/0017_appends.sql")),
 ];
 
 /// Functions, which are replaced at the end of every migration run.
@@ -79,11 +80,11 @@ async fn adopt(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Returns `true` if the JSON columns of the log are `jsonb`, as the published server creates them.
+/// Returns `true` if the JSON columns of the catalog are `jsonb`, as the published server creates them.
 pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let sql = "select coalesce(bool_or(data_type = 'jsonb'), false) \
                from information_schema.columns \
-               where table_schema = 'noetl' and table_name = 'event' and column_name = 'result'";
+               where table_schema = 'noetl' and table_name = 'catalog' and column_name = 'payload'";
     sqlx::raw_sql(sql).fetch_one(connection).await?.try_get(0)
 }
 

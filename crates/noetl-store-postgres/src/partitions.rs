@@ -12,11 +12,11 @@ use crate::migrate;
 pub(crate) async fn make_ahead(connection: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     migrate::lock(&mut transaction).await?;
-    let sql = "select noetl.event_partitions_ahead_1(now())";
+    let sql = "select noetl.event_partitions_ahead_2(now())";
     let made: Vec<Option<String>> =
         sqlx::query_scalar(sql).persistent(false).fetch_all(&mut *transaction).await?;
     let made: Vec<String> = made.into_iter().flatten().collect();
-    let sql = "select exists (select from noetl.event_default)";
+    let sql = "select exists (select from noetl.event_append_default)";
     let is_strayed: bool =
         sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *transaction).await?;
     transaction.commit().await?;

@@ -149,7 +149,7 @@ impl PostgresStore {
 
     /// Returns the partitions of the event log in chronological order, without the default one.
     async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
-        let sql = "select partition, lower_bound, upper_bound from noetl.event_bounds_1() \
+        let sql = "select partition, lower_bound, upper_bound from noetl.event_bounds_2() \
                    order by upper_bound nulls last";
         let partition = |row: &PgRow| {
             let (name, first, end) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -168,7 +168,7 @@ impl PostgresStore {
     ) -> Result<Vec<String>, StoreError> {
         let first_kept = Snowflakes::first_at(since);
         let kept: Vec<&str> = kept.iter().map(|kept| kept.partition.as_str()).collect();
-        let sql = "select noetl.event_partitions_drop_2($1, $2, $3)";
+        let sql = "select noetl.event_partitions_drop_3($1, $2, $3)";
         let make = || sqlx::query(sql).bind(first_kept).bind(&kept).bind(dry_run);
         let dropped = self.change(ACTION, make, |row| row.try_get::<String, _>(0)).await?;
         if !dropped.is_empty() && !dry_run {
@@ -244,9 +244,10 @@ impl PostgresStore {
                     .bind(PgTimestamptz::clamped(since))
                     .bind(rows(PORTION))
             };
-            let portion = self.touch(ACTION, make).await?;
-            removed += u64::try_from(portion).unwrap_or(u64::MAX);
-            if portion < PORTION {
+            let portion = |row: &PgRow| Ok((number(row, 0)?, row.try_get::<bool, _>(1)?));
+            let portions = self.change(ACTION, make, portion).await?;
+            removed += portions.iter().map(|(events, _)| events).sum::<u64>();
+            if portions.iter().all(|(_, may_have_more)| !may_have_more) {
                 return Ok(removed);
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::event::SubscriptionEvent;
 use noetl_model::row::EventRow;
+use noetl_model::row::body::AppendRow;
 use noetl_model::{CatalogId, Event, EventId, ExecutionId, Seq, SubscriptionId, Tenant};
 use noetl_store::outbox::{CODEC, Envelope, subject};
 use noetl_store::subscriptions::REGISTERED_EVENT;
@@ -18,9 +19,10 @@ use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
 use crate::append_mode::AppendMode;
-use crate::arrays::{plain, replace_nul, stored_seq};
+use crate::arrays::{plain, stored_seq};
 use crate::column::{PgTimestamp, PgTimestamptz, interval, number, parsed};
 use crate::error::{StatementOutcome, fate, no_row, write_error};
+use crate::event_rows::found_seq;
 
 /// Maximum number of attempts of a transaction that the server rolls back because of conflicts.
 const TRIES_MAX: usize = 10;
@@ -249,7 +251,8 @@ async fn note(
     }
     let sql = include_str!("../queries/event_find.sql");
     let seen = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(said.asked().get());
-    if seen.fetch_optional(&mut *connection).await?.is_some() {
+    let seen = seen.fetch_one(&mut *connection).await?;
+    if found_seq(&seen, ExecutionId::new(id.get()), said.asked())?.is_some() {
         return Ok(Some(RuntimeEventOutcome::Repeated));
     }
     let sql = include_str!("../queries/subscription_place.sql");
@@ -268,47 +271,36 @@ async fn tell(
     event: &Event,
 ) -> Result<(), sqlx::Error> {
     let is_kept = !how.speaker.is_pooled;
-    let mut row = EventRow::from(event);
-    if how.is_binary {
-        let texts = [&mut row.context, &mut row.result, &mut row.meta];
-        texts.into_iter().flatten().for_each(replace_nul);
-    }
-    let mut body = None;
+    let row = EventRow::from(event);
+    let mut payload = None;
     if how.has_outbox {
-        let sql = "select event_id from noetl.event where execution_id = $1 and seq = $2";
+        let sql = include_str!("../queries/subscription_previous.sql");
         let find = sqlx::query(sql).persistent(is_kept);
         let find = find.bind(row.execution_id.get()).bind(stored_seq(row.seq) - 1);
-        let found = find.fetch_optional(&mut *connection).await?;
-        let previous = found.map(|found| found.try_get(0).map(EventId::new)).transpose()?;
+        let found: Option<i64> = find.fetch_one(&mut *connection).await?.try_get(0)?;
+        let previous = found.map(EventId::new);
         let envelope = Envelope { tenant, catalog, previous, row: &row };
-        let payload = envelope.payload().map_err(|error| sqlx::Error::Encode(error.into()))?;
-        body = Some(payload);
+        let text = envelope.payload().map_err(|error| sqlx::Error::Encode(error.into()))?;
+        payload = Some(text);
     }
-    sqlx::query(include_str!("../queries/subscription_event.sql"))
-        .persistent(is_kept)
-        .bind(how.speaker.lane)
-        .bind(tenant.as_str())
-        .bind(catalog.get())
-        .bind(row.execution_id.get())
-        .bind(stored_seq(row.seq))
-        .bind(row.event_id.get())
-        .bind(PgTimestamp(row.created_at))
-        .bind(row.origin.as_str())
-        .bind(row.event_type.as_deref().map(plain))
-        .bind(row.node_id().map(plain))
-        .bind(row.node_name.as_deref().map(plain))
-        .bind(row.node_type.as_deref().map(plain))
-        .bind(row.status.as_deref().map(plain))
-        .bind(row.worker_id.as_deref().map(plain))
-        .bind(row.context.as_deref())
-        .bind(row.result.as_deref())
-        .bind(row.meta.as_deref())
-        .bind(row.idempotency_key.map(|key| key.to_string()))
-        .bind(subject(row.event_type.as_deref()))
-        .bind(body)
-        .bind(CODEC)
-        .execute(connection)
-        .await?;
+    let sql = include_str!("../queries/subscription_event.sql");
+    for append in AppendRow::encode(std::slice::from_ref(&row)) {
+        sqlx::query(sql)
+            .persistent(is_kept)
+            .bind(how.speaker.lane)
+            .bind(tenant.as_str())
+            .bind(row.execution_id.get())
+            .bind(stored_seq(row.seq))
+            .bind(row.event_id.get())
+            .bind(PgTimestamp(row.created_at))
+            .bind(append.body)
+            .bind(row.idempotency_key)
+            .bind(subject(row.event_type.as_deref()))
+            .bind(payload.as_deref())
+            .bind(CODEC)
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }
 

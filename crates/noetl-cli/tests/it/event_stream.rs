@@ -235,7 +235,8 @@ fn odd_rows(database: &TestDatabase) {
     database.psql(
         "with drawn as (update noetl.lane set position = position + 2 where lane = 7 \
          returning position) \
-         insert into noetl.event (execution_id, event_id, event_type, result, lane, position, origin) \
+         insert into noetl.event_row (execution_id, event_id, event_type, result, lane, position, \
+         origin) \
          select 5, 12, ' a b ', null::json, 7, position - 1, 'imported' from drawn union all \
          select 5, 11, null, json_build_object('status', 'ok', 'context', \
          json_build_object('text', repeat('x', 5000000))), 7, position, 'imported' from drawn",

@@ -123,7 +123,7 @@ async fn random_histories_read_the_same_as_in_memory() {
         let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
         let store = PostgresStore::open(options).await.expect("a store");
         database.psql(
-            "truncate noetl.event, noetl.execution, noetl.catalog, noetl.credential, \
+            "truncate noetl.event_row, noetl.execution, noetl.catalog, noetl.credential, \
              noetl.runtime, noetl.transient, noetl.command, noetl.keychain",
         );
         let adopted = Subject::keeping(store, database);

@@ -1,6 +1,7 @@
 //! The Postgres store on a real server.
 
 mod adoption;
+mod appends;
 mod conformance;
 mod console;
 mod keeping;

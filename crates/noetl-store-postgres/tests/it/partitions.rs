@@ -10,7 +10,7 @@ async fn open(database: &TestDatabase) -> PostgresStore {
 }
 
 fn parts(database: &TestDatabase) -> Vec<String> {
-    let sql = "select partition from noetl.event_bounds_1() order by upper_bound";
+    let sql = "select partition from noetl.event_bounds_2() order by upper_bound";
     database.psql(sql).lines().map(str::to_owned).collect()
 }
 
@@ -20,10 +20,10 @@ async fn this_quarter_and_four_more_have_their_partitions() {
     drop(open(&database).await);
     let made = parts(&database);
     assert_eq!(made.len(), 6, "{made:?}");
-    assert!(made[0].starts_with("event_before_"), "{made:?}");
+    assert!(made[0].starts_with("event_append_before_"), "{made:?}");
     drop(open(&database).await);
     assert_eq!(parts(&database), made, "once");
-    let sql = "select count(*) from noetl.event_partitions_ahead_1(now() + interval '3 months')";
+    let sql = "select count(*) from noetl.event_partitions_ahead_2(now() + interval '3 months')";
     assert_eq!(database.psql(sql), "1", "one more a quarter later");
 }
 
@@ -31,15 +31,18 @@ async fn this_quarter_and_four_more_have_their_partitions() {
 async fn rows_that_came_before_their_partition_move_into_it() {
     let database = TestDatabase::new();
     drop(open(&database).await);
-    let end = "(select max(upper_bound) from noetl.event_bounds_1())";
+    let end = "(select max(upper_bound) from noetl.event_bounds_2())";
     let stray = format!(
-        "insert into noetl.event (execution_id, event_id, seq, event_type)
-         select {end} + 7, {end} + 7 + n, n, 'told' from generate_series(1, 5) n"
+        "insert into noetl.event_append (
+             execution_id, first_seq, last_seq, last_event_id, created_at, lane, position, body
+         )
+         select {end} + 7, n, n, {end} + 7 + n, now(), 0, n, '[[\"told\"]]' from generate_series(1, 5) n"
     );
     database.psql(&stray);
-    let places = "select tableoid::regclass || ' ' || count(*) from noetl.event group by tableoid";
-    assert_eq!(database.psql(places), "event_default 5");
-    let ahead = "select noetl.event_partitions_ahead_1(now() + interval '3 months')";
+    let places = "select tableoid::regclass || ' ' || count(*) from noetl.event_append \
+                  group by tableoid";
+    assert_eq!(database.psql(places), "event_append_default 5");
+    let ahead = "select noetl.event_partitions_ahead_2(now() + interval '3 months')";
     let made = database.psql(ahead);
     assert_eq!(database.psql(places), format!("{made} 5"));
     assert_eq!(database.psql(ahead), "", "once");
@@ -57,15 +60,18 @@ fn days_of_executions() -> RetentionPolicy {
 /// Adds a row of a log that is no execution's.
 fn add_row(database: &TestDatabase, execution: &str) {
     database.psql(&format!(
-        "insert into noetl.event (execution_id, event_id, event_type, node_name, status)
-         values ({execution}, 8, 'subscription.registered', 'sub', 'REGISTERED')"
+        "insert into noetl.event_append (
+             execution_id, first_seq, last_seq, last_event_id, created_at, lane, position, body
+         )
+         values ({execution}, 1, 1, 8, now(), 0, 1, '[[\"subscription.registered\", \"sub\"]]')"
     ));
 }
 
 /// Returns the partition that a row is in.
 fn home(database: &TestDatabase, execution: &str) -> String {
-    let sql =
-        format!("select tableoid::regclass from noetl.event where execution_id = {execution}");
+    let sql = format!(
+        "select tableoid::regclass from noetl.event_append where execution_id = {execution}"
+    );
     database.psql(&sql)
 }
 
@@ -95,7 +101,7 @@ async fn an_old_partition_is_dropped_when_it_is_empty_and_not_before() {
     let before = parts(&database);
     add_row(&database, "7");
     assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "it holds a row");
-    database.psql("delete from noetl.event");
+    database.psql("delete from noetl.event_append");
     assert_eq!(purged(&store).await.dropped, before[..1]);
     assert_eq!(parts(&database), before, "it was made again");
     assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "once");
@@ -111,9 +117,11 @@ async fn a_partition_of_this_quarter_is_not_dropped() {
     database.psql(
         "insert into noetl.execution (execution_id, status, updated_at)
          select min(lower_bound), 'COMPLETED', now() - interval '9 days'
-         from noetl.event_bounds_1();
-         insert into noetl.event (execution_id, event_id, seq, event_type)
-         select min(lower_bound), 1, 1, 'told' from noetl.event_bounds_1()",
+         from noetl.event_bounds_2();
+         insert into noetl.event_append (
+             execution_id, first_seq, last_seq, last_event_id, created_at, lane, position, body
+         )
+         select min(lower_bound), 1, 1, 1, now(), 0, 1, '[[\"told\"]]' from noetl.event_bounds_2()",
     );
     let report = purged(&store).await;
     assert_eq!((report.removed.executions, report.removed.events), (1, 1));
@@ -128,14 +136,14 @@ async fn neighbors_that_are_dropped_leave_one_partition_for_their_rows() {
     database.psql(&format!("drop table noetl.{}", parts(&database).join(", noetl.")));
     for months in [18, 3] {
         let at = format!("now() - interval '{months} months'");
-        database.psql(&format!("select noetl.event_partitions_ahead_1({at})"));
+        database.psql(&format!("select noetl.event_partitions_ahead_2({at})"));
     }
     let store = open(&database).await;
     // One for everything before, six for quarters that are over, and those from now on.
     let before = parts(&database);
     assert_eq!(before.len(), 1 + 6 + 5, "{before:?}");
     let first_id = |part: &str| {
-        let sql = "select lower_bound from noetl.event_bounds_1() where partition";
+        let sql = "select lower_bound from noetl.event_bounds_2() where partition";
         database.psql(&format!("{sql} = '{part}'"))
     };
     let (live, stray) = (first_id(&before[3]), first_id(&before[6]));
@@ -155,7 +163,7 @@ async fn neighbors_that_are_dropped_leave_one_partition_for_their_rows() {
     assert_eq!(kept, [&before[3]]);
     let expected = [&before[0], &before[1], &before[2], &before[4], &before[5]];
     assert_eq!(report.dropped.iter().collect::<Vec<_>>(), expected);
-    let ahead_of = |part: &str| part.replace("event_", "event_before_");
+    let ahead_of = |part: &str| part.replace("event_append_", "event_append_before_");
     let mut after = vec![ahead_of(&before[3]), before[3].clone(), ahead_of(&before[6])];
     after.extend_from_slice(&before[6..]);
     assert_eq!(parts(&database), after);
@@ -173,10 +181,29 @@ async fn a_missing_first_partition_is_made_again_when_the_store_opens() {
     let before = parts(&database);
     database.psql(&format!("drop table noetl.{}", before[0]));
     add_row(&database, "7");
-    assert_eq!(home(&database, "7"), "event_default");
+    assert_eq!(home(&database, "7"), "event_append_default");
     drop(open(&database).await);
     assert_eq!(parts(&database), before);
     assert_eq!(home(&database, "7"), before[0]);
+}
+
+/// The table of rows from before appends gets no partition, and loses those that are empty.
+#[tokio::test]
+async fn old_partitions_of_rows_are_dropped_when_they_are_empty() {
+    let database = crate::migrated_database();
+    let store = open(&database).await;
+    let before = parts(&database);
+    database.psql(
+        "create table noetl.event_2024_q1 partition of noetl.event_row for values from (5) to (9);
+         create table noetl.event_2024_q2 partition of noetl.event_row for values from (9) to (99);
+         insert into noetl.event_row (execution_id, event_id) values (7, 7)",
+    );
+    assert_eq!(purged(&store).await.dropped, ["event_2024_q2"], "the other one holds a row");
+    database.psql("delete from noetl.event_row");
+    assert_eq!(purged(&store).await.dropped, ["event_2024_q1"]);
+    let left = "select count(*) from noetl.event_bounds_2('noetl.event_row')";
+    assert_eq!(database.psql(left), "0");
+    assert_eq!(parts(&database), before);
 }
 
 /// In an adopted database commands are in several tables, whose rows have places of their own.

@@ -32,20 +32,11 @@ const IN_ORDER: &str = include_str!("../../queries/begin_in_order.sql");
 
 const CASES: &[Case] = &[
     Case {
-        sql: include_str!("../../queries/import_known.sql"),
-        settings: IN_ORDER,
-        types: "bigint[], bigint[]",
-        arguments: "array[X], array[X + 107]",
-        indexes: &["_pkey"],
-        filters: &[],
-        sorts: 0,
-    },
-    Case {
         sql: include_str!("../../queries/import_lock.sql"),
         settings: IN_ORDER,
         types: "bigint[]",
         arguments: "array[X]",
-        indexes: &["execution_pkey", "_execution_id_seq_idx"],
+        indexes: &["execution_pkey", "_execution_id_seq_idx", "event_default_pkey"],
         filters: &[],
         sorts: 0,
     },
@@ -54,9 +45,9 @@ const CASES: &[Case] = &[
         settings: IN_ORDER,
         types: "bigint[], bigint[], text[], text[], bigint[], text[], bigint[], timestamptz[], \
                 timestamptz[], timestamptz[], text[], bigint[], bigint[], bigint[], text[], \
-                bigint[], bigint[]",
+                bigint[], bigint[], bigint[]",
         arguments: "array[X], null, null, null, null, null, null, null, null, null, null, null, \
-                    null, null, null, null, null",
+                    null, null, null, null, null, null",
         indexes: &["execution_pkey"],
         filters: &[],
         sorts: 0,
@@ -66,8 +57,8 @@ const CASES: &[Case] = &[
         settings: IN_ORDER,
         types: "bigint, bigint, bigint",
         arguments: "X, 7, 500",
-        indexes: &["_execution_id_seq_idx"],
-        filters: &[],
+        indexes: &["_execution_id_seq_idx", "_pkey"],
+        filters: &["last_seq"],
         sorts: 0,
     },
     Case {
@@ -76,7 +67,7 @@ const CASES: &[Case] = &[
         types: "bigint, bigint, bigint, timestamp, bigint, bigint",
         arguments: "X, X, X + 9999999, null, 500, 8000000",
         indexes: &["_pkey"],
-        filters: &["packed_before", "bytes_before", "created_at"],
+        filters: &["packed_before", "bytes_before", "created_at", "is_key"],
         sorts: 0,
     },
     Case {
@@ -84,8 +75,8 @@ const CASES: &[Case] = &[
         settings: IN_ORDER,
         types: "bigint, bigint",
         arguments: "X, 7",
-        indexes: &["_execution_id_seq_idx"],
-        filters: &[],
+        indexes: &["_execution_id_seq_idx", "_pkey"],
+        filters: &["(seq >", "last_seq"],
         sorts: 0,
     },
     Case {
@@ -93,7 +84,13 @@ const CASES: &[Case] = &[
         settings: IN_ORDER,
         types: "smallint, bigint, bigint, bigint",
         arguments: "3, 7, 500, 8000000",
-        indexes: &["_lane_position_idx", "_execution_id_seq_idx", "execution_pkey"],
+        indexes: &[
+            "_lane_position_idx",
+            "_execution_id_seq_idx",
+            "execution_pkey",
+            "subscription_pkey",
+            "_pkey",
+        ],
         filters: &["bytes_before"],
         sorts: 0,
     },
@@ -166,7 +163,7 @@ const CASES: &[Case] = &[
 fn add_rows(database: &TestDatabase, quarter: u32, from: u32, to: u32) {
     database.psql(&format!(
         "with bounds as (
-             select lower_bound + 5 as id from noetl.event_bounds_1()
+             select lower_bound + 5 as id from noetl.event_bounds_2()
              where lower_bound is not null order by lower_bound offset {quarter} limit 1
          ), execution as (
              insert into noetl.execution (execution_id, status) select id, 'RUNNING' from bounds
@@ -177,8 +174,17 @@ fn add_rows(database: &TestDatabase, quarter: u32, from: u32, to: u32) {
          ), command as (
              insert into noetl.command (command_id, event_id, execution_id, step_name, lease_until)
              select n, id + 100 + n, id, 'a', now() from bounds, generate_series({from}, {to}) n
+         ), lookup as (
+             insert into noetl.event_lookup (execution_id, id, is_key, seq)
+             select id, id + 100 + n, false, n from bounds, generate_series({from}, {to}) n
+         ), append as (
+             insert into noetl.event_append (
+                 execution_id, first_seq, last_seq, last_event_id, created_at, lane, position, body
+             )
+             select id, n, n, id + 100 + n, now(), {LANE}, {quarter} * 100000 + n, '[[\"told\"]]'
+             from bounds, generate_series({from}, {to}) n
          )
-         insert into noetl.event (execution_id, seq, event_id, event_type, lane, position, meta)
+         insert into noetl.event_row (execution_id, seq, event_id, event_type, lane, position, meta)
          select id, n, id + 100 + n, 'told', {LANE}, {quarter} * 100000 + n, '{{}}'
          from bounds, generate_series({from}, {to}) n"
     ));
@@ -207,7 +213,7 @@ fn deepen(database: &TestDatabase, index: &str) {
 
 /// Returns the name of this quarter's partition.
 fn partition(database: &TestDatabase) -> String {
-    let sql = "select partition from noetl.event_bounds_1() \
+    let sql = "select partition from noetl.event_bounds_2() \
                where lower_bound is not null order by lower_bound limit 1";
     database.psql(sql)
 }
@@ -215,7 +221,7 @@ fn partition(database: &TestDatabase) -> String {
 /// Explains every case with a plan for these values, and with one for any.
 fn check_plans(database: &TestDatabase, quarter: u32, state: &str) {
     let execution = format!(
-        "(select lower_bound + 5 from noetl.event_bounds_1()
+        "(select lower_bound + 5 from noetl.event_bounds_2()
           where lower_bound is not null order by lower_bound offset {quarter} limit 1)"
     );
     let execution = database.psql(&format!("select {execution}"));
@@ -267,7 +273,7 @@ fn check_plan(case: &Case, plan: &str, shown: &str) {
 #[tokio::test]
 async fn plans_are_the_same_for_empty_small_large_and_analyzed_tables() {
     let database = crate::migrated_database();
-    for table in ["execution", "outbox", "command"] {
+    for table in ["execution", "outbox", "command", "event_lookup"] {
         database.psql(&format!("alter table noetl.{table} set (autovacuum_enabled = off)"));
     }
     check_plans(&database, 0, "empty");
@@ -276,14 +282,17 @@ async fn plans_are_the_same_for_empty_small_large_and_analyzed_tables() {
     add_rows(&database, 0, 21, 12_000);
     check_plans(&database, 0, "large");
     check_plans(&database, 1, "large, of an empty quarter");
-    database.psql("analyze noetl.event, noetl.execution, noetl.outbox, noetl.command");
+    database.psql(
+        "analyze noetl.event_row, noetl.event_append, noetl.event_lookup, noetl.execution, \
+         noetl.outbox, noetl.command",
+    );
     check_plans(&database, 0, "analyzed");
     check_plans(&database, 1, "analyzed, of an empty quarter");
     add_rows(&database, 1, 20_001, 20_020);
     check_plans(&database, 1, "analyzed, of a new quarter");
     expect_one_row(&database);
     // The deeper of two indexes looks more expensive, whatever is looked for.
-    for index in ["execution_id_seq_idx", "pkey"] {
+    for index in ["lane_position_idx", "pkey"] {
         deepen(&database, index);
         check_plans(&database, 0, &format!("one row of each execution, with a deep {index}"));
     }

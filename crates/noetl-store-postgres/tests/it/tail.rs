@@ -81,9 +81,9 @@ async fn rows_of_an_adopted_database_come_by_id_and_with_every_column() {
     assert!(count > 5);
     // One id in two logs: both come in one page, or one would be passed over.
     database.psql(
-        "insert into noetl.event (execution_id, event_id, catalog_id, event_type, stage_id, \
+        "insert into noetl.event_row (execution_id, event_id, catalog_id, event_type, stage_id, \
          trace_component, origin) select execution_id + 1000, event_id, catalog_id, 'twin', 7, \
-         '{\"a\": null}', 'imported' from noetl.event order by event_id limit 1",
+         '{\"a\": null}', 'imported' from noetl.event_row order by event_id limit 1",
     );
     for limit in [1, 2, 100] {
         let mut rows: Vec<TailRow> = Vec::new();
@@ -114,10 +114,10 @@ async fn large_rows_of_an_adopted_database_come_in_pages_of_bytes() {
     let store = open(&database, 0).await;
     // Pairs that share an id, each row of half a page.
     database.psql(&format!(
-        "insert into noetl.event (execution_id, event_id, catalog_id, event_type, result, origin) \
+        "insert into noetl.event_row (execution_id, event_id, catalog_id, event_type, result, origin) \
          select e.execution_id + twin, e.event_id + n, e.catalog_id, 'large', \
          jsonb_build_object('status', 'ok', 'reference', jsonb_build_object('x', repeat('x', {}))), \
-         'imported' from (select * from noetl.event order by event_id desc limit 1) e, \
+         'imported' from (select * from noetl.event_row order by event_id desc limit 1) e, \
          generate_series(1, 5) n, generate_series(1000, 1001) twin",
         PAGE_BYTES / 2
     ));

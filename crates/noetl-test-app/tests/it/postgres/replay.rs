@@ -107,7 +107,9 @@ async fn a_row_of_a_newer_version_replays() {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     database.psql(
-        "update noetl.event set event_type = 'loop.done', meta = '{\"loop_id\": \"l\"}' where seq = 2",
+        "update noetl.event_append set body = jsonb_set(
+             jsonb_set(body::jsonb, '{1,0}', '\"loop.done\"'), '{1,4}', '{\"m\": {\"loop_id\": \"l\"}}'
+         )",
     );
     let read = store.read(story.id(), Seq::START, 9).await;
     assert!(matches!(read, Err(StoreError::Row(_))), "{read:?}");

@@ -29,8 +29,17 @@ const WAITING: &str = "  - {step: a, tool: {kind: wait, seconds: 0.5}, next: {ar
 /// First version with executions: the first migration adopts the tables of a published server.
 const FIRST: usize = 2;
 
-/// Tables of an execution in flight, parents before children.
-const TABLES: [&str; 5] = ["catalog", "execution", "event", "command", "due"];
+/// Tables of an execution in flight, parents before children. A version has `event` or what replaced it.
+const TABLES: [&str; 8] = [
+    "catalog",
+    "execution",
+    "event",
+    "event_row",
+    "event_append",
+    "event_lookup",
+    "command",
+    "due",
+];
 
 /// Returns the migrations in order.
 fn migrations() -> Vec<String> {
@@ -79,7 +88,9 @@ fn as_of(version: usize, newest: &TestDatabase) -> TestDatabase {
     for table in TABLES {
         let columns = format!(
             "select string_agg(quote_ident(column_name), ', ') from information_schema.columns \
-             where table_schema = 'noetl' and table_name = '{table}' and is_generated = 'NEVER'"
+             join information_schema.tables using (table_schema, table_name) \
+             where table_schema = 'noetl' and table_name = '{table}' \
+             and table_type = 'BASE TABLE' and is_generated = 'NEVER'"
         );
         let columns = database.psql(&columns);
         if columns.is_empty() {
@@ -165,8 +176,11 @@ async fn an_upgrade_that_loses_an_event_is_noticed() {
     for fixture in fixtures() {
         let database = loaded(&fixture);
         let store = opened(&database).await;
-        let last = "select max(event_id) from noetl.event";
-        database.psql(&format!("delete from noetl.event where event_id = ({last})"));
+        let last = database.psql("select max(event_id) from noetl.event");
+        database.psql(&format!(
+            "delete from noetl.event_row where event_id = {last};
+             delete from noetl.event_append where last_event_id = {last}"
+        ));
         let checked = tokio::spawn(async move { fixture.check(store).await }).await;
         assert!(checked.expect_err("a failed check").is_panic());
     }

@@ -7,7 +7,8 @@ use crate::postgres::faults::plane::Plane;
 /// Delays every append like a very slow disk.
 const SLOW: &str = "create function noetl.wait() returns trigger language plpgsql as \
      $$ begin perform pg_sleep(0.1); return null; end $$; \
-     create trigger slow after insert on noetl.event for each statement execute function noetl.wait()";
+     create trigger slow after insert on noetl.event_append for each statement \
+     execute function noetl.wait()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_disk_makes_batches_grow_and_fails_nothing() {
@@ -21,7 +22,7 @@ async fn a_slow_disk_makes_batches_grow_and_fails_nothing() {
     assert!(!trouble.has_changed().expect("a control plane"), "{:?}", trouble.borrow());
     // Without batches there is one transaction per start and per step.
     let transactions: usize = database
-        .psql("select count(distinct xmin::text) from noetl.event")
+        .psql("select count(distinct xmin::text) from noetl.event_append")
         .parse()
         .expect("a number");
     let alone = executions * 6;

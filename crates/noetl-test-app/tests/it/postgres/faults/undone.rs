@@ -16,7 +16,7 @@ const FAIL: &str = "create sequence noetl.appends; \
        raise exception using message = 'undone', \
          errcode = (array['40001', '40P01', '55P03'])[n / 3 % 3 + 1]; \
      end if; return null; end $$; \
-     create trigger fail after insert on noetl.event for each statement \
+     create trigger fail after insert on noetl.event_append for each statement \
        execute function noetl.fail()";
 
 #[tokio::test(flavor = "multi_thread")]
