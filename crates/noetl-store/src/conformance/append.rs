@@ -28,7 +28,7 @@ pub async fn every_fact_is_read_back(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_read_starts_after_a_place_and_ends_at_its_limit(store: Arc<dyn Store>) {
+pub async fn a_read_starts_after_a_sequence_number_and_ends_at_its_limit(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![said("1"), said("2"), said("3")])).await;
@@ -93,7 +93,7 @@ pub async fn an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflic
     assert_eq!(commit(&*store, fits).await, Committed::Appended);
 }
 
-pub async fn a_held_execution_is_read_and_appended_to(store: Arc<dyn Store>) {
+pub async fn a_locked_execution_is_read_and_appended_to(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut held = store.hold(story.id()).await.expect("it is free");
@@ -141,7 +141,7 @@ pub async fn items_for_one_execution_chain_in_one_batch(store: Arc<dyn Store>) {
     assert_row(&*store, &story).await;
 }
 
-pub async fn an_item_after_a_conflict_still_meets_the_log_as_it_is(store: Arc<dyn Store>) {
+pub async fn an_item_after_a_conflict_is_checked_against_the_log(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut ahead = story.clone();
@@ -172,7 +172,7 @@ pub async fn a_start_repeated_with_its_key_changes_nothing(store: Arc<dyn Store>
     assert_row(&*store, &story).await;
 }
 
-pub async fn a_start_with_another_key_finds_the_id_taken(store: Arc<dyn Store>) {
+pub async fn a_start_with_another_key_and_a_used_id_is_rejected(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut other = Story { key: 1, ..Story::new(10) };
@@ -180,7 +180,7 @@ pub async fn a_start_with_another_key_finds_the_id_taken(store: Arc<dyn Store>) 
     assert_eq!(log(&*store, story.id()).await.len(), 3);
 }
 
-pub async fn a_start_by_another_tenant_finds_the_id_taken(store: Arc<dyn Store>) {
+pub async fn a_start_by_another_tenant_with_a_used_id_is_rejected(store: Arc<dyn Store>) {
     write(&*store, Story::new(10).start()).await;
     let theirs = Story::new(10).of("acme").start();
     assert_eq!(commit(&*store, theirs).await, Committed::Taken);
@@ -194,7 +194,7 @@ pub async fn two_starts_in_one_batch_are_one_start(store: Arc<dyn Store>) {
     assert_eq!(log(&*store, ExecutionId::new(10)).await.len(), 3);
 }
 
-pub async fn an_append_with_a_gap_is_refused_with_its_batch(store: Arc<dyn Store>) {
+pub async fn an_append_with_a_gap_rejects_the_batch(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut gap = story.clone();
@@ -206,27 +206,27 @@ pub async fn an_append_with_a_gap_is_refused_with_its_batch(store: Arc<dyn Store
     write(&*store, story.then(vec![said("as if nothing was")])).await;
 }
 
-pub async fn an_append_without_events_is_refused(store: Arc<dyn Store>) {
+pub async fn an_append_without_events_is_rejected(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     refused(&*store, vec![story.then(vec![])]).await;
     write(&*store, story.start()).await;
     refused(&*store, vec![story.then(vec![])]).await;
 }
 
-pub async fn an_append_of_another_execution_s_event_is_refused(store: Arc<dyn Store>) {
+pub async fn an_append_with_an_event_of_another_execution_is_rejected(store: Arc<dyn Store>) {
     let mine = Story::new(10).start();
     let theirs = Story::new(11).start();
     let mixed = Append { events: theirs.events, ..mine };
     refused(&*store, vec![mixed]).await;
 }
 
-pub async fn a_row_that_is_not_after_its_events_is_refused(store: Arc<dyn Store>) {
+pub async fn a_row_with_another_version_than_its_events_is_rejected(store: Arc<dyn Store>) {
     let mut append = Story::new(10).start();
     append.row.version = Seq(2);
     refused(&*store, vec![append]).await;
 }
 
-pub async fn an_end_without_a_final_status_is_refused(store: Arc<dyn Store>) {
+pub async fn an_end_without_a_final_status_is_rejected(store: Arc<dyn Store>) {
     let mut append = Story::new(10).start();
     append.row.ended_at = Some(Timestamp::from_micros(1));
     refused(&*store, vec![append]).await;
@@ -235,7 +235,7 @@ pub async fn an_end_without_a_final_status_is_refused(store: Arc<dyn Store>) {
     refused(&*store, vec![append]).await;
 }
 
-pub async fn a_second_command_with_one_id_is_refused_with_its_batch(store: Arc<dyn Store>) {
+pub async fn a_second_command_with_one_id_rejects_the_batch(store: Arc<dyn Store>) {
     let mut first = Story::new(10);
     write(&*store, first.start()).await;
     let mut second = Story::new(11);
@@ -251,7 +251,7 @@ pub async fn a_second_command_with_one_id_is_refused_with_its_batch(store: Arc<d
     write(&*store, fine).await;
 }
 
-pub async fn an_empty_batch_is_nothing(store: Arc<dyn Store>) {
+pub async fn an_empty_batch_changes_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.commit(vec![]).await.expect("a commit"), []);
     assert_eq!(store.newest_id().await.expect("a read"), None);
 }
@@ -273,9 +273,7 @@ pub async fn concurrent_appends_to_one_log_have_one_winner(store: Arc<dyn Store>
     assert_eq!(log(&*store, story.id()).await.len(), 4);
 }
 
-pub async fn batches_that_are_asked_for_at_once_follow_each_other_in_every_log(
-    store: Arc<dyn Store>,
-) {
+pub async fn concurrent_batches_are_appended_in_call_order(store: Arc<dyn Store>) {
     let mut stories: Vec<Story> = (10..34).map(Story::new).collect();
     let mut asked = Vec::new();
     for round in 0..20 {
@@ -321,7 +319,7 @@ pub async fn an_event_is_found_by_its_id(store: Arc<dyn Store>) {
     assert_eq!(find(story.id(), EventId::new(7)).await, Some(Seq(6)), "the id it came with");
 }
 
-pub async fn an_event_id_is_in_a_log_once(store: Arc<dyn Store>) {
+pub async fn an_event_id_is_unique_within_a_log(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![entered("b"), said("half way")])).await;

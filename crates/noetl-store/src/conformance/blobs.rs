@@ -15,7 +15,7 @@ use crate::{
     StoredBlob, collect_garbage,
 };
 
-pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_is_read_back(blobs: Arc<dyn Blobs>) {
     for bytes in [vec![], vec![0, 255, 10, 0], vec![7; 3_000_000]] {
         let put = put(&*blobs, &bytes).await;
         assert_eq!(put, BlobRef::from_bytes(&bytes, "text/plain"));
@@ -23,7 +23,7 @@ pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
     }
 }
 
-pub async fn content_from_a_file_is_the_same_content(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_from_a_file_has_the_same_digest(blobs: Arc<dyn Blobs>) {
     let mixed: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
     for bytes in [vec![], b"small".to_vec(), mixed] {
         let whole = put(&*blobs, &bytes).await;
@@ -46,7 +46,7 @@ pub async fn content_from_a_file_is_the_same_content(blobs: Arc<dyn Blobs>) {
     }
 }
 
-pub async fn content_is_read_part_by_part(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_is_read_in_parts(blobs: Arc<dyn Blobs>) {
     let bytes: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
     let whole = put(&*blobs, &bytes).await;
     for most in [300_000, bytes.len(), bytes.len() + 1] {
@@ -74,7 +74,7 @@ pub async fn content_is_read_part_by_part(blobs: Arc<dyn Blobs>) {
     }
 }
 
-pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn Blobs>) {
+pub async fn a_repeated_put_stores_one_blob_with_a_later_time(blobs: Arc<dyn Blobs>) {
     let first = put(&*blobs, b"same").await;
     let mut before = list(&*blobs).await;
     for _ in 0..3 {
@@ -89,7 +89,7 @@ pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn 
     assert_eq!(blobs.blob(&first).await.expect("content"), b"same");
 }
 
-pub async fn missing_content_is_reported_as_missing(blobs: Arc<dyn Blobs>) {
+pub async fn a_missing_blob_is_reported_as_missing(blobs: Arc<dyn Blobs>) {
     put(&*blobs, b"there").await;
     let other = BlobRef::from_bytes(b"not there", "text/plain");
     let error = blobs.blob(&other).await.expect_err("nothing to read");
@@ -99,7 +99,7 @@ pub async fn missing_content_is_reported_as_missing(blobs: Arc<dyn Blobs>) {
     assert!(!blobs.delete_blob(other.digest, seen).await.expect("an answer"));
 }
 
-pub async fn content_of_another_length_is_damaged(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_of_another_length_is_damaged(blobs: Arc<dyn Blobs>) {
     let put = put(&*blobs, b"four").await;
     for bytes in [0, 3, 5, u64::MAX] {
         let wrong = BlobRef { bytes, ..put.clone() };
@@ -108,7 +108,7 @@ pub async fn content_of_another_length_is_damaged(blobs: Arc<dyn Blobs>) {
     }
 }
 
-pub async fn a_touch_makes_the_time_later_and_changes_nothing_else(blobs: Arc<dyn Blobs>) {
+pub async fn a_touch_changes_only_the_time(blobs: Arc<dyn Blobs>) {
     let put = put(&*blobs, b"content").await;
     let before = list(&*blobs).await;
     assert!(blobs.touch_blob(put.digest).await.expect("an answer"));
@@ -118,7 +118,7 @@ pub async fn a_touch_makes_the_time_later_and_changes_nothing_else(blobs: Arc<dy
     assert_eq!(blobs.blob(&put).await.expect("content"), b"content");
 }
 
-pub async fn content_is_removed_only_if_unchanged_since_listed(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_is_removed_only_if_unchanged_since_listed(blobs: Arc<dyn Blobs>) {
     let blob = put(&*blobs, b"content").await;
     let seen = list(&*blobs).await[0].written_at;
     for wrong in [Timestamp::from_micros(1), seen.plus(Duration::from_micros(1))] {
@@ -139,7 +139,7 @@ pub async fn content_is_removed_only_if_unchanged_since_listed(blobs: Arc<dyn Bl
     assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
 }
 
-pub async fn content_is_listed_in_pages_in_the_order_of_digests(blobs: Arc<dyn Blobs>) {
+pub async fn blobs_are_listed_in_pages_by_digest(blobs: Arc<dyn Blobs>) {
     let mut digests: Vec<Digest> = Vec::new();
     for number in 0..20_u8 {
         digests.push(put(&*blobs, &vec![number; usize::from(number)]).await.digest);
@@ -162,7 +162,7 @@ pub async fn content_is_listed_in_pages_in_the_order_of_digests(blobs: Arc<dyn B
     assert!(blobs.blobs(last, 7).await.expect("a page").blobs.is_empty());
 }
 
-pub async fn concurrent_puts_of_one_content_leave_it_whole(blobs: Arc<dyn Blobs>) {
+pub async fn concurrent_puts_of_one_blob_leave_it_intact(blobs: Arc<dyn Blobs>) {
     let mut tasks = JoinSet::new();
     for number in 0..16 {
         let blobs = blobs.clone();
@@ -206,7 +206,7 @@ pub async fn garbage_collection_removes_old_unreferenced_blobs(blobs: Arc<dyn Bl
 /// Checks the schedule that loses a blob if removal ignores the time of writing: a writer puts a
 /// blob that the collection has just found old and unreferenced, and refers to it after the
 /// collection has ended.
-pub async fn content_put_while_it_is_collected_is_not_lost(blobs: Arc<dyn Blobs>) {
+pub async fn a_blob_put_during_collection_is_not_lost(blobs: Arc<dyn Blobs>) {
     let blob = put(&*blobs, b"content").await;
     for meanwhile in [Meanwhile::Put, Meanwhile::Touch] {
         let racing = Racing { inner: blobs.clone(), meanwhile };

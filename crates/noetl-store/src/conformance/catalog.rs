@@ -68,7 +68,7 @@ pub async fn versions_count_per_path_and_tenant(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn the_highest_version_answers_when_none_is_named(store: Arc<dyn Store>) {
+pub async fn the_highest_version_is_returned_by_default(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for id in [3, 2, 1] {
         register(&*store, &tenant, entry(id, "demo/a")).await;
@@ -135,7 +135,7 @@ pub async fn another_tenant_s_entries_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(store.entries(&mine, None).await.expect("a list"), []);
 }
 
-pub async fn an_entry_with_a_taken_id_is_refused(store: Arc<dyn Store>) {
+pub async fn an_entry_with_a_used_id_is_rejected(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     register(&*store, &tenant, entry(1, "demo/a")).await;
     let again = store.register(&tenant, entry(1, "demo/b")).await;

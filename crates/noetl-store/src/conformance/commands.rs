@@ -9,7 +9,7 @@ use super::story::{
 };
 use crate::{CommandRow, Committed, Store};
 
-pub async fn an_issued_command_waits(store: Arc<dyn Store>) {
+pub async fn an_issued_command_is_pending(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let start = story.start();
     let issued_at = start.events[2].at;
@@ -124,7 +124,7 @@ pub async fn a_terminal_command_never_moves_again_in_one_append(store: Arc<dyn S
     assert_eq!((row.state, row.worker), (CommandState::Cancelled, None));
 }
 
-pub async fn a_claim_after_the_start_takes_nothing_back(store: Arc<dyn Store>) {
+pub async fn a_claim_after_the_start_changes_nothing(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(3);
@@ -135,7 +135,7 @@ pub async fn a_claim_after_the_start_takes_nothing_back(store: Arc<dyn Store>) {
     assert_eq!(row.worker.as_deref(), Some("worker-1"));
 }
 
-pub async fn a_move_of_an_unknown_command_is_nothing(store: Arc<dyn Store>) {
+pub async fn a_change_of_an_unknown_command_changes_nothing(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let unknown = CommandId::new(4);
@@ -143,7 +143,7 @@ pub async fn a_move_of_an_unknown_command_is_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.command(unknown).await.expect("a read"), None);
 }
 
-pub async fn commands_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
+pub async fn commands_of_a_rejected_append_do_not_exist(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let mut late = story.clone();
@@ -157,7 +157,7 @@ pub async fn commands_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(never, None);
 }
 
-pub async fn open_commands_come_in_pages_oldest_first(store: Arc<dyn Store>) {
+pub async fn open_commands_are_listed_in_pages_oldest_first(store: Arc<dyn Store>) {
     let mut stories: Vec<Story> = [14, 10, 12, 11, 13].map(Story::new).into();
     for story in &mut stories {
         write(&*store, story.start()).await;

@@ -28,7 +28,7 @@ pub async fn a_credential_is_read_back_by_id_and_name(store: Arc<dyn Store>) {
     assert_eq!(store.credential_named(&tenant, "PG").await.expect("a read"), None);
 }
 
-pub async fn a_credential_put_again_keeps_its_id_and_first_time(store: Arc<dyn Store>) {
+pub async fn a_replaced_credential_retains_its_id_and_creation_time(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let full = NewCredential {
         tags: vec!["a".into()],
@@ -50,7 +50,7 @@ pub async fn a_credential_put_again_keeps_its_id_and_first_time(store: Arc<dyn S
     assert_eq!(all.expect("a list"), [second]);
 }
 
-pub async fn a_credential_with_a_taken_id_is_refused(store: Arc<dyn Store>) {
+pub async fn a_credential_with_a_used_id_is_rejected(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     store.put_credential(&tenant, credential(1, "pg")).await.expect("kept");
     for (tenant, name) in [(tenant.clone(), "other"), (Tenant::new("acme"), "pg")] {
@@ -89,7 +89,7 @@ pub async fn credentials_are_listed_by_name_type_and_text(store: Arc<dyn Store>)
     }
 }
 
-pub async fn a_deleted_credential_is_gone_and_its_name_free(store: Arc<dyn Store>) {
+pub async fn a_deleted_credential_frees_its_name(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     store.put_credential(&tenant, credential(1, "pg")).await.expect("kept");
     let id = CredentialId::new(1);

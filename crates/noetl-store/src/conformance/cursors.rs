@@ -23,7 +23,7 @@ pub async fn a_cursor_only_moves_forward(store: Arc<dyn Store>) {
     assert_eq!(store.cursor("C").await.expect("a read"), None);
 }
 
-pub async fn a_fenced_cursor_moves_only_under_the_live_holding(store: Arc<dyn Store>) {
+pub async fn a_fenced_cursor_advances_only_under_the_live_lease(store: Arc<dyn Store>) {
     let unknown =
         Lease { name: "t".into(), holder: "a".into(), epoch: 1, until: Default::default() };
     assert_eq!(advance(&*store, 1, Some(&unknown)).await, CursorUpdate::Fenced);

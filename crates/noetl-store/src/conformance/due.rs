@@ -40,7 +40,7 @@ pub async fn a_row_is_written_with_its_append_and_read_back(store: Arc<dyn Store
     assert_eq!(taken, [TimerRow { attempts: 1, ..expected }]);
 }
 
-pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
+pub async fn timers_of_later_appends_have_the_tenant_of_the_execution(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     write(&*store, with(story.then(vec![said("x")]), vec![due(5, 100)], &[])).await;
@@ -64,7 +64,7 @@ pub async fn a_delivery_reports_remaining_timers_to_their_senders(store: Arc<dyn
     assert_eq!(store.with_pending_timer("a", &[]).await.expect("a list"), []);
 }
 
-pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
+pub async fn rows_of_a_rejected_append_do_not_exist(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
     let mut late = story.clone();
@@ -76,7 +76,7 @@ pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(numbers(&sent(&*store, &story).await), [1]);
 }
 
-pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
+pub async fn the_first_of_two_rows_with_one_id_stays(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let mut other = Story::new(11);
     let rows = vec![due(1, 100), NewTimer { kind: "second".into(), ..due(1, 200) }];
@@ -105,7 +105,7 @@ pub async fn a_delivered_timer_is_deleted_with_the_append_that_answers_it(store:
     assert_eq!(sent(&*store, &parent).await, []);
 }
 
-pub async fn rows_are_taken_when_ready_longest_ready_first(store: Arc<dyn Store>) {
+pub async fn ready_timers_are_claimed_longest_ready_first(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let future = NewTimer { at: FUTURE, ..due(9, 0) };
     let rows = vec![due(4, 300), future, due(3, 100), due(2, 100), due(1, 200)];
@@ -131,7 +131,7 @@ pub async fn a_timer_with_an_expired_claim_is_claimed_again(store: Arc<dyn Store
     assert!(next > Timestamp::from_micros(100), "nothing before the lease is over: {next}");
 }
 
-pub async fn a_done_row_is_gone_lent_or_not(store: Arc<dyn Store>) {
+pub async fn a_delivered_row_is_deleted_claimed_or_not(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100), due(2, 200), due(3, 300)], &[])).await;
     take(&*store, 1, LONG).await;
@@ -145,7 +145,7 @@ pub async fn a_done_row_is_gone_lent_or_not(store: Arc<dyn Store>) {
     assert_eq!(store.next_due().await.expect("a read"), None);
 }
 
-pub async fn a_row_is_put_off_and_brought_forward(store: Arc<dyn Store>) {
+pub async fn a_timer_is_postponed_and_advanced(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
     let id = TimerId::new(1);
@@ -160,7 +160,7 @@ pub async fn a_row_is_put_off_and_brought_forward(store: Arc<dyn Store>) {
     assert!(!store.reschedule(TimerId::new(2), early).await.expect("an answer"), "unknown");
 }
 
-pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
+pub async fn concurrent_claims_never_share_a_timer(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let rows = (0..40).map(|number| due(number, 100)).collect();
     write(&*store, with(story.start(), rows, &[])).await;

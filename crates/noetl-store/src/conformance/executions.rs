@@ -7,7 +7,7 @@ use noetl_model::{CatalogId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use super::story::{Story, done, failure, log, said, write};
 use crate::{ExecutionFilter, ExecutionStatus, StartCounts, Store, TimeBuckets};
 
-pub async fn a_row_is_read_back_as_it_was_written(store: Arc<dyn Store>) {
+pub async fn a_row_is_read_back_unchanged(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     story.row.parent = Some(ExecutionId::new(3));
     write(&*store, story.start()).await;
@@ -67,7 +67,7 @@ pub async fn an_execution_records_its_tenant(store: Arc<dyn Store>) {
     assert_eq!(unknown.expect("a read"), None);
 }
 
-pub async fn a_list_is_ordered_by_start_and_cut_by_offset_and_limit(store: Arc<dyn Store>) {
+pub async fn a_list_is_ordered_by_start_with_offset_and_limit(store: Arc<dyn Store>) {
     for (id, started_at) in [(10, 5), (11, 9), (12, 5), (13, 7), (14, 1)] {
         let mut story = Story::new(id);
         story.row.started_at = Timestamp::from_micros(started_at);
@@ -243,7 +243,9 @@ pub async fn executions_are_counted_by_start(store: Arc<dyn Store>) {
     assert_eq!(none, []);
 }
 
-pub async fn a_path_filter_ignores_case_and_takes_every_character_as_it_is(store: Arc<dyn Store>) {
+pub async fn a_path_filter_ignores_case_and_matches_every_character_literally(
+    store: Arc<dyn Store>,
+) {
     for (id, path) in [(10, "Demo/100%"), (11, "demo/a_b"), (12, "demo/ÄÖÜ")] {
         let mut story = Story::new(id);
         story.row.path = Arc::from(path);
@@ -275,7 +277,7 @@ pub async fn a_finished_execution_is_not_unfinished(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn every_execution_comes_in_pages_in_id_order_with_its_tenant(store: Arc<dyn Store>) {
+pub async fn executions_of_all_tenants_are_listed_in_id_order(store: Arc<dyn Store>) {
     let mut stories = [Story::new(12), Story::new(10).of("acme"), Story::new(11)];
     for story in &mut stories {
         write(&*store, story.start()).await;
@@ -296,7 +298,7 @@ pub async fn every_execution_comes_in_pages_in_id_order_with_its_tenant(store: A
     assert!(page(12, 2).await.is_empty());
 }
 
-pub async fn unfinished_executions_come_in_pages_in_id_order(store: Arc<dyn Store>) {
+pub async fn unfinished_executions_are_listed_in_pages_in_id_order(store: Arc<dyn Store>) {
     for (id, tenant) in [(13, "default"), (10, "acme"), (12, "default"), (11, "default")] {
         write(&*store, Story::new(id).of(tenant).start()).await;
     }
@@ -306,7 +308,7 @@ pub async fn unfinished_executions_come_in_pages_in_id_order(store: Arc<dyn Stor
     assert!(unfinished(&*store, 0, 0).await.is_empty());
 }
 
-pub async fn a_finished_execution_still_takes_reports(store: Arc<dyn Store>) {
+pub async fn a_finished_execution_accepts_reports(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;

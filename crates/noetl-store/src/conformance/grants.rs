@@ -20,7 +20,7 @@ pub async fn a_grant_is_read_back_and_removed(store: Arc<dyn Store>) {
     assert_eq!(ids(store.grants(&tenant).await.expect("a list")), ["two"]);
 }
 
-pub async fn a_grant_is_its_tenants(store: Arc<dyn Store>) {
+pub async fn a_grant_belongs_to_its_tenant(store: Arc<dyn Store>) {
     let (own, other) = (Tenant::new("own"), Tenant::new("other"));
     store.put_grant(&own, new("one", GrantKind::Path)).await.expect("kept");
     assert!(store.put_grant(&other, new("one", GrantKind::Path)).await.is_err());

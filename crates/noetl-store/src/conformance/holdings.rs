@@ -35,7 +35,7 @@ async fn pending(store: &dyn Store, wanted: &CommandFilter, limit: usize) -> Vec
     rows.iter().map(|row| row.id).collect()
 }
 
-pub async fn a_lease_that_is_ended_is_taken_once(store: Arc<dyn Store>) {
+pub async fn a_released_lease_is_claimed_once(store: Arc<dyn Store>) {
     let stories = held(&*store, &[10, 11], "w").await;
     assert_eq!(ended(&*store).await, [], "both leases last");
     assert_eq!(store.release_leases(None, "another").await.expect("an answer"), 0);
@@ -139,7 +139,7 @@ pub async fn a_command_that_waits_for_an_answer_has_no_lease(store: Arc<dyn Stor
     assert_eq!(ended(&*store).await, []);
 }
 
-pub async fn a_claim_with_its_issue_has_a_lease_too(store: Arc<dyn Store>) {
+pub async fn a_command_claimed_with_its_issue_has_a_lease(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(4);
@@ -179,7 +179,7 @@ pub async fn a_claim_may_declare_renewal_by_command(store: Arc<dyn Store>) {
     assert_eq!(ended(&*store).await, [lasting]);
 }
 
-pub async fn leases_are_apart_by_tenant_when_one_is_meant(store: Arc<dyn Store>) {
+pub async fn lease_operations_are_scoped_by_tenant(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![claimed(story.command_at(3), "w")])).await;
@@ -195,7 +195,7 @@ pub async fn leases_are_apart_by_tenant_when_one_is_meant(store: Arc<dyn Store>)
     assert_eq!(store.release_leases(Some(&acme), "w").await.expect("an answer"), 1);
 }
 
-pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
+pub async fn a_lower_limit_applies_to_workers_known_by_name(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     let [known, named, other] = [3, 4, 5].map(|place| story.command_at(place));
@@ -224,7 +224,7 @@ pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
     assert_eq!(ended(&*store).await, [other]);
 }
 
-pub async fn concurrent_takers_never_share_an_ended_lease(store: Arc<dyn Store>) {
+pub async fn concurrent_claims_never_share_an_expired_lease(store: Arc<dyn Store>) {
     held(&*store, &[10, 11, 12, 13, 14, 15], "w").await;
     store.release_leases(None, "w").await.expect("an answer");
     let takers = (0..4).map(|_| async { store.claim_expired(3, LATER).await.expect("an answer") });

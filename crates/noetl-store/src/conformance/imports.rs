@@ -143,7 +143,7 @@ pub async fn a_subscription_rejects_imported_rows(store: Arc<dyn Store>) {
     assert_eq!(log.len(), 1);
 }
 
-pub async fn another_tenant_s_execution_takes_no_row(store: Arc<dyn Store>) {
+pub async fn an_execution_of_another_tenant_rejects_imported_rows(store: Arc<dyn Store>) {
     import(&*store, vec![row(10, 1, "x")]).await;
     let foreign = Import { tenant: Tenant::new("acme"), ..row(10, 2, "x") };
     let own = Import { tenant: Tenant::new("acme"), ..row(11, 2, "x") };
@@ -183,7 +183,7 @@ pub async fn imported_rows_are_published(store: Arc<dyn Store>) {
     assert_eq!(bare["prev_event_id"], json!(900));
 }
 
-pub async fn many_imports_at_once_keep_every_row_once(store: Arc<dyn Store>) {
+pub async fn concurrent_imports_store_every_row_once(store: Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for turn in 0..8 {
         let store = store.clone();

@@ -36,7 +36,7 @@ pub async fn an_entry_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(store.keychain_entry(&tenant, "Key").await.expect("a read"), None);
 }
 
-pub async fn a_use_is_counted_and_a_look_is_not(store: Arc<dyn Store>) {
+pub async fn uses_are_counted_and_lookups_are_not(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     store.put_keychain_entry(&tenant, entry("key")).await.expect("kept");
     for count in 1..=3 {
@@ -52,7 +52,7 @@ pub async fn a_use_is_counted_and_a_look_is_not(store: Arc<dyn Store>) {
     assert_eq!(store.use_keychain_entry(&tenant, "other").await.expect("a read"), None);
 }
 
-pub async fn an_expired_entry_is_seen_but_not_used(store: Arc<dyn Store>) {
+pub async fn an_expired_entry_is_listed_but_not_used(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for (expires_at, is_live) in [(LONG_AGO, false), (FAR_AHEAD, true), (None, true)] {
         let new = NewKeychainEntry { expires_at, ..entry("key") };
@@ -94,7 +94,7 @@ pub async fn entries_are_listed_by_playbook_and_execution(store: Arc<dyn Store>)
     }
 }
 
-pub async fn a_deleted_entry_is_gone_expired_or_not(store: Arc<dyn Store>) {
+pub async fn a_deleted_entry_does_not_exist_expired_or_not(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for expires_at in [None, LONG_AGO] {
         let new = NewKeychainEntry { expires_at, ..entry("key") };
@@ -105,7 +105,7 @@ pub async fn a_deleted_entry_is_gone_expired_or_not(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_purge_takes_expired_entries_up_to_its_limit(store: Arc<dyn Store>) {
+pub async fn a_purge_removes_expired_entries_up_to_its_limit(store: Arc<dyn Store>) {
     let tenants = [Tenant::default(), Tenant::new("acme")];
     for tenant in &tenants {
         for (key, expires_at) in [("a", LONG_AGO), ("b", LONG_AGO), ("c", FAR_AHEAD), ("d", None)] {
@@ -122,7 +122,7 @@ pub async fn a_purge_takes_expired_entries_up_to_its_limit(store: Arc<dyn Store>
     }
 }
 
-pub async fn another_tenant_s_entries_are_out_of_reach(store: Arc<dyn Store>) {
+pub async fn entries_of_another_tenant_cannot_be_changed(store: Arc<dyn Store>) {
     let mine = Tenant::default();
     let theirs = Tenant::new("acme");
     store.put_keychain_entry(&theirs, entry("key")).await.expect("kept");

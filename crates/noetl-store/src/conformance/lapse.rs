@@ -30,7 +30,7 @@ use crate::{
 const TTL: Duration = Duration::from_secs(10);
 const INSTANT: Duration = Duration::from_micros(1);
 
-pub async fn a_lease_lives_until_its_end_and_not_at_it(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn a_lease_expires_at_its_end(store: Arc<dyn Store>, clock: &HandClock) {
     let lease = take(&*store, "t", "a", TTL).await;
     assert_eq!(lease.until, clock.now().plus(TTL));
     clock.pass(TTL - INSTANT);
@@ -43,7 +43,7 @@ pub async fn a_lease_lives_until_its_end_and_not_at_it(store: Arc<dyn Store>, cl
     assert_eq!(take(&*store, "t", "b", TTL).await.epoch, 2);
 }
 
-pub async fn a_renewed_lease_lives_from_the_renewal_on(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn a_renewed_lease_lasts_from_its_renewal(store: Arc<dyn Store>, clock: &HandClock) {
     let lease = take(&*store, "t", "a", TTL).await;
     clock.pass(TTL - INSTANT);
     assert!(store.renew(&lease, TTL).await.expect("an answer"));
@@ -52,7 +52,7 @@ pub async fn a_renewed_lease_lives_from_the_renewal_on(store: Arc<dyn Store>, cl
     assert_eq!(live.until, clock.now().plus(INSTANT));
 }
 
-pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
+pub async fn a_timer_is_ready_at_its_time_and_after_its_claim_expires(
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {
@@ -76,10 +76,7 @@ pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
     assert_eq!(take().await, Some((1, 2)));
 }
 
-pub async fn a_claim_of_the_outbox_is_over_after_its_lease(
-    store: Arc<dyn Store>,
-    clock: &HandClock,
-) {
+pub async fn an_outbox_claim_expires_after_its_lease(store: Arc<dyn Store>, clock: &HandClock) {
     write(&*store, Story::new(10).start()).await;
     let claim = async |limit| {
         let claimed = store.claim(limit).await.expect("a claim");
@@ -142,7 +139,7 @@ pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock
     assert_eq!(left[0].heartbeat, clock.now().minus(INSTANT));
 }
 
-pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn a_reservation_lasts_for_its_window(store: Arc<dyn Store>, clock: &HandClock) {
     let tenant = Tenant::default();
     let known = DedupOutcome::Known(ExecutionId::new(10));
     assert_eq!(reserve(&*store, &tenant, 1, "k", 10, TTL).await, DedupOutcome::New);
@@ -246,7 +243,7 @@ pub async fn an_execution_is_purged_after_its_window(store: Arc<dyn Store>, cloc
     assert_eq!(purged().await, 1);
 }
 
-pub async fn a_remote_worker_starts_in_time_and_renews_its_lease(
+pub async fn a_claim_of_a_remote_worker_is_renewed_after_its_start(
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {
@@ -268,7 +265,10 @@ pub async fn a_remote_worker_starts_in_time_and_renews_its_lease(
     assert_eq!(ended(&*store).await, [id]);
 }
 
-pub async fn a_remote_worker_that_never_starts_is_lost(store: Arc<dyn Store>, clock: &HandClock) {
+pub async fn a_lease_of_a_remote_worker_that_never_starts_expires(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let id = story.command_at(3);
@@ -277,7 +277,7 @@ pub async fn a_remote_worker_that_never_starts_is_lost(store: Arc<dyn Store>, cl
     assert_eq!(ended(&*store).await, [id]);
 }
 
-pub async fn a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without(
+pub async fn only_leases_renewed_by_worker_name_have_a_limit(
     store: Arc<dyn Store>,
     clock: &HandClock,
 ) {

@@ -10,7 +10,7 @@ use crate::{Lease, Store};
 /// Duration that outlasts every case.
 pub(super) const LONG: Duration = Duration::from_secs(24 * 3600);
 
-pub async fn a_free_name_is_taken_and_read_back(store: Arc<dyn Store>) {
+pub async fn a_free_lease_is_acquired_and_read_back(store: Arc<dyn Store>) {
     assert_eq!(store.lease("tailer").await.expect("a read"), None);
     let lease = take(&*store, "tailer", "a", LONG).await;
     assert_eq!((&*lease.name, &*lease.holder, lease.epoch), ("tailer", "a", 1));
@@ -18,20 +18,20 @@ pub async fn a_free_name_is_taken_and_read_back(store: Arc<dyn Store>) {
     assert_eq!(store.lease("Tailer").await.expect("a read"), None);
 }
 
-pub async fn a_held_name_is_not_taken_by_another(store: Arc<dyn Store>) {
+pub async fn a_live_lease_is_not_acquired_by_another_owner(store: Arc<dyn Store>) {
     let lease = take(&*store, "tailer", "a", LONG).await;
     assert_eq!(store.acquire("tailer", "b", LONG).await.expect("an answer"), None);
     assert_eq!(store.lease("tailer").await.expect("a read"), Some(lease));
 }
 
-pub async fn a_holder_that_acquires_again_stays_in_its_epoch(store: Arc<dyn Store>) {
+pub async fn a_repeated_acquire_retains_the_epoch(store: Arc<dyn Store>) {
     let first = take(&*store, "tailer", "a", LONG).await;
     let again = take(&*store, "tailer", "a", LONG * 2).await;
     assert!(again.is_same(&first) && again.until > first.until, "{again:?}");
     assert_eq!(store.lease("tailer").await.expect("a read"), Some(again));
 }
 
-pub async fn a_lease_that_is_over_is_free_and_begins_an_epoch(store: Arc<dyn Store>) {
+pub async fn an_expired_lease_is_acquired_with_a_new_epoch(store: Arc<dyn Store>) {
     let over = take(&*store, "tailer", "a", Duration::ZERO).await;
     assert_eq!(store.lease("tailer").await.expect("a read"), None);
     assert_eq!(store.live("").await.expect("a list"), []);
@@ -41,7 +41,7 @@ pub async fn a_lease_that_is_over_is_free_and_begins_an_epoch(store: Arc<dyn Sto
     assert_eq!(take(&*store, "tailer", "b", LONG).await.epoch, 3);
 }
 
-pub async fn a_renewal_moves_the_end_of_the_live_holding_only(store: Arc<dyn Store>) {
+pub async fn a_renewal_extends_only_the_live_lease(store: Arc<dyn Store>) {
     let first = take(&*store, "tailer", "a", Duration::ZERO).await;
     assert!(!store.renew(&first, LONG).await.expect("an answer"), "it was over");
     let lease = take(&*store, "tailer", "a", LONG).await;
@@ -59,7 +59,7 @@ pub async fn a_renewal_moves_the_end_of_the_live_holding_only(store: Arc<dyn Sto
     assert_eq!(store.lease("tailer").await.expect("a read"), None);
 }
 
-pub async fn a_released_name_is_free_and_keeps_its_epoch(store: Arc<dyn Store>) {
+pub async fn a_released_lease_is_free_and_retains_its_epoch(store: Arc<dyn Store>) {
     let first = take(&*store, "tailer", "a", LONG).await;
     assert!(store.release(&first).await.expect("an answer"));
     assert_eq!(store.lease("tailer").await.expect("a read"), None);
@@ -88,7 +88,7 @@ pub async fn live_leases_are_listed_by_prefix_in_byte_order(store: Arc<dyn Store
     }
 }
 
-pub async fn the_lowest_free_number_is_taken(store: Arc<dyn Store>) {
+pub async fn the_lowest_free_machine_id_is_acquired(store: Arc<dyn Store>) {
     take(&*store, "machine:1", "x", LONG).await;
     take(&*store, "machine:01", "x", LONG).await;
     for (holder, expected) in [("a", Some(0)), ("b", Some(2)), ("c", Some(3)), ("d", None)] {
@@ -104,7 +104,7 @@ pub async fn the_lowest_free_number_is_taken(store: Arc<dyn Store>) {
     assert_eq!(last.expect("an answer").map(|(number, _)| number), Some(65_534));
 }
 
-pub async fn a_holder_with_a_number_keeps_it(store: Arc<dyn Store>) {
+pub async fn an_owner_retains_its_machine_id(store: Arc<dyn Store>) {
     take(&*store, "m:0", "x", LONG).await;
     let first = store.acquire_any("m:", 0..9, "a", LONG).await.expect("an answer");
     let (number, first) = first.expect("a number");

@@ -46,7 +46,7 @@ pub async fn lines_are_read_back_in_order_and_by_command(store: Arc<dyn Store>) 
     assert_eq!(store.gaps(ExecutionId::new(10), None).await.expect("a read"), []);
 }
 
-pub async fn nothing_is_kept_of_an_execution_that_there_is_not(store: Arc<dyn Store>) {
+pub async fn lines_of_an_unknown_execution_are_dropped(store: Arc<dyn Store>) {
     assert_eq!(append(&*store, 10, vec![line(1, "one")]).await, None);
     assert_eq!(read(&*store, None, 0, 10).await, Vec::<u64>::new());
 }
@@ -116,7 +116,7 @@ pub async fn concurrent_appends_share_no_number(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, None, 0, 100).await, (1..=60).collect::<Vec<u64>>());
 }
 
-pub async fn lines_go_with_their_execution(store: Arc<dyn Store>) {
+pub async fn lines_are_purged_with_their_execution(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, Story::new(11).start()).await;

@@ -18,7 +18,7 @@ pub async fn an_object_is_read_back(store: Arc<dyn Store>) {
     assert!(store.object("A/b").await.expect("a read").is_none());
 }
 
-pub async fn a_deleted_object_is_gone(store: Arc<dyn Store>) {
+pub async fn a_deleted_object_does_not_exist(store: Arc<dyn Store>) {
     store.put_object("a", "text/plain", vec![1]).await.expect("kept");
     assert!(store.delete_object("a").await.expect("removed"));
     assert!(!store.delete_object("a").await.expect("no"));

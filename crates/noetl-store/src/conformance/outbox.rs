@@ -49,7 +49,7 @@ pub async fn a_payload_is_the_event_s_row(store: Arc<dyn Store>) {
     assert_eq!(payloads[3]["node_type"], Value::Null);
 }
 
-pub async fn events_of_a_refused_append_do_not_go_out(store: Arc<dyn Store>) {
+pub async fn events_of_a_rejected_append_are_not_published(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     assert_eq!(commit(&*store, Story::new(10).start()).await, Committed::Repeated);
@@ -87,7 +87,7 @@ pub async fn a_claimed_row_is_not_claimed_while_the_claim_lasts(store: Arc<dyn S
     assert_eq!(store.pending().await.expect("a count"), 0);
 }
 
-pub async fn a_claim_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store>) {
+pub async fn a_claim_of_large_rows_is_limited_by_bytes_and_never_empty(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let small = claim(&*store, 10).await;
@@ -106,7 +106,7 @@ pub async fn a_claim_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store
     assert_eq!(within(usize::MAX).await, []);
 }
 
-pub async fn a_published_row_is_published_once_and_for_ever(store: Arc<dyn Store>) {
+pub async fn a_published_row_is_never_claimed_again(store: Arc<dyn Store>) {
     write(&*store, Story::new(10).start()).await;
     let rows = ids(&claim(&*store, 2).await);
     let (published, failed) = (rows[0], rows[1]);
@@ -123,7 +123,7 @@ pub async fn a_published_row_is_published_once_and_for_ever(store: Arc<dyn Store
     assert_eq!(store.pending().await.expect("a count"), 0);
 }
 
-pub async fn a_failed_row_comes_back_after_its_delay(store: Arc<dyn Store>) {
+pub async fn a_failed_row_is_ready_after_its_delay(store: Arc<dyn Store>) {
     write(&*store, Story::new(10).start()).await;
     let rows = ids(&claim(&*store, 3).await);
     let error = "ü".repeat(3000);

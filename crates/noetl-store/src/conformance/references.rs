@@ -8,7 +8,7 @@ use noetl_model::{ExecutionId, Seq};
 use super::story::{Story, done, said, write};
 use crate::{Append, Committed, Digest, Store, collect_garbage};
 
-pub async fn references_come_with_their_append(store: Arc<dyn Store>) {
+pub async fn references_are_written_with_their_append(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let [one, two, three] = digests();
     write(&*store, Append { blobs: vec![one, two, one], ..story.start() }).await;
@@ -18,7 +18,7 @@ pub async fn references_come_with_their_append(store: Arc<dyn Store>) {
     assert!(references(&*store, 11).await.is_empty());
 }
 
-pub async fn references_of_an_append_that_is_not_kept_do_not_exist(store: Arc<dyn Store>) {
+pub async fn references_of_an_uncommitted_append_do_not_exist(store: Arc<dyn Store>) {
     let [one, two, three] = digests();
     let mut story = Story::new(10);
     let repeated = Append { blobs: vec![two], ..story.clone().start() };
@@ -41,7 +41,7 @@ pub async fn references_of_an_append_that_is_not_kept_do_not_exist(store: Arc<dy
     assert!(references(&*store, 11).await.is_empty());
 }
 
-pub async fn references_of_a_refused_batch_do_not_exist(store: Arc<dyn Store>) {
+pub async fn references_of_a_rejected_batch_do_not_exist(store: Arc<dyn Store>) {
     let [one, _, _] = digests();
     let good = Append { blobs: vec![one], ..Story::new(10).start() };
     let bad = Append { events: Vec::new(), ..Story::new(11).start() };
@@ -50,7 +50,7 @@ pub async fn references_of_a_refused_batch_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(store.unreferenced(&[one]).await.expect("an answer"), [one]);
 }
 
-pub async fn content_is_free_when_its_last_reference_is_dropped(store: Arc<dyn Store>) {
+pub async fn a_blob_is_unreferenced_after_its_last_reference_is_removed(store: Arc<dyn Store>) {
     let [one, two, three] = digests();
     let asked = [three, one, two, one];
     write(&*store, Append { blobs: vec![one, two], ..Story::new(10).start() }).await;
@@ -66,7 +66,7 @@ pub async fn content_is_free_when_its_last_reference_is_dropped(store: Arc<dyn S
 
 /// Checks that a reference committed between a collection's listing and its removal retains the
 /// blob, if both are in one database.
-pub async fn content_referred_to_after_the_look_stays(store: Arc<dyn Store>) {
+pub async fn a_blob_referenced_after_the_scan_is_retained(store: Arc<dyn Store>) {
     let blob = store.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
     let seen = store.blobs(None, 1).await.expect("a page").blobs[0].written_at;
     assert_eq!(store.unreferenced(&[blob.digest]).await.expect("an answer"), [blob.digest]);

@@ -10,7 +10,7 @@ use crate::{NewResult, ResultSummary, Store};
 const LONG_AGO: Option<Timestamp> = Some(Timestamp::from_micros(1));
 const FAR_AHEAD: Option<Timestamp> = Some(Timestamp::from_millis(4_000_000_000_000));
 
-pub async fn a_result_is_read_back_by_all_of_its_key(store: Arc<dyn Store>) {
+pub async fn a_result_is_read_back_by_its_complete_key(store: Arc<dyn Store>) {
     let mut new = result(1, 5, "rows");
     new.summary.source_step = Some("load".into());
     new.summary.expires_at = FAR_AHEAD;
@@ -23,7 +23,7 @@ pub async fn a_result_is_read_back_by_all_of_its_key(store: Arc<dyn Store>) {
     assert_eq!(list(&*store, 5, 0, 10).await, [new.summary]);
 }
 
-pub async fn a_result_with_a_taken_id_changes_nothing(store: Arc<dyn Store>) {
+pub async fn a_result_with_a_used_id_changes_nothing(store: Arc<dyn Store>) {
     assert!(put(&*store, result(1, 5, "rows")).await);
     let again = NewResult { data: json!("other"), ..result(1, 5, "rows") };
     assert!(!put(&*store, again.clone()).await);
@@ -34,7 +34,7 @@ pub async fn a_result_with_a_taken_id_changes_nothing(store: Arc<dyn Store>) {
     assert_eq!(found.expect("a read"), None);
 }
 
-pub async fn results_come_in_pages_in_id_order(store: Arc<dyn Store>) {
+pub async fn results_are_listed_in_pages_in_id_order(store: Arc<dyn Store>) {
     for (id, execution) in [(4, 5), (1, 5), (3, 6), (2, 5)] {
         put(&*store, result(id, execution, "rows")).await;
     }
@@ -67,7 +67,7 @@ pub async fn an_expired_result_does_not_exist_and_is_purged(store: Arc<dyn Store
     assert!(put(&*store, result(1, 5, "rows")).await, "a purged id is free");
 }
 
-pub async fn results_of_an_execution_are_deleted_in_portions(store: Arc<dyn Store>) {
+pub async fn results_of_an_execution_are_deleted_in_batches(store: Arc<dyn Store>) {
     for (id, execution, expires_at) in [(1, 5, None), (2, 5, LONG_AGO), (3, 5, None), (4, 6, None)]
     {
         let mut new = result(id, execution, "rows");

@@ -60,7 +60,7 @@ pub async fn a_finished_execution_is_purged_completely(store: Arc<dyn Store>) {
     assert_eq!(purge(&*store, &days_of_executions()).await.removed, PurgeCounts::default());
 }
 
-pub async fn an_unfinished_execution_stays_whatever_its_age(store: Arc<dyn Store>) {
+pub async fn an_unfinished_execution_is_not_purged_at_any_age(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let ended = vec![completed(story.command_at(3)), issued("b")];
@@ -88,7 +88,7 @@ pub async fn an_execution_with_a_recent_event_stays(store: Arc<dyn Store>) {
     assert_eq!(log(&*store, story.id()).await.len(), 5);
 }
 
-pub async fn an_execution_that_waits_for_a_delivery_stays_until_then(store: Arc<dyn Store>) {
+pub async fn an_execution_with_a_timer_is_not_purged(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, with(story.then(vec![done()]), vec![due(1, 0)], &[])).await;
@@ -117,7 +117,7 @@ pub async fn an_imported_execution_is_purged_by_age_ended_or_not(store: Arc<dyn 
     assert_eq!(log(&*store, ExecutionId::new(11)).await.len(), 1);
 }
 
-pub async fn a_policy_that_keeps_removes_nothing(store: Arc<dyn Store>) {
+pub async fn a_policy_without_windows_removes_nothing(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     furnish(&*store, &mut story).await;
     write(&*store, story.then(vec![done()])).await;
@@ -158,7 +158,7 @@ pub async fn a_dry_run_changes_nothing_and_reports_the_same(store: Arc<dyn Store
     assert!(log(&*store, story.id()).await.is_empty());
 }
 
-pub async fn commands_of_finished_executions_go_by_their_own_age(store: Arc<dyn Store>) {
+pub async fn commands_of_finished_executions_are_purged_by_their_own_age(store: Arc<dyn Store>) {
     let (mut ended, mut runs) = (Story::new(10), Story::new(11));
     for story in [&mut ended, &mut runs] {
         write(&*store, story.start()).await;
@@ -225,7 +225,7 @@ pub async fn the_log_of_a_subscription_is_purged_when_it_has_ended(store: Arc<dy
     assert_eq!(log(&*store, of).await[0].seq, Seq(4));
 }
 
-pub async fn a_part_of_the_log_that_is_not_over_is_not_dropped(store: Arc<dyn Store>) {
+pub async fn a_partition_with_live_executions_is_not_dropped(store: Arc<dyn Store>) {
     let execution = ExecutionId::new(Snowflakes::first_at(FAR_AHEAD));
     let row = Import {
         tenant: Tenant::default(),
@@ -242,7 +242,7 @@ pub async fn a_part_of_the_log_that_is_not_over_is_not_dropped(store: Arc<dyn St
     }
 }
 
-pub async fn a_late_append_to_a_purged_log_conflicts_at_the_start(store: Arc<dyn Store>) {
+pub async fn an_append_to_a_purged_log_conflicts_at_the_start(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;
@@ -268,7 +268,7 @@ pub async fn events_of_purged_executions_are_still_published(store: Arc<dyn Stor
     assert_eq!(store.claim(10).await.expect("a claim").len(), 4);
 }
 
-pub async fn many_executions_and_long_logs_go_in_one_purge(store: Arc<dyn Store>) {
+pub async fn one_purge_removes_many_executions_and_long_logs(store: Arc<dyn Store>) {
     // More executions than one page and more rows than one batch contain.
     let mut long = Story::new(1);
     write(&*store, long.start()).await;

@@ -51,7 +51,7 @@ pub async fn rows_are_those_of_the_events(store: Arc<dyn Store>) {
     assert_eq!(rows, bare.collect::<Vec<_>>());
 }
 
-pub async fn large_rows_come_in_pages_of_bytes(store: Arc<dyn Store>) {
+pub async fn pages_of_large_rows_are_limited_by_bytes(store: Arc<dyn Store>) {
     let large = |event: i64| {
         let text = json!("x".repeat(PAGE_BYTES / 4));
         let row = match event % 3 {
@@ -86,7 +86,7 @@ pub async fn large_rows_come_in_pages_of_bytes(store: Arc<dyn Store>) {
     assert_eq!(ids(store, Some(9), ReadBound::End, 100).await, NONE);
 }
 
-pub async fn rows_come_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+pub async fn rows_are_read_in_id_order(store: Arc<dyn Store>) {
     let story = out_of_order(&*store).await;
     let rows = store.read_rows(story.id(), None, ReadBound::End, 100).await.expect("a read");
     let found: Vec<_> = rows.iter().map(|row| (row.event_id.get(), row.seq.0)).collect();
@@ -96,7 +96,7 @@ pub async fn rows_come_in_the_order_of_their_ids(store: Arc<dyn Store>) {
     assert_eq!(found[5..], [(20_000_000, 5)]);
 }
 
-pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<dyn Store>) {
+pub async fn a_long_log_is_read_and_searched_by_mostly_ascending_ids(store: Arc<dyn Store>) {
     let store = &*store;
     let mut story = Story::new(10);
     write(store, with_ids(story.start(), &[1000, 1010, 1020])).await;
@@ -156,7 +156,7 @@ pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store
     assert_eq!(ids(store, None, at(0), 100).await, NONE);
 }
 
-pub async fn bounds_at_the_ends_of_all_ids_and_times_are_no_trouble(store: Arc<dyn Store>) {
+pub async fn reads_accept_the_smallest_and_largest_ids_and_times(store: Arc<dyn Store>) {
     let store = &*store;
     out_of_order(store).await;
     assert_eq!(ids(store, Some(i64::MAX), ReadBound::End, 100).await, NONE);
@@ -170,7 +170,7 @@ pub async fn bounds_at_the_ends_of_all_ids_and_times_are_no_trouble(store: Arc<d
     assert_eq!(ids(store, None, at(253_402_300_799_999_999), 100).await.len(), 6);
 }
 
-pub async fn the_least_id_since_a_place_is_of_later_rows_only(store: Arc<dyn Store>) {
+pub async fn the_least_id_since_a_sequence_number_ignores_earlier_rows(store: Arc<dyn Store>) {
     let story = out_of_order(&*store).await;
     for (after, least) in [(0, Some(-5)), (3, Some(-5)), (5, Some(-5)), (6, None), (u64::MAX, None)]
     {

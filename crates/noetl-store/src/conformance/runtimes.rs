@@ -41,7 +41,7 @@ pub async fn a_registered_runtime_is_updated_and_retains_its_id(store: Arc<dyn S
     assert_eq!(list(&*store, &tenant, &RuntimeFilter::default()).await, [again]);
 }
 
-pub async fn runtimes_are_apart_by_tenant_kind_and_name(store: Arc<dyn Store>) {
+pub async fn runtimes_are_distinct_by_tenant_kind_and_name(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (id, tenant, kind, name) in [
         (1, &mine, RuntimeKind::WorkerPool, "b"),
@@ -79,7 +79,7 @@ pub async fn a_runtime_s_id_is_its_own(store: Arc<dyn Store>) {
     assert_eq!(ids(&list(&*store, &tenant, &RuntimeFilter::default()).await), [1]);
 }
 
-pub async fn a_heartbeat_and_a_goodbye_are_for_known_runtimes(store: Arc<dyn Store>) {
+pub async fn heartbeats_and_deregistrations_need_a_known_runtime(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     let kind = RuntimeKind::WorkerPool;
     let row = register(&*store, &mine, runtime(1, kind, "a")).await;
@@ -116,7 +116,7 @@ pub async fn stale_worker_pools_are_purged_and_others_stay(store: Arc<dyn Store>
     assert_eq!(ids(&left), [3, 4], "servers and brokers stay");
 }
 
-pub async fn concurrent_registrations_of_a_runtime_make_one(store: Arc<dyn Store>) {
+pub async fn concurrent_registrations_create_one_runtime(store: Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for id in 1..=12 {
         let store = store.clone();

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::due::FUTURE;
 use crate::{NewSchedule, ScheduleRow, Store};
 
-pub async fn a_schedule_is_read_back_as_it_was_put(store: Arc<dyn Store>) {
+pub async fn a_schedule_is_read_back_unchanged(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     let said = NewSchedule {
         version: Some(3),
@@ -56,7 +56,7 @@ pub async fn an_updated_schedule_retains_its_history(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_schedule_of_another_tenant_is_out_of_reach(store: Arc<dyn Store>) {
+pub async fn a_schedule_of_another_tenant_does_not_exist(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     let row = put(&*store, &theirs, schedule(1, Some(100))).await;
     let taken = store.put_schedule(&mine, schedule(1, Some(200))).await;
@@ -89,7 +89,7 @@ pub async fn due_schedules_are_claimed_oldest_first(store: Arc<dyn Store>) {
     assert_eq!(store.ready_schedules(0).await.expect("a list"), []);
 }
 
-pub async fn the_next_time_of_enabled_schedules_is_known(store: Arc<dyn Store>) {
+pub async fn the_next_run_time_ignores_disabled_schedules(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     let next = async || store.next_schedule().await.expect("a read");
     assert_eq!(next().await, None);
@@ -118,7 +118,7 @@ pub async fn a_run_is_fixed_once_and_the_schedule_stays_ready(store: Arc<dyn Sto
     assert_eq!(fix(&*store, &tenant, 1, 100, 13).await, None, "not enabled");
 }
 
-pub async fn a_schedule_moves_on_from_one_run_once(store: Arc<dyn Store>) {
+pub async fn a_schedule_advances_once_per_run(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     put(&*store, &tenant, schedule(1, Some(100))).await;
     fix(&*store, &tenant, 1, 100, 10).await.expect("a run");

@@ -8,7 +8,7 @@ use crate::{
     CacheKind, KeychainScope, NewCredential, NewKeychainEntry, SealedLocation, SealedText, Store,
 };
 
-pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>) {
+pub async fn encrypted_values_are_listed_in_pages(store: Arc<dyn Store>) {
     let expected = fill(&*store).await;
     for limit in [1, 2, 3, 100] {
         let mut walked = Vec::new();
@@ -27,7 +27,7 @@ pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>)
     }
 }
 
-pub async fn a_text_is_replaced_only_where_it_is_still_the_same(store: Arc<dyn Store>) {
+pub async fn a_sealed_text_is_replaced_only_if_unchanged(store: Arc<dyn Store>) {
     let all = fill(&*store).await;
     for (location, was) in &all {
         let (now, other) = (SealedText::new("now"), SealedText::new("other"));
@@ -43,7 +43,7 @@ pub async fn a_text_is_replaced_only_where_it_is_still_the_same(store: Arc<dyn S
     assert_eq!(rows.len(), all.len());
 }
 
-pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) {
+pub async fn replacing_a_sealed_text_changes_no_other_column(store: Arc<dyn Store>) {
     fill(&*store).await;
     let tenant = Tenant::default();
     let credential = CredentialId::new(2);

@@ -7,7 +7,7 @@ use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
 
 use crate::{AuditChain, AuditFilter, AuditHead, AuditLink, SecretUse, Store};
 
-pub async fn a_use_is_read_back(store: Arc<dyn Store>) {
+pub async fn an_audit_record_is_read_back(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let full = SecretUse {
         worker: Some("worker-1".into()),
@@ -26,7 +26,7 @@ pub async fn a_use_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(listed, [full, used(1, 10)]);
 }
 
-pub async fn a_repeated_use_changes_nothing(store: Arc<dyn Store>) {
+pub async fn a_repeated_audit_record_changes_nothing(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     assert!(store.audit_secret(&tenant, used(1, 10)).await.expect("added"));
     for tenant in [tenant.clone(), Tenant::new("acme")] {
@@ -76,7 +76,7 @@ pub async fn uses_are_listed_latest_first_and_by_filter(store: Arc<dyn Store>) {
     assert_eq!(theirs.expect("a list"), []);
 }
 
-pub async fn a_purge_takes_the_earliest_uses_up_to_its_limit(store: Arc<dyn Store>) {
+pub async fn a_purge_removes_the_earliest_uses_up_to_its_limit(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let ahead = Timestamp::from_millis(4_000_000_000_000).as_micros();
     for (id, at) in [(1, 30), (2, 10), (3, 20), (4, ahead)] {
@@ -128,7 +128,7 @@ pub async fn uses_are_linked_in_the_order_they_were_recorded(store: Arc<dyn Stor
     }
 }
 
-pub async fn a_purged_use_leaves_its_link(store: Arc<dyn Store>) {
+pub async fn the_link_of_a_purged_use_stays(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for id in 1..=3 {
         store.audit_secret(&tenant, used(id, id)).await.expect("added");
@@ -156,7 +156,7 @@ pub async fn a_purged_use_leaves_its_link(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn uses_that_come_at_once_make_one_chain(store: Arc<dyn Store>) {
+pub async fn concurrent_audit_records_form_one_chain(store: Arc<dyn Store>) {
     let mut recording = Vec::new();
     for id in 1..=40 {
         let store = store.clone();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{Snapshot, Store};
 
-pub async fn a_snapshot_is_read_back_to_the_byte(store: Arc<dyn Store>) {
+pub async fn a_snapshot_is_read_back_byte_for_byte(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     assert_eq!(read(&*store, &tenant, "1").await, None);
     // Neither the order of keys nor whitespace nor the form of a number may change.
@@ -18,7 +18,7 @@ pub async fn a_snapshot_is_read_back_to_the_byte(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, &tenant, "1").await, Some(snapshot));
 }
 
-pub async fn a_snapshot_never_moves_back(store: Arc<dyn Store>) {
+pub async fn a_snapshot_is_never_replaced_by_an_older_one(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     for (version, body, is_kept) in
         [(5, "5", true), (5, "55", false), (4, "4", false), (6, "6", true)]
@@ -30,7 +30,7 @@ pub async fn a_snapshot_never_moves_back(store: Arc<dyn Store>) {
     assert_eq!((found.version, &*found.body), (6, "6"));
 }
 
-pub async fn a_damaged_snapshot_counts_as_none(store: Arc<dyn Store>) {
+pub async fn a_damaged_snapshot_is_ignored(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let whole = Snapshot::new(1, "{}".into(), json!({}));
     let damaged = Snapshot { body: "[]".into(), ..whole };
@@ -41,7 +41,7 @@ pub async fn a_damaged_snapshot_counts_as_none(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, &tenant, "1").await, Some(newer));
 }
 
-pub async fn a_forgotten_snapshot_is_gone_and_may_come_back_older(store: Arc<dyn Store>) {
+pub async fn a_deleted_snapshot_can_be_saved_with_an_older_version(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     save(&*store, &tenant, "1", Snapshot::new(5, "5".into(), json!({}))).await;
     save(&*store, &tenant, "2", Snapshot::new(5, "5".into(), json!({}))).await;
@@ -54,7 +54,7 @@ pub async fn a_forgotten_snapshot_is_gone_and_may_come_back_older(store: Arc<dyn
     assert!(save(&*store, &tenant, "1", Snapshot::new(1, "1".into(), json!({}))).await);
 }
 
-pub async fn snapshots_are_apart_by_tenant_type_and_id(store: Arc<dyn Store>) {
+pub async fn snapshots_are_distinct_by_tenant_type_and_id(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     save(&*store, &tenant, "1", Snapshot::new(1, "1".into(), json!({}))).await;
     let theirs = Tenant::new("acme");

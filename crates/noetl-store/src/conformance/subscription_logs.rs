@@ -77,7 +77,7 @@ pub async fn events_of_a_subscription_are_published(store: Arc<dyn Store>) {
     assert_eq!(store.pending().await.expect("a count"), 0);
 }
 
-pub async fn a_note_is_kept_once_and_moves_nothing(store: Arc<dyn Store>) {
+pub async fn a_runtime_event_is_recorded_once_and_changes_no_state(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     register(&*store, &mine, new(1, "sub/a")).await;
     let before = read(&*store, &mine, 1).await;
@@ -110,7 +110,9 @@ pub async fn a_note_is_kept_once_and_moves_nothing(store: Arc<dyn Store>) {
     assert_eq!(log(&*store, 1).await[3].seq, Seq(4));
 }
 
-pub async fn concurrent_words_of_a_subscription_have_places_of_their_own(store: Arc<dyn Store>) {
+pub async fn concurrent_events_of_a_subscription_have_distinct_sequence_numbers(
+    store: Arc<dyn Store>,
+) {
     register(&*store, &Tenant::default(), new(1, "sub/a")).await;
     act(&*store, &Tenant::default(), 1, Registered, Activate).await.expect("active");
     let mut tasks = JoinSet::new();

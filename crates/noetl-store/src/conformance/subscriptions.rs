@@ -38,7 +38,7 @@ pub async fn a_registered_subscription_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(listed.iter().map(|row| row.id.get()).collect::<Vec<_>>(), [4, 5]);
 }
 
-pub async fn a_path_keeps_its_subscription_until_it_is_deactivated(store: Arc<dyn Store>) {
+pub async fn a_path_has_one_subscription_until_it_is_deactivated(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let first = register(&*store, &tenant, new(1, "sub/a")).await;
     let later = NewSubscription { catalog: CatalogId::new(8), ..new(2, "sub/a") };
@@ -76,7 +76,7 @@ pub async fn concurrent_registrations_of_a_path_get_one_id(store: Arc<dyn Store>
     assert_eq!(listed.len(), 1);
 }
 
-pub async fn every_action_moves_from_where_it_is_allowed(store: Arc<dyn Store>) {
+pub async fn every_action_is_accepted_only_from_its_states(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let ways: [(SubscriptionState, &[(SubscriptionState, SubscriptionAction)]); 5] = [
         (Registered, &[]),
@@ -107,7 +107,7 @@ pub async fn every_action_moves_from_where_it_is_allowed(store: Arc<dyn Store>) 
     }
 }
 
-pub async fn a_subscription_moves_only_from_the_state_that_was_seen(store: Arc<dyn Store>) {
+pub async fn a_subscription_changes_only_from_the_expected_state(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     register(&*store, &mine, new(1, "sub/a")).await;
     assert_eq!(act(&*store, &mine, 1, Active, Pause).await, None);
@@ -166,7 +166,7 @@ pub async fn a_message_outside_its_window_is_new(store: Arc<dyn Store>) {
     assert_eq!(reserve(&*store, &tenant, 1, "k", 12, Duration::MAX).await, known(11));
 }
 
-pub async fn a_message_is_given_back_by_its_execution_only(store: Arc<dyn Store>) {
+pub async fn a_reservation_is_released_only_by_its_execution(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     reserve(&*store, &mine, 1, "k", 10, LONG).await;
     for (tenant, subscription, key, execution, is_back) in [
@@ -184,7 +184,7 @@ pub async fn a_message_is_given_back_by_its_execution_only(store: Arc<dyn Store>
     assert_eq!(reserve(&*store, &mine, 1, "k", 11, LONG).await, DedupOutcome::New);
 }
 
-pub async fn old_messages_are_forgotten_and_others_stay(store: Arc<dyn Store>) {
+pub async fn only_old_reservations_are_pruned(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     reserve(&*store, &tenant, 1, "a", 10, LONG).await;
     reserve(&*store, &tenant, 2, "b", 11, LONG).await;

@@ -14,7 +14,7 @@ use crate::{
     Committed, EventStamp, Import, NewSubscription, Store, SubscriptionAction, SubscriptionState,
 };
 
-pub async fn every_committed_row_is_followed_once_and_in_order(store: Arc<dyn Store>) {
+pub async fn the_tail_returns_every_committed_row_once_and_in_order(store: Arc<dyn Store>) {
     assert!(store.lanes().await.expect("lanes").iter().all(|lane| lane.newest == 0));
     let mut stories: Vec<Story> = (10..16).map(Story::new).collect();
     let mut expected = Vec::new();
@@ -61,7 +61,7 @@ pub async fn a_page_starts_after_a_position_and_ends_at_its_limit(store: Arc<dyn
     assert_eq!(store.tail_adopted(i64::MIN, 100).await.expect("rows"), []);
 }
 
-pub async fn a_followed_row_has_its_execution_columns(store: Arc<dyn Store>) {
+pub async fn a_tail_row_has_the_columns_of_its_execution(store: Arc<dyn Store>) {
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![said("half way")])).await;
@@ -81,7 +81,7 @@ pub async fn a_followed_row_has_its_execution_columns(store: Arc<dyn Store>) {
     assert_eq!(decoded, stored);
 }
 
-pub async fn rows_of_subscriptions_and_imports_are_followed(store: Arc<dyn Store>) {
+pub async fn the_tail_includes_rows_of_subscriptions_and_imports(store: Arc<dyn Store>) {
     let acme = Tenant::new("acme");
     let stamp = |n| EventStamp { event: EventId::new(n), at: Timestamp::from_micros(n) };
     let id = SubscriptionId::new(5);
@@ -113,7 +113,7 @@ pub async fn rows_of_subscriptions_and_imports_are_followed(store: Arc<dyn Store
     assert_eq!(rows[2].catalog, Some(catalog));
 }
 
-pub async fn rows_of_a_refused_append_are_not_followed(store: Arc<dyn Store>) {
+pub async fn the_tail_omits_rows_of_a_rejected_append(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let before = used(&*store).await;
@@ -126,7 +126,7 @@ pub async fn rows_of_a_refused_append_are_not_followed(store: Arc<dyn Store>) {
     assert_eq!(follow(&*store, before, 10).await.len(), 3);
 }
 
-pub async fn a_page_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store>) {
+pub async fn a_page_of_large_rows_is_limited_by_bytes_and_never_empty(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     let text = "x".repeat(6 << 20);
@@ -139,7 +139,7 @@ pub async fn a_page_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store>
     assert_eq!(follow(&*store, lane, 100).await.len(), 6);
 }
 
-pub async fn positions_go_on_after_a_purge(store: Arc<dyn Store>) {
+pub async fn positions_continue_after_a_purge(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
     write(&*store, story.then(vec![done()])).await;

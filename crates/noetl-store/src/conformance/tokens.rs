@@ -22,7 +22,7 @@ pub async fn a_token_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(ids(store.tokens(&tenant).await.expect("a list")), ["one", "two"]);
 }
 
-pub async fn a_token_is_its_tenants(store: Arc<dyn Store>) {
+pub async fn a_token_belongs_to_its_tenant(store: Arc<dyn Store>) {
     let (mine, other) = (Tenant::new("mine"), Tenant::new("other"));
     store.put_token(&mine, new("one")).await.expect("kept");
     assert!(store.tokens(&other).await.expect("a list").is_empty());
@@ -30,7 +30,7 @@ pub async fn a_token_is_its_tenants(store: Arc<dyn Store>) {
     assert_eq!(store.token("one").await.expect("an answer").expect("a token").revoked_at, None);
 }
 
-pub async fn an_id_is_given_once(store: Arc<dyn Store>) {
+pub async fn a_token_id_is_unique(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let kept = store.put_token(&tenant, new("one")).await.expect("kept");
     let again = NewToken { role: "admin".into(), ..new("one") };
@@ -50,7 +50,7 @@ pub async fn a_revoked_token_stays_revoked(store: Arc<dyn Store>) {
     assert!(!store.revoke_token(&tenant, "two").await.expect("an answer"));
 }
 
-pub async fn of_many_first_tokens_one_is_kept(store: Arc<dyn Store>) {
+pub async fn concurrent_first_tokens_leave_one(store: Arc<dyn Store>) {
     let firsts = (0..8).map(|number| {
         let store = store.clone();
         async move {

@@ -45,7 +45,7 @@ pub async fn a_read_by_name_is_counted(store: Arc<dyn Store>) {
     assert_eq!(read(&*store, 6, "a").await, None);
 }
 
-pub async fn a_variable_put_again_starts_afresh(store: Arc<dyn Store>) {
+pub async fn a_replaced_variable_starts_with_new_counts(store: Arc<dyn Store>) {
     put(&*store, 5, vec![variable("a")]).await;
     read(&*store, 5, "a").await;
     let second = NewVariable { value: json!(2), ..variable("a") };
@@ -87,7 +87,7 @@ pub async fn deleted_variables_are_gone(store: Arc<dyn Store>) {
     assert_eq!(list(&*store, 6).await.len(), 1);
 }
 
-pub async fn a_purge_takes_expired_variables_up_to_its_limit(store: Arc<dyn Store>) {
+pub async fn a_purge_removes_expired_variables_up_to_its_limit(store: Arc<dyn Store>) {
     let old = |name| NewVariable { expires_at: LONG_AGO, ..variable(name) };
     let later = NewVariable { expires_at: FAR_AHEAD, ..variable("c") };
     for execution in [5, 6] {

@@ -40,24 +40,24 @@ mod on_two {
     crate::conformance_cases! { async || subject(2, &StoreClock::default()),
         append::{
             one_conflict_never_fails_its_batch,
-            an_append_with_a_gap_is_refused_with_its_batch,
+            an_append_with_a_gap_rejects_the_batch,
             the_newest_id_is_the_largest_ever_appended,
         },
         commands::{
-            open_commands_come_in_pages_oldest_first,
+            open_commands_are_listed_in_pages_oldest_first,
         },
         holdings::{
-            a_lease_that_is_ended_is_taken_once,
+            a_released_lease_is_claimed_once,
             a_worker_renews_leases_that_it_names_and_owns,
             leases_are_found_by_command,
-            concurrent_takers_never_share_an_ended_lease,
+            concurrent_claims_never_share_an_expired_lease,
             pending_commands_are_found_by_pool_tool_execution_and_tenant,
         },
         executions::{
             another_tenant_sees_nothing,
-            a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
+            a_list_is_ordered_by_start_with_offset_and_limit,
             a_list_is_filtered_by_status_path_and_catalog,
-            unfinished_executions_come_in_pages_in_id_order,
+            unfinished_executions_are_listed_in_pages_in_id_order,
         },
         due::{
             a_delivery_reports_remaining_timers_to_their_senders,
@@ -67,16 +67,16 @@ mod on_two {
             concurrent_publishers_never_share_a_row,
         },
         transient::{
-            a_purge_takes_expired_variables_up_to_its_limit,
+            a_purge_removes_expired_variables_up_to_its_limit,
         },
         results::{
             an_expired_result_does_not_exist_and_is_purged,
         },
         references::{
-            references_of_an_append_that_is_not_kept_do_not_exist,
-            references_of_a_refused_batch_do_not_exist,
-            content_is_free_when_its_last_reference_is_dropped,
-            content_referred_to_after_the_look_stays,
+            references_of_an_uncommitted_append_do_not_exist,
+            references_of_a_rejected_batch_do_not_exist,
+            a_blob_is_unreferenced_after_its_last_reference_is_removed,
+            a_blob_referenced_after_the_scan_is_retained,
             garbage_collection_reads_all_pages,
         },
     }
