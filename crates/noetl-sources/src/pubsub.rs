@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_named_whole_or_with_its_project() {
+    fn a_subscription_has_a_full_name_or_a_name_and_a_project() {
         let whole = Ok("projects/p/subscriptions/s".to_owned());
         assert_eq!(name_in(json!({"subscription": "projects/p/subscriptions/s"})), whole);
         assert_eq!(name_in(json!({"subscription": "s", "project": "p"})), whole);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_as_it_is_recorded() {
+    fn a_recorded_response_is_decoded() {
         let received = json!({
             "ackId": "UAYWLF1GSFE3GQhoUQ5PXiM_NSAoRRAJ",
             "message": {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn brokers_and_topics_are_one_or_several() {
+    fn brokers_and_topics_accept_one_value_or_several() {
         let found = read(json!({"brokers": "a, b:1,[::1]:2", "topic": ["x", "y,z"]})).unwrap();
         let brokers: Vec<String> = found.brokers.iter().map(Address::to_string).collect();
         assert_eq!(brokers, ["a:9092", "b:1", "::1:2"]);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_pass_encrypted_and_the_socket_is_gone_once_it_is_used() {
+    async fn bytes_are_encrypted_and_the_socket_is_removed_after_use() {
         let (port, roots) = echo().await;
         let path = open_with("localhost", port, roots).await.expect("a tunnel");
         let mut client = UnixStream::connect(&path).await.expect("a connection");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broker_that_cannot_be_verified_is_not_spoken_to() {
+    async fn an_unverified_broker_receives_no_data() {
         let (port, _) = echo().await;
         let refused = open_with("localhost", port, RootCertStore::empty()).await;
         assert!(matches!(refused, Err(SourceError::Away(_))), "{refused:?}");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_answers_are_none() {
+    fn malformed_responses_are_empty() {
         let strange = [
             Value::Nil,
             Value::Okay,

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_lets_no_more_through_than_is_allowed() {
+    fn a_gate_limits_messages_by_batch_in_flight_and_rate() {
         let start = Instant::now();
         let bucket = Some(Bucket::new(5.0, start));
         let mut gate = Gate { batch: 4, in_flight_max: 6, bucket, told: None };

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_of_one_message_however_ids_repeat() {
+    fn a_position_belongs_to_one_message_even_if_ids_repeat() {
         let at = |sequence: u64, time: &str| {
             let place = json!({"stream": "S", "stream_sequence": sequence, "published_at": time});
             RecentMessages::place(&message("same", place))
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_counted_until_they_are_forgotten() {
+    fn failures_are_counted_until_they_are_cleared() {
         let memory = RecentMessages::default();
         assert_eq!((memory.failed("a"), memory.failed("a"), memory.failed("b")), (1, 2, 1));
         assert_eq!((memory.held_up("a"), memory.held_up("a")), (1, 2));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_read_as_it_was_written() {
+    fn a_spooled_message_survives_a_round_trip() {
         let (read, at) = read(&write(&message(), 17)).expect("an entry");
         assert_eq!((read, at), (Message { ack_id: None, ..message() }, 17));
         for wrong in [&b""[..], b"{}", b"[]", b"{\"attributes\": {}, \"metadata\": {}}"] {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_the_order_of_their_numbers() {
+    fn names_sort_by_their_numbers() {
         let names: Vec<String> = [1, 9, 10, 1_700_000_000_000_000].map(|n| name("7", n)).into();
         assert!(names.is_sorted(), "{names:?}");
         assert_eq!(number_of(&names[3]), Some(1_700_000_000_000_000));

@@ -226,7 +226,7 @@ impl BothWays {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passthrough_decides_about_the_headers_of_the_message_alone() {
+async fn passthrough_affects_only_the_headers_of_the_message() {
     let ways = BothWays::new().await;
     let body = br#"{"data": 1, "order": 7}"#;
     for more in ["", "  headers: {passthrough: data}\n", "  headers: {passthrough: seen}\n"] {
@@ -324,7 +324,7 @@ async fn applied_directives_are_in_the_payload_and_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_no_object_is_under_body() {
+async fn a_body_other_than_an_object_is_under_body() {
     let ways = BothWays::new().await;
     for (body, data) in [
         (&b""[..], json!("")),
@@ -341,7 +341,7 @@ async fn a_body_that_is_no_object_is_under_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_have_the_same_depth_and_size() {
+async fn bodies_have_the_same_depth_and_size_limits() {
     let ways = BothWays::new().await;
     let pair = ways.subscribe("  limits: {max_message_bytes: 300}\n").await;
     let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
@@ -457,7 +457,7 @@ async fn a_runtime_in_another_process_starts_the_same_executions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_of_headers_are_in_no_log() {
+async fn header_credentials_are_not_logged() {
     let ways = BothWays::new().await;
     let headers = [("cookie", "c00kie"), ("X-Session-Token", "t0ken"), ("x-a", "1")];
     let pair = ways.subscribe("").await;

@@ -9,7 +9,7 @@ use crate::stage::{CONSUMER, SUBJECT, Stage, message_id, until};
 const DEDUP: &str = "  dedup: {enabled: true, window_secs: 3600}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_message_becomes_one_execution_and_is_acknowledged() {
+async fn every_message_starts_one_execution_and_is_acked() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -37,7 +37,7 @@ async fn every_message_becomes_one_execution_and_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_comes_twice_is_one_execution_within_the_window() {
+async fn a_duplicate_message_starts_no_execution_within_the_window() {
     let stage = Stage::with_stream().await;
     let directive = "  headers: {directives: [{header: x-key, controls: idempotency_key}]}\n";
     stage.document("sub/orders", &format!("{DEDUP}{directive}")).await;
@@ -168,7 +168,7 @@ async fn a_message_without_a_route_is_dead_lettered_after_some_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_of_ten_megabytes_is_kept_aside_whole() {
+async fn a_message_of_ten_megabytes_is_dead_lettered_with_its_body() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(config.path(), "max_payload: 16MB\n").unwrap();
     let path = config.path().to_str().unwrap().to_owned();
@@ -226,7 +226,7 @@ async fn a_larger_message_is_dispatched_where_the_document_allows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_hold_messages_back_at_their_source() {
+async fn messages_beyond_the_limits_stay_at_the_source() {
     let stage = Stage::with_stream().await;
     let limits = "  limits: {max_in_flight: 1, max_dispatch_per_sec: 2}\n";
     stage.document("sub/orders", limits).await;
@@ -245,7 +245,7 @@ async fn limits_hold_messages_back_at_their_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_without_a_stream_is_listened_to() {
+async fn messages_of_a_subject_without_a_stream_start_executions() {
     let stage = Stage::new().await;
     stage.whole_document("sub/bare", "  topic: bare.>\n").await;
     let id = stage.subscribe("sub/bare").await;

@@ -56,7 +56,7 @@ fn committed(broker: &Broker) -> Vec<(i32, i64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_partition_is_passed_up_to_its_first_open_message() {
+async fn each_partition_is_committed_up_to_its_first_open_message() {
     let broker = Broker::begin(2, None);
     broker.send(0, &[b"0", b"1", b"2"]);
     broker.send(1, &[b"3", b"4"]);
@@ -97,7 +97,7 @@ async fn concurrent_acks_are_committed_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_with_members_is_left_to_them() {
+async fn a_group_with_members_is_rejected() {
     let broker = Broker::begin(1, None);
     broker.kept().has_members = true;
     broker.send(0, &[b"1"]);
@@ -118,7 +118,7 @@ async fn a_group_with_members_is_left_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_that_moves_is_followed() {
+async fn a_partition_is_read_from_its_new_leader() {
     let broker = Broker::begin(1, None);
     let source = open("kafka", &keys(&broker, "")).await.unwrap();
     broker.kept().moves = 2;
@@ -163,7 +163,7 @@ async fn a_recreated_topic_is_read_from_its_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_new_means_from_when_it_was_first_opened() {
+async fn from_new_starts_at_the_time_of_the_first_open() {
     let broker = Broker::begin(1, None);
     broker.send(0, &[b"old"]);
     let source = open("kafka", &keys(&broker, "  from: new\n")).await.unwrap();

@@ -10,7 +10,7 @@ use crate::stage::{CONSUMER, Stage, options, publish, until};
 const DEDUP: &str = "  dedup: {enabled: true, window_secs: 3600}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_subscription_leaves_messages_where_they_are() {
+async fn a_paused_subscription_leaves_messages_at_the_source() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -60,7 +60,7 @@ async fn a_drained_subscription_is_deactivated_and_can_be_activated_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_that_is_registered_later_is_acted_on_too() {
+async fn a_subscription_registered_later_is_activated() {
     let stage = Stage::with_stream().await;
     let runtime = stage.runtime();
     stage.publish(2).await;
@@ -71,7 +71,7 @@ async fn a_subscription_that_is_registered_later_is_acted_on_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn states_outlive_a_runtime_that_acts_on_all() {
+async fn states_persist_after_a_runtime_of_all_subscriptions_stops() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -130,7 +130,7 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_version_of_the_document_counts_from_the_next_activation() {
+async fn a_new_version_of_the_document_applies_from_the_next_activation() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", "").await;
     let id = stage.subscribe("sub/orders").await;

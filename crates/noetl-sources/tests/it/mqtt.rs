@@ -118,7 +118,7 @@ async fn messages_of_an_absent_session_are_retained_and_delivered_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn properties_are_headers_and_one_of_them_is_the_id() {
+async fn properties_become_headers_and_one_is_the_message_id() {
     let Some(service) = TestService::mosquitto() else { return };
     let broker = Broker(service);
     let source = open("mqtt", &broker.keys_of(5)).await.unwrap();

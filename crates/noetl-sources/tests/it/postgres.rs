@@ -144,7 +144,7 @@ impl Venue for Notified {
 suite!(notifications, Notified);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_becomes_visible_late_is_not_passed_over() {
+async fn a_row_that_becomes_visible_late_is_not_skipped() {
     let at = At::with_outbox(false).await;
     let keys = format!(
         "  url: {}\n  table: outbox\n  body: body\n  ack: advance\n  poll_ms: 20\n",
@@ -207,7 +207,7 @@ async fn locked_and_claimed_rows_are_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_is_a_message_with_its_other_columns_and_headers() {
+async fn a_row_becomes_a_message_with_its_other_columns_and_headers() {
     let at = At::with_outbox(false).await;
     let client = at.client().await;
     let insert = "insert into outbox (body, headers, n) values ('[1]', '{\"x-a\": \"1\", \"n\": 2}', 7), (null, null, 8)";
@@ -238,7 +238,7 @@ async fn a_row_is_a_message_with_its_other_columns_and_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_is_a_reason_to_look() {
+async fn a_notification_triggers_a_poll() {
     let at = At::with_outbox(false).await;
     let keys = format!(
         "  url: {}\n  table: outbox\n  ack: delete\n  channel: c\n  poll_ms: 3600000\n",

@@ -251,7 +251,7 @@ fn made_key() -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_account_signs_for_its_token_and_gets_another_when_it_is_taken_back() {
+async fn a_service_account_requests_a_new_token_when_its_token_is_revoked() {
     let service = Service::begin();
     service.kept.lock().unwrap().token = Some("of nobody".to_owned());
     let Some(pem) = made_key() else { return };

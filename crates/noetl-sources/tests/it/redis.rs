@@ -98,7 +98,7 @@ async fn entries_of_a_dead_consumer_are_claimed_and_those_in_flight_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_that_is_gone_is_made_again() {
+async fn a_missing_group_is_recreated() {
     let Some(venue) = Stream::new(false).await else { return };
     let source = open("redis", &venue.keys()).await.unwrap();
     venue.send(&[b"1"]).await;
@@ -114,7 +114,7 @@ async fn a_group_that_is_gone_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_deleted_in_flight_blocks_nothing() {
+async fn an_entry_deleted_in_flight_does_not_block_others() {
     let Some(venue) = Stream::new(false).await else { return };
     let source = open("redis", &venue.keys()).await.unwrap();
     let id = venue.add(&[("body", b"1")]).await;
@@ -132,7 +132,7 @@ async fn an_entry_deleted_in_flight_blocks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_are_the_body_or_go_beside_it() {
+async fn fields_become_the_body_or_headers() {
     let Some(venue) = Stream::new(false).await else { return };
     venue.add(&[("x-a", b"1"), ("body", &[0xff, 0xfe]), ("raw", &[0xff])]).await;
     let source = open("redis", &venue.keys()).await.unwrap();

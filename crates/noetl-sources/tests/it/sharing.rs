@@ -11,7 +11,7 @@ use crate::stage::{CONSUMER, Stage, message_id, options, publish, until};
 const SHORT: &str = "  dedup: {enabled: false}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_runtimes_start_nothing_twice() {
+async fn two_runtimes_start_no_duplicate_executions() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let id = stage.subscribe("sub/orders").await;

@@ -119,7 +119,7 @@ async fn messages_spooled_by_a_stopped_runtime_are_started_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_spool_leaves_messages_where_they_are() {
+async fn a_full_spool_leaves_messages_at_the_source() {
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::with_stream().await;
     let small = "    retention: {max_bytes: 2000}\n";
@@ -143,7 +143,7 @@ async fn a_full_spool_leaves_messages_where_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_keeps_its_messages_needs_no_spool_in_hybrid_mode() {
+async fn a_durable_source_does_not_spool_in_hybrid_mode() {
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", &spool("hybrid", &on_disk(directory.path()), "")).await;
@@ -161,7 +161,7 @@ async fn a_source_that_keeps_its_messages_needs_no_spool_in_hybrid_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_keeps_nothing_loses_nothing_with_a_spool_in_a_bucket_of_nats() {
+async fn a_spool_in_a_nats_bucket_preserves_messages_of_a_source_without_storage() {
     let stage = Stage::new().await;
     let bucket = spool("hybrid", "backend: nats_object\n    bucket: kept", "");
     stage.whole_document("sub/orders", &format!("  topic: orders.new\n{bucket}")).await;

@@ -129,7 +129,7 @@ pub(crate) async fn every_ack_verb_has_its_effect<V: Venue>() {
     }
 }
 
-pub(crate) async fn a_server_that_restarts_loses_nothing<V: Venue>() {
+pub(crate) async fn a_server_restart_loses_no_messages<V: Venue>() {
     let Some(mut venue) = V::new(true).await else { return };
     venue.stop();
     let absent = open(V::SOURCE, &venue.keys()).await.err();
@@ -236,8 +236,8 @@ macro_rules! suite {
             }
 
             #[tokio::test(flavor = "multi_thread")]
-            async fn a_server_that_restarts_loses_nothing() {
-                crate::suite::a_server_that_restarts_loses_nothing::<$venue>().await;
+            async fn a_server_restart_loses_no_messages() {
+                crate::suite::a_server_restart_loses_no_messages::<$venue>().await;
             }
 
             #[tokio::test(flavor = "multi_thread")]

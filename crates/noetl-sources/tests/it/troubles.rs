@@ -18,7 +18,7 @@ async fn hears(stage: &Stage, id: noetl_model::SubscriptionId, event: &str, coun
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_is_missing_at_the_start_is_waited_for() {
+async fn a_source_that_is_missing_at_startup_is_retried() {
     let mut stage = Stage::with(TestNats::stopped(), TestApp::start(4).await).await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -34,7 +34,7 @@ async fn a_source_that_is_missing_at_the_start_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_outage_loses_and_repeats_nothing() {
+async fn a_source_outage_loses_and_duplicates_no_messages() {
     let mut stage = Stage::with_stream().await;
     stage.nats.create_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     stage.document("sub/orders", DEDUP).await;
@@ -84,7 +84,7 @@ async fn nothing_is_acked_during_a_store_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_playbook_is_waited_for() {
+async fn messages_start_executions_once_a_missing_playbook_exists() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", "  dispatch: {playbook: tests/later}\n").await;
     let id = stage.subscribe("sub/orders").await;
@@ -101,7 +101,7 @@ async fn a_missing_playbook_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_created_later_is_waited_for_and_invalid_settings_are_reported() {
+async fn a_missing_stream_is_retried_and_invalid_settings_are_reported() {
     let stage = Stage::new().await;
     stage.document("sub/orders", DEDUP).await;
     stage.whole_document("sub/wrong", "  consumer: only\n").await;

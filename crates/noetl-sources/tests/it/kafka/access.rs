@@ -75,7 +75,7 @@ async fn credentials_are_sent_over_an_encrypted_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_shows_a_certificate_of_its_own() {
+async fn a_client_presents_its_certificate() {
     let (broker, client, stranger) = (certificate(), certificate(), certificate());
     let ca = block("ca", &broker.cert.pem());
     let broker = Broker::begin(1, Some(config(&broker, Some(&client))));
@@ -137,7 +137,7 @@ async fn give(State(issuer): State<Issuer>, asked: String) -> (StatusCode, Json<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_asked_for_and_shown() {
+async fn a_token_is_requested_and_sent_to_the_broker() {
     let (issuer, who) = Issuer::begin(3600).await;
     let broker = Broker::begin(1, None);
     broker.kept().bearer = Some("good".to_owned());

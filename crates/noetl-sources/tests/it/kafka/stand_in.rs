@@ -31,7 +31,7 @@ fn keys(cluster: &TestService) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_producers_pack_messages_with_is_opened() {
+async fn messages_of_every_compression_codec_are_decompressed() {
     let Some(cluster) = TestService::kafka() else { return };
     let mut sent = BTreeSet::new();
     for packing in ["none", "gzip", "snappy", "lz4", "zstd"] {
@@ -55,7 +55,7 @@ async fn whatever_producers_pack_messages_with_is_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_see_how_far_the_group_has_read() {
+async fn other_clients_see_the_committed_offsets_of_the_group() {
     let Some(cluster) = TestService::kafka() else { return };
     let lines = (0..40).map(|number| number.to_string()).collect::<Vec<_>>().join("\n");
     for partition in ["0", "1", "2", "3"] {
