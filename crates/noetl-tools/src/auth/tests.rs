@@ -21,7 +21,7 @@ fn check(tool: &str, own: Value, kind: &str, data: Value, expected: Result<Value
 }
 
 #[test]
-fn a_database_gets_its_address_and_own_settings_win() {
+fn a_credential_fills_missing_database_settings() {
     let stored = json!({
         "db_host": "h", "db_port": "5433", "db_user": "u", "db_password": "p", "db_name": "d",
     });
@@ -69,7 +69,7 @@ fn a_database_gets_its_address_and_own_settings_win() {
 }
 
 #[test]
-fn a_request_gets_a_header_or_a_parameter() {
+fn a_credential_becomes_a_header_or_a_query_parameter() {
     check(
         "http",
         json!({"url": "u"}),
@@ -108,7 +108,7 @@ fn a_request_gets_a_header_or_a_parameter() {
 }
 
 #[test]
-fn fields_of_the_wrong_type_are_named() {
+fn errors_name_fields_of_the_wrong_type() {
     check(
         "postgres",
         json!({}),

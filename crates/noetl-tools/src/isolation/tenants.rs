@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_its_own_list_or_that_of_everybody() {
+    fn a_tenant_has_its_own_list_or_the_default_one() {
         let rules: TenantRules<String> = "shell, http; acme: http; none:".parse().expect("rules");
         let of = |name: &str| rules.list_of(&Tenant::new(name)).map(<[String]>::to_vec);
         assert_eq!(of("other"), Some(vec!["shell".to_owned(), "http".to_owned()]));

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_have_kinds() {
+    fn sql_states_map_to_failure_kinds() {
         let check = |state: &str, kind: &str, retryable: bool| {
             let found = kind_of(state);
             assert_eq!(found.as_str(), kind, "{state}");

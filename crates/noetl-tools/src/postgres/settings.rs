@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn own_parts_win_over_the_address() {
+    fn settings_override_parts_of_the_address() {
         let settings = read(json!({
             "connection": "postgresql+psycopg://u:p@h:5433/d?sslmode=verify-full",
             "host": "other", "port": "6000", "database": 12, "default_user": "x",

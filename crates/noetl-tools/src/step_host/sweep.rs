@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_and_parent_are_found_behind_any_name() {
+    fn state_and_parent_are_parsed_after_any_process_name() {
         assert_eq!(state_and_parent("7 (sh) S 3 7 7 0"), Some((false, 3)));
         assert_eq!(state_and_parent("7 (a) Z 1 (b) R 5 7 7 0"), Some((false, 5)));
         assert_eq!(state_and_parent("7 (a) R 1) Z 5 7 7 0"), Some((true, 5)));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn zombies_of_another_parent_are_left_out() {
+    fn zombies_of_another_parent_are_excluded() {
         // The shell's child becomes a zombie of `sleep`, which reaps nothing.
         let mut parent =
             Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().expect("sh");

@@ -26,7 +26,7 @@ fn credential(kind: &str, data: Value) -> ToolCredential {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_active_sessions_of_active_users_are_found() {
+async fn only_active_sessions_of_active_users_are_valid() {
     let database = TestDatabase::new();
     database.psql(TABLES);
     let credential = credential("postgres", json!({"connection_string": database.url()}));
@@ -49,7 +49,7 @@ async fn only_active_sessions_of_active_users_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lookup_that_fails_is_no_invalid_session() {
+async fn a_failed_lookup_is_not_an_invalid_session() {
     let sessions = GatewaySessions::default();
     let absent =
         json!({"db_host": "127.0.0.1", "db_port": 1, "db_user": "u", "db_password": "hunter2"});

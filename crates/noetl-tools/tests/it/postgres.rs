@@ -35,7 +35,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_come_back_in_their_json_form() {
+async fn values_are_returned_in_their_json_form() {
     let fixture = Fixture::new();
     fixture
         .query(
@@ -244,7 +244,7 @@ async fn several_statements_take_effect_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_share_connections_and_nothing_else() {
+async fn calls_share_connections_but_no_session_state() {
     let fixture = Fixture::new();
     let first = fixture.value("pg_backend_pid()").await;
     let left = "create temporary table scrap (a int); set search_path = nowhere; \
@@ -266,7 +266,7 @@ async fn calls_share_connections_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_died_is_replaced() {
+async fn a_dead_connection_is_replaced() {
     let fixture = Fixture::new();
     for _ in 0..5 {
         fixture.value("1").await;
@@ -365,7 +365,7 @@ async fn failures_have_their_kinds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_is_a_lost_connection() {
+async fn a_stopped_server_is_a_lost_connection() {
     let server = TestServer::start(&[]);
     let tools = registry();
     let config = json!({"connection": server.url(), "query": "select pg_sleep(600)"});

@@ -66,7 +66,7 @@ result = {
 }
 
 #[tokio::test]
-async fn fifty_steps_at_once_get_their_own_answers() {
+async fn fifty_concurrent_steps_get_their_own_results() {
     let tools = registry();
     let code =
         "print(n)\ntime.sleep(0.05)\nopen(str(n), 'w').close()\nresult = [n, os.listdir('.')]";
@@ -86,7 +86,7 @@ async fn fifty_steps_at_once_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn a_gigabyte_of_output_neither_fails_the_step_nor_is_kept() {
+async fn a_gigabyte_of_output_is_truncated_and_does_not_fail_the_step() {
     let heard = Heard::default();
     let mut step = call(json!({
         "code": "import subprocess\nprint('first')\nsubprocess.run(['head', '-c', '1000000000', '/dev/zero'])\n\
@@ -109,7 +109,7 @@ async fn inputs_of_megabytes_arrive() {
 }
 
 #[tokio::test]
-async fn limits_hold() {
+async fn limits_are_enforced() {
     let code = "x = bytearray(600 * 1024 * 1024)";
     let config = json!({"code": code, "limits": {"memory_mb": 400}});
     let failure = run("python", config).await.unwrap_err();
@@ -126,7 +126,7 @@ async fn limits_hold() {
 }
 
 #[tokio::test]
-async fn threads_end_before_the_step_and_forks_do_not_answer_for_it() {
+async fn threads_end_before_the_step_and_forks_do_not_return_its_result() {
     let code = "\
 import threading
 def late():

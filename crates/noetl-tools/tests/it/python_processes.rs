@@ -63,7 +63,7 @@ async fn a_cancel_or_a_drop_kills_the_step_and_its_children() {
 }
 
 #[tokio::test]
-async fn a_step_that_dies_without_an_answer_is_reported_at_once() {
+async fn a_step_that_dies_without_a_result_is_reported_at_once() {
     let tools = registry();
     for (code, message, exit_code) in [
         ("os._exit(3)", "the step's process ended with exit code 3 before it gave a result", 3),
@@ -94,7 +94,7 @@ async fn background_processes_of_a_step_are_killed_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_process_that_left_the_group_does_not_hold_the_step() {
+async fn a_process_that_left_the_group_does_not_delay_the_step() {
     let code = "\
 import subprocess
 result = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid
@@ -108,7 +108,7 @@ result = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid
 }
 
 #[tokio::test]
-async fn a_lost_template_fails_its_steps_for_another_try_and_is_replaced() {
+async fn a_lost_zygote_fails_its_steps_retryably_and_is_replaced() {
     let tools = registry();
     let heard = Heard::default();
     let mut step = call(json!({"code": ENDLESS}));
@@ -131,7 +131,7 @@ async fn a_lost_template_fails_its_steps_for_another_try_and_is_replaced() {
 }
 
 #[tokio::test]
-async fn the_template_outlives_polite_signals() {
+async fn the_zygote_ignores_termination_signals() {
     let tools = registry();
     let code = "for s in (1, 2, 15): os.kill(os.getppid(), s)\nresult = os.getppid()";
     let first = tools.run("python", call(json!({"code": code}))).await.unwrap();
@@ -140,7 +140,7 @@ async fn the_template_outlives_polite_signals() {
 }
 
 #[tokio::test]
-async fn dropping_the_tools_ends_the_template_and_removes_its_files() {
+async fn dropping_the_tools_ends_the_zygote_and_removes_its_files() {
     let base = std::env::temp_dir().join(format!("noetl-tools-drop-{}", std::process::id()));
     let tools = ToolRegistry::standard(Options { work_dir: base.clone(), ..Options::default() });
     let code = "open('x', 'w').close()\nresult = os.getppid()";

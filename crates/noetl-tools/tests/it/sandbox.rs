@@ -156,7 +156,7 @@ fn file_name(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn programs_of_a_step_do_not_see_files_of_the_program_in_namespaces() {
+async fn processes_of_a_step_do_not_see_files_of_the_program_in_namespaces() {
     let home = Home::new();
     for options in at_each(&[Level::Namespaces, Level::User]).await {
         let level = options.isolation.level;
@@ -483,7 +483,7 @@ async fn steps_use_the_directories_of_their_tenant_and_no_others() {
 }
 
 #[tokio::test]
-async fn tools_that_are_not_on_the_list_of_a_tenant_are_refused() {
+async fn tools_that_are_not_on_the_list_of_a_tenant_are_rejected() {
     let options =
         Options { tools: "noop; acme: noop,shell".parse().unwrap(), ..Options::default() };
     let tools = ToolRegistry::standard(options);
@@ -529,7 +529,7 @@ async fn a_worker_without_rights_contains_its_steps() {
         "sandbox::no_process_of_a_shell_step_outlives_it",
         "sandbox::no_process_of_a_python_step_outlives_it",
         "sandbox::no_tool_opens_a_file_of_the_program_at_any_level",
-        "sandbox::programs_of_a_step_do_not_see_files_of_the_program_in_namespaces",
+        "sandbox::processes_of_a_step_do_not_see_files_of_the_program_in_namespaces",
         "sandbox::a_step_can_neither_signal_nor_trace_its_host_or_the_worker",
         "sandbox::steps_use_the_directories_of_their_tenant_and_no_others",
     ] {

@@ -57,7 +57,7 @@ fn with_ring(config: Value, ring: Ring) -> ToolCall {
 }
 
 #[tokio::test]
-async fn results_are_kept_and_read_by_reference() {
+async fn results_are_stored_and_read_by_reference() {
     let shelf: Arc<dyn Artifacts> = Arc::new(Shelf::default());
     let run = async |config: Value, input: Value| {
         let mut step = call(config);

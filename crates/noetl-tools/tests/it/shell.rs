@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{Heard, assert_gone, call, detail, map, registry, run};
 
 #[tokio::test]
-async fn a_command_answers_with_its_streams() {
+async fn a_command_returns_its_streams() {
     let answer = run("shell", json!({"command": "echo out; echo err >&2"})).await;
     assert_eq!(answer, Ok(json!({"exit_code": 0, "stdout": "out\n", "stderr": "err\n"})));
     let answer = run("shell", json!({"command": ""})).await;
@@ -38,7 +38,7 @@ async fn a_failed_command_returns_its_code_and_last_output() {
 }
 
 #[tokio::test]
-async fn it_sees_its_settings_and_input_but_not_the_workers_environment() {
+async fn a_command_sees_its_settings_and_input_but_not_the_workers_environment() {
     let environment = Environment {
         set: [("EXTRA".to_owned(), "1".to_owned())].into(),
         ..Environment::default()
@@ -55,7 +55,7 @@ async fn it_sees_its_settings_and_input_but_not_the_workers_environment() {
 }
 
 #[tokio::test]
-async fn its_own_directory_is_fresh_and_removed() {
+async fn the_directory_of_a_command_is_new_and_removed_afterwards() {
     let answer = run("shell", json!({"command": "touch x; mkdir y; pwd; ls -A"})).await.unwrap();
     let lines: Vec<_> = answer["stdout"].as_str().unwrap().lines().collect();
     assert_eq!(lines[1..], ["x", "y"]);
@@ -125,7 +125,7 @@ async fn a_cancel_kills_the_whole_group() {
 }
 
 #[tokio::test]
-async fn a_polite_program_may_clean_up() {
+async fn a_program_can_clean_up_on_sigterm() {
     let heard = Heard::default();
     let command = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let mut step = call(json!({"command": command}));
@@ -157,7 +157,7 @@ async fn background_processes_of_a_shell_step_are_killed_at_its_end() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_named() {
+async fn errors_name_the_invalid_setting() {
     for (config, message) in [
         (json!({}), "a shell step needs `command` (a text) or `cmds` (a list)"),
         (json!({"command": 1}), "`command` must be a text or a list, not a number"),
