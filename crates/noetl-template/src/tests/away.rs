@@ -40,7 +40,7 @@ fn seqs(scope: &Scope) -> Vec<u64> {
 }
 
 #[test]
-fn one_rendering_notes_all_it_touches_and_nothing_else() {
+fn one_rendering_requests_all_values_it_reads_and_no_others() {
     let scope = Scope {
         ctx: names(vec![("a", event(1, Some("a"))), ("unused", event(2, Some("u")))]),
         results: names(vec![("r", event(3, None)), ("s", event(4, None))]),
@@ -52,7 +52,7 @@ fn one_rendering_notes_all_it_touches_and_nothing_else() {
 }
 
 #[test]
-fn a_whole_scope_loads_only_values_that_are_read() {
+fn rendering_a_scope_loads_its_values_and_counting_them_does_not() {
     let ctx = names(vec![("a", event(1, Some("a"))), ("b", event(2, Some("b")))]);
     let scope = |ctx: &Arc<Names>| Scope { ctx: ctx.clone(), ..Scope::default() };
     let keys = scope(&ctx);
@@ -81,7 +81,7 @@ fn loaded_values_behave_like_inline_values() {
 }
 
 #[test]
-fn fields_of_a_blob_are_known_without_reading_it() {
+fn fields_of_a_blob_are_available_without_loading_it() {
     let output = StepOutput {
         data: blob(json!({"rows": 7, "data": 1})),
         failure: None,
@@ -114,7 +114,7 @@ fn an_unreadable_value_is_an_error_and_not_requested_again() {
 }
 
 #[test]
-fn a_template_lists_the_names_it_mentions() {
+fn a_template_lists_the_names_in_its_text() {
     let template = Template::parse(
         "{% set own = 1 %}{{ own }}{{ ctx.a.b }}{{ ctx[own] }}{{ steps['p/q'].x }}{{ big | length }}",
     );
