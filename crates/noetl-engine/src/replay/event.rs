@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_is_found_in_any_result() {
+    fn the_reference_is_read_from_any_form_of_result() {
         assert_eq!(reference_in(r#"{"status":"X","reference":{"a":1}}"#), Some(json!({"a": 1})));
         assert_eq!(reference_in(r#"{"\u0072eference":"r"}"#), Some(json!("r")));
         assert_eq!(reference_in(r#"{"reference":1,"reference":2}"#), Some(json!(2)));

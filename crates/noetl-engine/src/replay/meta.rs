@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_from_any_value_but_null() {
+    fn every_value_but_null_converts_to_text() {
         let Value::Object(fields) = json!({
             "text": "a", "empty": "", "float": 1.5, "whole": 3.0, "large": u64::MAX, "yes": true,
             "list": [1, {"b": 1, "a": null}], "null": null,
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_come_from_integers_only() {
+    fn only_integers_convert_to_integers() {
         let Value::Object(fields) =
             json!({"n": -3, "text": "3", "float": 3.0, "huge": u64::MAX, "null": null})
         else {

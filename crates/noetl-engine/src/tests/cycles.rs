@@ -81,7 +81,7 @@ fn a_choice_in_a_cycle_ignores_decisions_of_earlier_step_runs() {
 }
 
 #[test]
-fn the_newest_visits_result_is_the_one_templates_see() {
+fn templates_see_the_result_of_the_latest_step_run() {
     let mut run = Run::started(
         "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: a, when: a.n < 2}, {step: b}]}}

@@ -43,7 +43,7 @@ fn cases(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn the_environment_sets_how_many_cases_run_and_their_seed() {
+fn the_environment_sets_the_number_and_the_seed_of_cases() {
     let directory = TempDir::new().expect("a directory");
     let run = |variables: &[(&str, &str)]| {
         let output = child(directory.path(), "print", variables);
@@ -59,7 +59,7 @@ fn the_environment_sets_how_many_cases_run_and_their_seed() {
 }
 
 #[test]
-fn a_failing_case_is_printed_and_stored_beside_the_sources() {
+fn a_failing_case_is_printed_and_stored_next_to_the_sources() {
     // The child searches upward for this source file, and finds a tree of its own.
     let directory = TempDir::new().expect("a directory");
     let source = directory.path().join(file!());

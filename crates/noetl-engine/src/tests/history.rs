@@ -25,7 +25,7 @@ fn difference(text: &str) -> Option<String> {
 }
 
 #[test]
-fn the_same_playbook_decides_the_same() {
+fn the_same_playbook_makes_the_same_decisions() {
     assert_eq!(difference(OLD), None);
     // What no history met makes no difference.
     assert_eq!(

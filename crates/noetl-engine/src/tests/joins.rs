@@ -35,7 +35,7 @@ fn go(run: &mut Run, step: &str, to: &str) {
 }
 
 #[test]
-fn a_join_runs_once_after_both_sides() {
+fn a_join_runs_once_after_both_branches() {
     for order in [["a", "b"], ["b", "a"]] {
         let mut run = run("start=>a,b;a->j;b->j;j");
         go(&mut run, "start", "");
@@ -59,7 +59,7 @@ fn a_join_after_a_choice_runs_once() {
 }
 
 #[test]
-fn a_join_waits_for_the_longer_side() {
+fn a_join_waits_for_the_longer_branch() {
     let mut run = run("start=>a,b;a->a2;a2->a3;a3->j;b->j;j");
     for step in ["start", "b", "a", "a2"] {
         go(&mut run, step, "");
@@ -70,7 +70,7 @@ fn a_join_waits_for_the_longer_side() {
 }
 
 #[test]
-fn a_join_does_not_wait_for_a_side_that_was_left() {
+fn a_join_does_not_wait_for_a_branch_that_can_no_longer_reach_it() {
     let mut run = run("start=>a,b;a->j|x;b->j;x;j");
     go(&mut run, "start", "");
     go(&mut run, "b", "");
@@ -80,7 +80,7 @@ fn a_join_does_not_wait_for_a_side_that_was_left() {
 }
 
 #[test]
-fn a_dead_path_of_any_length_does_not_hold_a_join_up() {
+fn a_dead_path_of_any_length_does_not_delay_a_join() {
     let mut run = run("start=>a,b;a->p1|x;p1->p2;p2->p3;p3->p4;p4->j;b->j;x;j");
     go(&mut run, "start", "");
     go(&mut run, "b", "");
@@ -90,7 +90,7 @@ fn a_dead_path_of_any_length_does_not_hold_a_join_up() {
 }
 
 #[test]
-fn a_poll_loop_beside_an_audit_branch_joins_once_per_page() {
+fn a_poll_loop_parallel_to_an_audit_branch_joins_once_per_page() {
     let text = "start->a;a=>b,d;b->c|j;c->b;d->j;j->a|done;done";
     for audit_first in [true, false] {
         let mut run = run(text);
@@ -120,7 +120,7 @@ fn a_poll_loop_beside_an_audit_branch_joins_once_per_page() {
 }
 
 #[test]
-fn retry_loops_side_by_side_do_not_wait_for_each_other() {
+fn parallel_retry_loops_do_not_wait_for_each_other() {
     let mut run = run("a=>b,c;b->m;m->b|j;c->n;n->c|j;j->a|done;done");
     for round in 1..=2 {
         go(&mut run, "a", "");

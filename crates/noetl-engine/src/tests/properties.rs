@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn cancel_ends_at_once_whenever_it_comes(
+    fn a_cancel_at_any_point_ends_the_execution_at_once(
         graph in (2_usize..9).prop_flat_map(graphs),
         script in script(false),
         after in 0_usize..20,

@@ -264,7 +264,7 @@ proptest! {
 
     /// From a snapshot at any event on, the fold goes as if there were none.
     #[test]
-    fn a_snapshot_and_the_tail_are_the_whole_log(plan in plans(), moves in moves()) {
+    fn folding_the_tail_onto_a_snapshot_equals_folding_the_whole_log(plan in plans(), moves in moves()) {
         let nothing = ValueLimits { value_bytes: 0, total_bytes: 0 };
         for limits in [nothing, ValueLimits::default(), ValueLimits::NONE] {
             let mut run = started(&plan, limits, true);

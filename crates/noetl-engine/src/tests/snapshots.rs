@@ -107,7 +107,7 @@ fn a_snapshot_of_the_first_version_is_read() {
 }
 
 #[test]
-fn the_history_leaves_something_everywhere() {
+fn the_sample_history_fills_every_field_of_a_snapshot() {
     let state: Map = serde_json::from_slice(FIRST).unwrap();
     for (key, value) in &state {
         let is_empty = match value {
@@ -154,7 +154,7 @@ fn an_invalid_snapshot_is_an_error() {
 }
 
 #[test]
-fn a_snapshot_is_due_when_the_log_outgrew_the_last_one() {
+fn a_snapshot_is_due_once_the_log_outgrows_the_last_one() {
     assert!(!snapshot_is_due(SNAPSHOT_LOG_BYTES_MIN - 1, 0));
     assert!(snapshot_is_due(SNAPSHOT_LOG_BYTES_MIN, 0));
     assert!(!snapshot_is_due(1_000_000, 1_000_000));

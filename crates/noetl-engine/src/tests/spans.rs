@@ -40,7 +40,7 @@ fn attribute(span: &Span, name: &str) -> Option<Attribute> {
 }
 
 #[test]
-fn commands_are_below_their_execution_which_is_below_its_caller() {
+fn spans_of_commands_are_children_of_their_execution_and_its_caller() {
     let mut run = Run::new(playbook(TWO));
     assert_eq!(spans(&mut run, start()), []);
     let claimed = claim(&run);
@@ -130,7 +130,7 @@ fn a_fork_has_its_own_trace_without_spans_of_its_origin() {
 }
 
 #[test]
-fn spans_of_child_executions_are_below_their_command() {
+fn spans_of_child_executions_are_children_of_their_command() {
     let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
     let due = timers_of(&run.state, &run.log);
     let text = serde_json::to_value(&due[0].kind).unwrap();

@@ -78,7 +78,7 @@ fn every_vector_has_its_text_and_digest() {
 }
 
 #[test]
-fn a_script_of_its_own_finds_the_same_checksums() {
+fn an_independent_script_computes_the_same_checksums() {
     let script = directory().join("checksums.py");
     let output = Command::new("python3").arg(script).output().expect("python3 is needed here");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -87,7 +87,7 @@ fn a_script_of_its_own_finds_the_same_checksums() {
 }
 
 #[test]
-fn fields_come_in_the_order_of_the_wire() {
+fn fields_are_serialized_in_the_order_of_the_wire_format() {
     let state = fold(scope(), &[event(&json!({"event_id": 1, "event_type": "x"}))]);
     let value = serde_json::to_value(&state).expect("JSON");
     let names: Vec<&str> =

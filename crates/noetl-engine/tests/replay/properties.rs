@@ -131,7 +131,7 @@ fn log() -> impl Strategy<Value = Vec<ReplayEvent>> {
 
 proptest! {
     #[test]
-    fn a_fold_from_any_kept_state_ends_where_the_whole_fold_does(
+    fn a_fold_from_any_stored_state_equals_the_full_fold(
         mut log in log(),
         cut in any::<proptest::sample::Index>(),
     ) {
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_events_are_found_changes_nothing(log in log()) {
+    fn the_input_order_of_events_does_not_matter(log in log()) {
         let mut other = log.clone();
         other.reverse();
         let found = fold(scope(), &log);
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn a_checksum_is_that_of_the_state_without_it(log in log()) {
+    fn a_checksum_covers_the_state_without_the_checksum(log in log()) {
         let state = fold(scope(), &log);
         let mut value = serde_json::to_value(&state).expect("JSON");
         value.as_object_mut().expect("an object").remove("checksum");
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn canonical_text_reads_back_as_the_value(value in value()) {
+    fn canonical_text_parses_to_the_same_value(value in value()) {
         let text = canonical::text(&value);
         let read: Value = serde_json::from_str(&text).expect("JSON");
         prop_assert_eq!(&read, &value);
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn a_float_has_the_form_of_its_size(float in any::<f64>()) {
+    fn the_magnitude_of_a_float_decides_its_notation(float in any::<f64>()) {
         prop_assume!(float.is_finite());
         let text = canonical::text(&json!(float));
         prop_assert_eq!(text.parse::<f64>().expect("a float").to_bits(), float.to_bits());

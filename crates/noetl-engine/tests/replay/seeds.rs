@@ -61,7 +61,7 @@ fn a_seeded_state_records_its_start_and_continues() {
 }
 
 #[test]
-fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
+fn a_base_without_its_name_has_the_checksum_of_the_full_fold() {
     let last = event(&json!({"event_id": 12, "event_type": "command.claimed", "command_id": 9}));
     let whole = fold(
         scope(),
@@ -79,7 +79,7 @@ fn a_base_without_its_name_gives_the_checksum_of_the_whole_fold() {
 }
 
 #[test]
-fn a_seed_with_other_upcasters_is_refused() {
+fn a_seed_with_other_upcasters_is_rejected() {
     assert_eq!(kept(Some("d1")).base(7, Some("d2")), Err(SeedError::Upcasters));
     assert_eq!(kept(None).base(7, Some("d2")), Err(SeedError::Upcasters));
     assert_eq!(kept(Some("d1")).base(7, None), Err(SeedError::Upcasters));
@@ -89,7 +89,7 @@ fn a_seed_with_other_upcasters_is_refused() {
 }
 
 #[test]
-fn the_caller_s_upcasters_win_over_those_of_a_base() {
+fn the_caller_s_upcasters_override_those_of_a_base() {
     let state = Some(kept(Some("old")).state);
     let base = ReplayBase {
         state,
@@ -104,14 +104,14 @@ fn the_caller_s_upcasters_win_over_those_of_a_base() {
 }
 
 #[test]
-fn a_seed_of_another_log_or_with_a_wrong_version_is_refused() {
+fn a_seed_of_another_log_or_with_a_wrong_version_is_rejected() {
     let foreign = SeedError::Foreign { wanted: 8, found: 7 };
     assert_eq!(kept(None).base(8, None), Err(foreign));
     assert_eq!(ReplaySeed { version: 8, ..kept(None) }.base(7, None), Err(SeedError::Version));
 }
 
 #[test]
-fn a_seed_survives_being_kept_as_json() {
+fn a_seed_survives_a_json_round_trip() {
     let seed = kept(Some("d"));
     let text = serde_json::to_string(&seed).expect("JSON");
     assert_eq!(serde_json::from_str::<ReplaySeed>(&text).expect("a seed"), seed);
