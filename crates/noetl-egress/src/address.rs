@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_read_and_nonsense_is_not() {
+    fn cidr_blocks_are_parsed_and_malformed_ones_rejected() {
         let held = |block: &str, text: &str| {
             block.parse::<CidrBlock>().expect("a block").holds(plain(address(text)))
         };

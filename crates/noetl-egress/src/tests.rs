@@ -18,7 +18,7 @@ fn may(policy: &EgressPolicy, url: &str) -> bool {
 }
 
 #[test]
-fn an_address_is_known_however_it_is_written() {
+fn an_address_is_recognized_in_every_notation() {
     let public = policy(DefaultAccess::Public, "");
     for host in [
         "127.0.0.1",
@@ -134,7 +134,7 @@ fn answer(addresses: &[&str]) -> Resolving {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_is_looked_at_when_it_is_connected_to() {
+async fn a_name_whose_address_changes_is_checked_on_each_connection() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     fn changing(_: String) -> Resolving {
         match ASKED.fetch_add(1, Ordering::SeqCst) {
@@ -199,7 +199,7 @@ async fn a_redirect_to_a_denied_address_fails() {
 }
 
 #[tokio::test]
-async fn the_names_of_this_machine_are_resolved_and_refused() {
+async fn names_of_the_local_machine_are_resolved_and_denied() {
     let port = server("127.0.0.1").await;
     for name in ["localhost", "LOCALHOST"] {
         let url = format!("http://{name}:{port}/");

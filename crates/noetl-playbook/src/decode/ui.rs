@@ -234,7 +234,7 @@ workload:
     }
 
     #[test]
-    fn comments_on_the_line_of_a_key_say_more_about_it() {
+    fn comments_on_the_line_of_a_key_configure_its_field() {
         let fields = ui_schema(FORM).expect("a form").fields;
         assert!(fields[0].secret);
         let said = fields[0].description.as_deref();
@@ -251,7 +251,7 @@ workload:
     }
 
     #[test]
-    fn a_document_without_input_has_no_fields_and_no_yaml_has_no_form() {
+    fn a_document_without_input_has_no_fields_and_invalid_yaml_is_an_error() {
         for text in ["metadata: {name: a}", "metadata: {name: a}\nworkload: text", "kind: Mcp"] {
             assert_eq!(ui_schema(text).expect("a form").fields, [], "{text}");
         }
@@ -259,7 +259,7 @@ workload:
     }
 
     #[test]
-    fn keys_that_share_a_line_get_no_directive_of_another() {
+    fn keys_on_the_same_line_do_not_share_directives() {
         let text = "metadata: {name: a}\nworkload: {a: 1, b: 2} # ui:secret\n";
         let fields = ui_schema(text).expect("a form").fields;
         assert!(fields.iter().all(|field| !field.secret), "{fields:?}");

@@ -388,7 +388,7 @@ fn uncertain_fixes_are_not_applied() {
 }
 
 #[test]
-fn a_document_with_errors_is_left_alone() {
+fn a_document_with_errors_is_unchanged() {
     let text = format!("{HEAD}  - step: a\n    args: {{a: 1}}\n    tool: {{kind: nop}}\n");
     let fixed = fix(&text);
     assert_eq!((fixed.text == text, fixed.changes.len()), (true, 0));
@@ -396,7 +396,7 @@ fn a_document_with_errors_is_left_alone() {
 }
 
 #[test]
-fn the_version_and_the_byte_order_mark_are_kept_in_their_place() {
+fn the_version_and_the_byte_order_mark_are_preserved() {
     let text = "\u{feff}# é first\napiVersion: 'noetl.io/v10' # é\nkind: Playbook\nmetadata: {name: é}\nworkflow: [{step: é, tool: {kind: noop, args: {é: 1}}}]\n";
     let fixed = fix(text);
     assert_eq!(

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_field_is_named() {
+    fn an_invalid_field_is_reported() {
         let said = |text: &str| Cron::read(text).expect_err(text).to_string();
         for (text, expected) in [
             ("", "a cron expression has 5 fields, or 6 with seconds; this has 0"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_no_panic() {
+    fn the_last_representable_time_does_not_panic() {
         let end = DateTime::MAX;
         assert_eq!(next("0 0 1 1 *", end), "");
     }

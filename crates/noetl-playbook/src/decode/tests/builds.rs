@@ -55,7 +55,7 @@ spec: {source: nats}
 }
 
 #[test]
-fn a_document_that_is_no_playbook_yet_can_be_described() {
+fn an_incomplete_playbook_can_be_described() {
     let description = describe("metadata: {}\nworkflow: [{step: a, tool: {kind: nothing}}]\n")
         .expect("described");
     assert_eq!((&*description.kind, description.name, description.path), ("", None, None));

@@ -153,7 +153,7 @@ fn step_and_tool_arguments_have_older_names() {
 }
 
 #[test]
-fn arguments_under_two_names_are_refused() {
+fn arguments_under_two_names_are_rejected() {
     assert_snapshot!(report_steps("
   - step: start
     args: {a: 1}
@@ -168,7 +168,7 @@ fn arguments_under_two_names_are_refused() {
 }
 
 #[test]
-fn root_vars_and_spec_are_kept() {
+fn root_vars_and_spec_are_decoded_with_a_warning() {
     let text = format!(
         "vars: {{n: '{{{{ workload.n }}}}'}}\nspec: {{state: ready}}\n{HEAD}  - {{step: a, tool: {{kind: noop}}}}\n"
     );

@@ -26,7 +26,7 @@ fn schedule(spec: &str) -> Schedule {
 }
 
 #[test]
-fn a_small_schedule_has_defaults() {
+fn a_minimal_schedule_has_defaults() {
     let found = schedule("  playbook: a/b\n  cron: '0 2 * * *'\n");
     assert_eq!((found.name.as_str(), found.path.as_str()), ("nightly", "sched/nightly"));
     assert_eq!((found.playbook.as_str(), found.version), ("a/b", None));
@@ -59,7 +59,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn all_missing_keys_are_named_at_once() {
+fn all_missing_keys_are_reported_at_once() {
     assert_snapshot!(report("kind: Schedule\n"), @r"
     error[E003] at 1:1: the schedule has no 'metadata'
       help: add 'metadata: {name: nightly, path: schedules/nightly}'
@@ -89,7 +89,7 @@ fn all_missing_keys_are_named_at_once() {
 }
 
 #[test]
-fn an_invalid_time_is_named_with_its_position() {
+fn an_invalid_time_is_reported_with_its_position() {
     assert_snapshot!(report_spec("  playbook: a/b\n  cron: '0 25 * * *'\n  timezone: Europe/Berln\n"), @r"
     error[E081] at 6:9, spec.cron: hour: '25' is out of range
       help: write numbers from 0 to 23, as *, 1, 1-5, */10 or 1,2

@@ -39,7 +39,7 @@ fn push(verify: &str) -> String {
 }
 
 #[test]
-fn a_small_subscription_has_defaults() {
+fn a_minimal_subscription_has_defaults() {
     let found = subscription(PULL);
     assert_eq!((found.name.as_str(), found.path.as_str()), ("orders", "sub/orders"));
     assert_eq!((found.source, found.mode), (Source::Nats, Mode::Pull));
@@ -197,7 +197,7 @@ fn a_gateway_path_is_absolute_and_names_a_listener() {
 }
 
 #[test]
-fn all_missing_keys_of_a_subscription_are_named_at_once() {
+fn all_missing_keys_of_a_subscription_are_reported_at_once() {
     assert_snapshot!(report("kind: Subscription\n"), @r"
     error[E003] at 1:1: the subscription has no 'metadata'
       help: add 'metadata: {name: orders, path: subscriptions/orders}'
@@ -241,7 +241,7 @@ fn all_missing_keys_of_a_subscription_are_named_at_once() {
 }
 
 #[test]
-fn words_and_numbers_are_those_that_are_possible() {
+fn invalid_enum_values_and_numbers_are_rejected() {
     assert_snapshot!(report_spec("
   source: rabbit
   mode: pul
@@ -332,7 +332,7 @@ fn passthrough_is_data_or_none() {
 }
 
 #[test]
-fn a_spool_has_a_place_unless_it_is_off() {
+fn a_spool_requires_a_location_unless_it_is_off() {
     let with = |spool: &str| report_spec(&format!("{PULL}  spool: {spool}\n"));
     assert_eq!(with("{mode: off}"), "");
     assert_eq!(with("{mode: 'off', backend: s3}"), "");
@@ -393,7 +393,7 @@ fn keys_without_effect_cause_warnings() {
 }
 
 #[test]
-fn a_document_is_known_by_its_kind_whatever_the_case() {
+fn the_kind_of_a_subscription_is_case_insensitive() {
     assert!(is_subscription("kind: subscription"));
     assert!(is_subscription(&format!("{HEAD}{PULL}")));
     for text in ["kind: Playbook", "", "a: [1", "kind: [Subscription]", "[]"] {
@@ -402,7 +402,7 @@ fn a_document_is_known_by_its_kind_whatever_the_case() {
 }
 
 #[test]
-fn a_spec_is_data_whatever_is_wrong_with_it() {
+fn an_invalid_spec_is_returned_as_data() {
     assert_eq!(subscription_spec("spec: {mode: 7}"), Some(json!({"mode": 7})));
     for text in ["spec:", "a: [1", "", "[]", "spec: {a: .nan}"] {
         assert_eq!(subscription_spec(text), None, "{text}");
@@ -410,7 +410,7 @@ fn a_spec_is_data_whatever_is_wrong_with_it() {
 }
 
 #[test]
-fn a_signature_may_have_a_time_and_a_form_of_its_own() {
+fn a_signature_can_have_a_timestamp_and_a_custom_format() {
     let verify = "{type: hmac_sha256, header: X-Sig, secret: hook, prefix: v0=, timestamp_header: X-Time, \
                   tolerance_secs: 60, signed: 'v0:{timestamp}:{body}'}";
     let text = push(verify).replace("verify:", "max_bytes: 1000, verify:");
@@ -426,7 +426,7 @@ fn a_signature_may_have_a_time_and_a_form_of_its_own() {
 }
 
 #[test]
-fn an_invalid_duration_or_issuer_is_named() {
+fn an_invalid_duration_or_issuer_is_reported() {
     assert_snapshot!(report_spec(&push("{type: hmac_sha256, header: X, secret: s, timestamp_header: 7, tolerance_secs: 90000, signed: '{body}', issuer: 'https://id'}")), @r"
     error[E009] at 8:107, spec.ingress.verify.timestamp_header: expected text, found a number
       help: put it in quotes
@@ -463,7 +463,7 @@ fn an_invalid_duration_or_issuer_is_named() {
 }
 
 #[test]
-fn a_built_in_source_names_its_required_keys() {
+fn missing_keys_of_a_built_in_source_are_reported() {
     let of = |keys: &str| report_spec(&format!("  dispatch: {{playbook: a/b}}\n{keys}"));
     assert_snapshot!(of("  source: postgres\n  mode: pull\n"), @r"
     error[E080] at 5:3, spec: the postgres source has no 'url'

@@ -18,7 +18,7 @@ fn playbook(workbook: &str, steps: &str) -> Playbook {
 }
 
 #[test]
-fn a_reference_runs_the_task_with_its_own_settings_over_it() {
+fn settings_of_a_reference_override_those_of_the_task() {
     let playbook = playbook(
         "  - name: score
     tool: {kind: python, input: {base: 10, bonus: 0, from: task}, code: 'result = base', timeout: 5, spec: {policy: {rules: [{when: ctx.x, then: {do: fail}}]}}}
@@ -50,7 +50,7 @@ fn a_reference_runs_the_task_with_its_own_settings_over_it() {
 }
 
 #[test]
-fn older_forms_of_a_workbook_are_read() {
+fn older_forms_of_a_workbook_are_decoded() {
     let older = [
         "  tasks: {score: {tool: {kind: noop}}}\n",
         "  score: {tool: {kind: noop}}\n",
@@ -75,7 +75,7 @@ fn older_forms_of_a_workbook_are_read() {
 }
 
 #[test]
-fn mistakes_in_workbooks_are_named() {
+fn mistakes_in_workbooks_are_reported() {
     assert_snapshot!(report(&with("  - {tool: {kind: noop}}
   - {name: 5, tool: {kind: noop}}
   - {name: empty}
@@ -136,7 +136,7 @@ fn mistakes_in_workbooks_are_named() {
 }
 
 #[test]
-fn a_long_chain_of_references_is_refused() {
+fn a_long_chain_of_references_is_rejected() {
     let mut workbook = String::new();
     for n in 0..5000 {
         let _ =
@@ -149,7 +149,7 @@ fn a_long_chain_of_references_is_refused() {
 }
 
 #[test]
-fn references_cannot_unfold_without_bound() {
+fn expansion_of_references_is_bounded() {
     let workbook =
         format!("  - {{name: big, tool: {{kind: noop, result: {}}}}}\n", "x".repeat(300_000));
     let steps: String = (0..100)

@@ -72,7 +72,7 @@ fn writes_are_nested_and_reported_in_an_order_that_reproduces_the_values() {
 }
 
 #[test]
-fn names_of_the_step_and_the_iteration_last_as_long_as_the_pipeline() {
+fn step_and_iter_variables_last_as_long_as_the_pipeline() {
     let tasks = json!([
         {"name": "a", "kind": "x",
          "set": [assign("step", &["s"], "{{ output }}"), assign("iter", &["i"], "{{ output }}")]},
@@ -100,7 +100,7 @@ fn values_set_before_a_failure_are_reported() {
 }
 
 #[test]
-fn python_is_given_the_item_unless_the_author_gave_it() {
+fn python_gets_the_item_unless_the_author_sets_the_input() {
     let item = Iteration {
         name: "user".into(),
         item: from_json_owned(json!({"id": 1})).into(),
@@ -158,7 +158,7 @@ fn a_template_that_cannot_be_rendered_names_task_key_and_expression() {
 }
 
 #[test]
-fn an_input_that_is_no_map_is_refused() {
+fn an_input_other_than_a_map_is_rejected() {
     let tasks = json!([{"name": "a", "kind": "x", "input": "{{ workload.given }}"}]);
     let (said, _) =
         transcript(tasks.clone(), scope(json!({"given": {"k": 1}})), vec![Ok(json!(1))]);
@@ -169,7 +169,7 @@ fn an_input_that_is_no_map_is_refused() {
 }
 
 #[test]
-fn the_state_slice_of_a_command_has_the_names_in_its_templates() {
+fn the_state_slice_of_a_command_contains_the_names_in_its_templates() {
     let carried = CommandScope {
         workload: json!({"w": 1}).as_object().unwrap().clone(),
         ctx: json!({"c": 2}).as_object().unwrap().clone(),

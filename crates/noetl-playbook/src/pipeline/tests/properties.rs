@@ -113,7 +113,7 @@ fn turns(tasks: &Value, answers: &[Result<Value, Failure>], limit: u64) -> Vec<S
 
 proptest! {
     #[test]
-    fn a_run_ends_within_its_limit_and_the_same_answers_give_the_same_turns(
+    fn a_run_ends_within_its_limit_and_is_deterministic(
         tasks in tasks(),
         answers in proptest::collection::vec(answer(), 1..8),
         limit in 1_u64..40,

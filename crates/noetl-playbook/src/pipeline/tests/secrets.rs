@@ -42,7 +42,7 @@ fn token(name: &str) -> Result<Value, Failure> {
 }
 
 #[test]
-fn an_entry_is_asked_for_when_a_task_touches_it_and_not_before() {
+fn a_keychain_entry_is_requested_only_when_a_task_reads_it() {
     let tasks = json!([
         {"name": "x", "kind": "noop", "input": {"v": "{{ 'no' if true else keychain.never.x }}"}},
         {"name": "y", "kind": "noop", "input": {"v": "{{ keychain.a.token }}", "n": "{{ keychain.a.n }}"}},
@@ -86,7 +86,7 @@ fn a_missing_keychain_entry_fails_the_task_and_its_rules_decide() {
 }
 
 #[test]
-fn a_search_that_failed_is_the_tasks_failure_and_may_be_tried_again() {
+fn a_failed_keychain_lookup_fails_the_task_and_can_be_retried() {
     let tries = std::cell::Cell::new(0);
     let secrets = |_: &str| {
         tries.set(tries.get() + 1);

@@ -42,7 +42,7 @@ fn continue_accepts_an_error() {
 }
 
 #[test]
-fn break_ends_well_and_leaves_the_rest_out() {
+fn break_succeeds_and_skips_later_tasks() {
     let tasks = json!([
         {"name": "a", "kind": "x", "rules": [rule("output.data.n > 1", "break")]},
         {"name": "b", "kind": "x"},
@@ -85,7 +85,7 @@ fn an_error_without_a_matching_rule_fails_and_a_success_continues() {
 }
 
 #[test]
-fn the_first_rule_that_matches_decides() {
+fn the_first_matching_rule_applies() {
     let rules = json!([
         {"when": "{{ false }}", "do": "fail"},
         {"when": "output.ok", "do": "break", "set": [
@@ -99,7 +99,7 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
-fn jumps_go_back_until_a_rule_lets_them_on() {
+fn jumps_repeat_until_a_rule_continues() {
     let more = json!({
         "when": "{{ output.data.next is not none }}", "do": "jump", "to": "pull",
         "set": [{"scope": "iter", "path": ["page"], "value": "{{ output.data.next }}"}],
@@ -128,7 +128,7 @@ fn jumps_go_back_until_a_rule_lets_them_on() {
 }
 
 #[test]
-fn a_jump_may_lead_past_tasks_and_to_the_one_before() {
+fn a_jump_can_skip_tasks_and_return_to_the_previous_one() {
     let tasks = json!([
         {"name": "a", "kind": "x", "rules": [{"when": "output.data", "do": "jump", "to": "c"}]},
         {"name": "b", "kind": "x"},
@@ -142,7 +142,7 @@ fn a_jump_may_lead_past_tasks_and_to_the_one_before() {
 }
 
 #[test]
-fn a_jump_that_never_ends_is_ended() {
+fn endless_jumps_are_stopped() {
     let tasks = json!([{"name": "a", "kind": "x", "rules": [{"do": "jump", "to": "a"}]}]);
     let mut run = PipelineRun::new(pipeline(tasks), Scope::default()).with_limit(50);
     let mut calls = 0;

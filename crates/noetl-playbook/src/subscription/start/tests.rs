@@ -114,7 +114,7 @@ fn a_payload_has_the_message_its_origin_and_the_fields_of_its_body() {
 }
 
 #[test]
-fn a_body_that_is_no_object_is_under_body() {
+fn a_body_other_than_an_object_is_under_body() {
     for (body, data) in [
         (&b"[1,2]"[..], json!([1, 2])),
         (b"7", json!(7)),
@@ -188,7 +188,7 @@ fn passthrough_none_leaves_the_headers_out() {
 }
 
 #[test]
-fn a_message_that_no_store_could_keep_is_rejected_by_name() {
+fn a_message_that_no_store_can_contain_is_rejected_with_a_reason() {
     let rejected = |subscription: &Subscription, message: &Message| {
         let rejection = fetched(subscription, message).expect_err("a rejection");
         (rejection.code(), rejection.to_string())
@@ -246,7 +246,7 @@ fn bodies_are_limited_by_the_document() {
 }
 
 #[test]
-fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
+fn a_duplicate_is_recognized_by_the_message_id_or_a_directive() {
     let directive = "  headers: {directives: [{header: x-a, controls: idempotency_key}]}\n";
     let deduplicated = subscription(&format!("{DEDUP}{directive}"));
     let start = fetched(&deduplicated, &message(b"{}")).expect("a start");
@@ -272,7 +272,7 @@ fn a_repeat_is_recognized_by_the_message_id_or_a_directive() {
 }
 
 #[test]
-fn a_signature_counts_once_unless_the_document_permits_repeats() {
+fn a_signature_is_accepted_once_unless_the_document_permits_repeats() {
     let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
     let key = |seconds| Some(("id".to_owned(), seconds));
     let off = "  dedup: {enabled: false}\n";
@@ -308,7 +308,7 @@ fn a_signature_counts_once_unless_the_document_permits_repeats() {
 }
 
 #[test]
-fn headers_without_a_signature_choose_nothing_unless_allowed() {
+fn unsigned_headers_apply_no_directive_unless_allowed() {
     let directive = "  headers: {directives: [{header: x-key, controls: idempotency_key}]}\n";
     let trusting = directive.replace("{directives", "{unsigned: true, directives");
     let headers = [("x-key", "k"), ("webhook-id", " m1 ")];
@@ -325,7 +325,7 @@ fn headers_without_a_signature_choose_nothing_unless_allowed() {
 }
 
 #[test]
-fn a_pushed_body_that_claims_to_be_json_has_to_be() {
+fn a_pushed_body_declared_as_json_must_be_json() {
     let rejection = |headers: &[(&str, &str)], body: &[u8]| {
         let document = "  headers: {directives: [{header: x-type, controls: content_type}]}\n";
         let start = received(&pushed("webhook", BEARER, document), request(headers, body));
@@ -343,7 +343,7 @@ fn a_pushed_body_that_claims_to_be_json_has_to_be() {
 }
 
 #[test]
-fn the_envelope_of_a_push_service_is_opened() {
+fn the_envelope_of_a_push_service_is_unwrapped() {
     let subscription = pushed("pubsub", BEARER, DEDUP);
     let body = json!({
         "message": {
