@@ -15,7 +15,8 @@ use crate::{
 };
 
 pub use self::changes::{
-    a_consumer_is_given_other_subjects, messages_of_a_filter_are_discarded_up_to_a_number,
+    messages_of_a_filter_are_purged_up_to_a_sequence_number,
+    the_subjects_of_a_consumer_can_be_changed,
 };
 
 /// Test access to a stream that bypasses the traits under test.
@@ -97,32 +98,32 @@ macro_rules! event_stream_suite {
             use super::*;
 
             $crate::event_stream_suite! { @cases $make;
-                a_batch_is_kept_in_its_order,
-                an_empty_batch_is_nothing,
-                an_id_is_kept_once,
+                a_batch_is_stored_in_its_order,
+                an_empty_batch_publishes_no_messages,
+                messages_with_the_same_id_are_stored_once,
                 an_existing_stream_is_unchanged,
-                without_a_stream_nothing_is_kept,
-                a_deleted_stream_is_made_again,
-                a_message_that_is_too_large_keeps_no_other,
+                publishing_without_a_stream_stores_no_messages,
+                a_deleted_stream_is_recreated,
+                an_oversized_message_does_not_affect_others,
                 a_connected_bus_reports_its_connection,
                 pending_messages_of_a_consumer_are_counted,
-                a_consumer_reads_its_own_subjects_only,
+                a_consumer_reads_only_its_own_subjects,
                 consumers_are_added_to_an_existing_stream,
                 a_consumer_pulls_available_messages_up_to_its_limit,
                 a_waiting_consumer_receives_new_messages,
                 nacked_messages_are_redelivered_at_once,
                 consumers_of_one_name_share_the_messages,
-                several_readers_are_read_as_one,
+                messages_of_several_consumers_are_pulled_together,
                 pulling_from_a_missing_consumer_fails,
-                a_stream_that_is_gone_has_no_state_and_the_next_is_another,
-                a_consumer_is_given_other_subjects,
-                messages_of_a_filter_are_discarded_up_to_a_number,
+                a_deleted_stream_has_no_state_and_its_successor_is_distinguished,
+                the_subjects_of_a_consumer_can_be_changed,
+                messages_of_a_filter_are_purged_up_to_a_sequence_number,
             }
         }
     };
 }
 
-pub async fn a_batch_is_kept_in_its_order(subject: &Subject) {
+pub async fn a_batch_is_stored_in_its_order(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let batch: Vec<StreamMessage> =
         (0..300).map(|number| message(&format!("m{number}"), &"x".repeat(number))).collect();
@@ -137,11 +138,11 @@ pub async fn a_batch_is_kept_in_its_order(subject: &Subject) {
     assert_eq!(kept, batch.iter().map(as_kept).collect::<Vec<_>>());
 }
 
-pub async fn an_empty_batch_is_nothing(subject: &Subject) {
+pub async fn an_empty_batch_publishes_no_messages(subject: &Subject) {
     assert_eq!(subject.stream.publish(Vec::new()).await, []);
 }
 
-pub async fn an_id_is_kept_once(subject: &Subject) {
+pub async fn messages_with_the_same_id_are_stored_once(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let answers = subject.stream.publish(messages(["a", "b", "a"])).await;
     assert_eq!(answers, [Ok(PublishAck::New), Ok(PublishAck::New), Ok(PublishAck::Known)]);
@@ -165,7 +166,7 @@ pub async fn an_existing_stream_is_unchanged(subject: &Subject) {
     assert_eq!(ids(subject).await, ["a"]);
 }
 
-pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
+pub async fn publishing_without_a_stream_stores_no_messages(subject: &Subject) {
     let answers = subject.stream.publish(messages(["a", "b"])).await;
     assert_eq!(answers, vec![Err(PublishError::NoStream); 2]);
     subject.stream.ensure(&settings()).await.expect("a stream");
@@ -175,7 +176,7 @@ pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
     assert_eq!(answers, [Ok(PublishAck::New), Err(PublishError::NoStream)]);
 }
 
-pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
+pub async fn a_deleted_stream_is_recreated(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
     subject.inspect.delete().await;
@@ -185,7 +186,7 @@ pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
     assert_eq!(ids(subject).await, ["b"]);
 }
 
-pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
+pub async fn an_oversized_message_does_not_affect_others(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let most = subject.stream.payload_max().expect("a bus that says so");
     let large = message("large", &"x".repeat(most + 1));
@@ -215,7 +216,7 @@ pub async fn pending_messages_of_a_consumer_are_counted(subject: &Subject) {
     assert_eq!(waiting(subject, "reader").await, (0, 1));
 }
 
-pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
+pub async fn a_consumer_reads_only_its_own_subjects(subject: &Subject) {
     let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
     let both = StreamSettings { consumers: vec![narrow, consumer("cases.>")], ..settings() };
     subject.stream.ensure(&both).await.expect("a stream");
@@ -246,7 +247,7 @@ pub async fn consumers_are_added_to_an_existing_stream(subject: &Subject) {
     assert_eq!(waiting(subject, "reader").await, (0, 0), "it stays as it is");
 }
 
-pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject: &Subject) {
+pub async fn a_deleted_stream_has_no_state_and_its_successor_is_distinguished(subject: &Subject) {
     let name = settings().name;
     assert_eq!(subject.stream.state(&name).await, Ok(None));
     subject.stream.ensure(&settings()).await.expect("a stream");
@@ -309,7 +310,7 @@ pub async fn consumers_of_one_name_share_the_messages(subject: &Subject) {
     assert_eq!(both, ["a", "b"]);
 }
 
-pub async fn several_readers_are_read_as_one(subject: &Subject) {
+pub async fn messages_of_several_consumers_are_pulled_together(subject: &Subject) {
     let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
     let both = StreamSettings { consumers: vec![narrow, consumer("cases.x")], ..settings() };
     subject.stream.ensure(&both).await.expect("a stream");

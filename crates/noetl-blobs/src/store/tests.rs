@@ -16,7 +16,7 @@ use object_store::{
 use super::*;
 
 #[tokio::test]
-async fn content_put_in_the_middle_of_a_removal_stays() {
+async fn content_put_during_a_removal_remains() {
     for what in [What::Put, What::Touch] {
         let (objects, blob) = content().await;
         let seen = newest(&objects).await;
@@ -28,7 +28,7 @@ async fn content_put_in_the_middle_of_a_removal_stays() {
 }
 
 #[tokio::test]
-async fn content_replaced_in_the_middle_of_a_read_is_read() {
+async fn content_replaced_during_a_read_is_returned() {
     for what in [What::Put, What::Touch] {
         let (objects, blob) = content().await;
         let blobs = interrupted(&objects, When::Get, what);
@@ -37,7 +37,7 @@ async fn content_replaced_in_the_middle_of_a_read_is_read() {
 }
 
 #[tokio::test]
-async fn content_removed_in_the_middle_of_a_read_is_missing() {
+async fn content_removed_during_a_read_is_missing() {
     let (objects, blob) = content().await;
     let blobs = interrupted(&objects, When::Get, What::Remove);
     let error = blobs.blob(&blob).await.expect_err("nothing to read");

@@ -15,7 +15,7 @@ const BUCKET: &str = "results";
 blobs_suite!(together every_case_holds_in_a_bucket, Service::start);
 
 #[tokio::test]
-async fn a_bucket_that_does_not_answer_is_an_error_and_no_missing_content() {
+async fn an_unavailable_bucket_is_an_error_rather_than_missing_content() {
     // Nobody listens on the port a closed socket had.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = closed.local_addr().expect("an address");

@@ -3,7 +3,7 @@
 use super::{Answer, Subject, consumer, ids, messages, settings, states, until_waiting};
 use crate::{Consumer, PublishAck, StreamSettings};
 
-pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject) {
+pub async fn messages_of_a_filter_are_purged_up_to_a_sequence_number(subject: &Subject) {
     subject.stream.ensure(&settings()).await.expect("a stream");
     let mut batch = messages(["a", "b", "c"]);
     batch[1].subject = "cases.y".to_owned();
@@ -19,7 +19,7 @@ pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject
     assert_eq!(given().await.as_deref(), Some("d"));
 }
 
-pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
+pub async fn the_subjects_of_a_consumer_can_be_changed(subject: &Subject) {
     let elsewhere = StreamSettings { consumers: vec![consumer("cases.y")], ..settings() };
     subject.stream.ensure(&elsewhere).await.expect("a stream");
     let name = &settings().name;
