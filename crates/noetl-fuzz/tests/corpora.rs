@@ -31,47 +31,47 @@ fn replay(target: &str) {
 }
 
 #[test]
-fn cron_expressions_that_were_kept_break_nothing() {
+fn cron_expressions_of_the_corpus_do_not_panic() {
     replay("cron");
 }
 
 #[test]
-fn documents_that_were_kept_break_nothing() {
+fn documents_of_the_corpus_do_not_panic() {
     replay("document");
 }
 
 #[test]
-fn inputs_of_the_engine_that_were_kept_break_nothing() {
+fn engine_inputs_of_the_corpus_do_not_panic() {
     replay("engine");
 }
 
 #[test]
-fn rows_that_were_kept_break_nothing() {
+fn rows_of_the_corpus_do_not_panic() {
     replay("event");
 }
 
 #[test]
-fn batches_that_were_kept_break_nothing() {
+fn batches_of_the_corpus_do_not_panic() {
     replay("kafka");
 }
 
 #[test]
-fn messages_that_were_kept_break_nothing() {
+fn messages_of_the_corpus_do_not_panic() {
     replay("message");
 }
 
 #[test]
-fn signatures_that_were_kept_break_nothing() {
+fn signatures_of_the_corpus_do_not_panic() {
     replay("signature");
 }
 
 #[test]
-fn templates_that_were_kept_break_nothing() {
+fn templates_of_the_corpus_do_not_panic() {
     replay("template");
 }
 
 #[test]
-fn bodies_that_were_kept_break_nothing() {
+fn bodies_of_the_corpus_do_not_panic() {
     replay("wire");
 }
 

@@ -35,7 +35,7 @@ fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
 }
 
 #[tokio::test]
-async fn a_span_arrives_whole() {
+async fn a_span_arrives_with_all_fields() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let settings = ExporterSettings {
         headers: vec![("authorization".to_owned(), "Bearer t".to_owned())],
@@ -148,7 +148,7 @@ async fn an_unreachable_collector_loses_spans_only() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_are_named() {
+async fn errors_name_the_invalid_setting() {
     let refused = |settings: ExporterSettings| open(settings).map(|_| ()).expect_err("no address");
     for endpoint in ["", "collector:4318", "ftp://collector/", "http://"] {
         let error = refused(ExporterSettings::new(endpoint));
@@ -160,7 +160,7 @@ async fn settings_that_cannot_be_used_are_named() {
 }
 
 #[tokio::test]
-async fn a_span_where_a_trace_begins_has_no_parent() {
+async fn the_root_span_of_a_trace_has_no_parent() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
     let trace = Arc::new(Trace::new(TraceId::new(9), true));
