@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_owner_reads_the_file_and_no_draft_stays() {
+    fn the_file_is_private_and_no_temporary_file_remains() {
         let (_home, file) = home();
         let mut changing = ContextsLock::begin(file.clone()).expect("no file yet");
         changing.set("a", &fields("http://a"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_two_write_at_once() {
+    fn concurrent_writers_lose_no_context() {
         let (_home, file) = home();
         let writers: Vec<_> = (0..8)
             .map(|number| {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_wrong_is_named_without_its_lines() {
+    fn an_invalid_file_is_reported_without_its_contents() {
         let (_home, file) = home();
         fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
         for (text, expected) in [

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_is_for_its_owner_alone() {
+    fn a_data_directory_is_private_to_its_owner() {
         let above = tempfile::tempdir().expect("a directory");
         let data = above.path().join("a/data");
         prepare(&data).expect("a new directory");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_live_in_keeps_its_mode() {
+    fn a_shared_directory_keeps_its_mode() {
         let above = tempfile::tempdir().expect("a directory");
         let shared = above.path().join("shared");
         fs::create_dir(&shared).expect("a directory");

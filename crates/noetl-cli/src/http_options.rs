@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_a_file_is_read_again_when_a_moment_has_passed() {
+    fn a_token_file_is_reread_after_its_cache_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         let file = TokenFile::new(path.clone());

@@ -142,7 +142,7 @@ mod tests {
     use crate::arguments::{Flags, StepFlags};
 
     #[test]
-    fn a_user_is_a_name_or_two_numbers() {
+    fn a_user_is_a_name_or_a_uid_and_gid() {
         assert_eq!(user("12:34").expect("numbers"), User { uid: 12, gid: 34 });
         assert_eq!(user("root").expect("a name"), User { uid: 0, gid: 0 });
         for wrong in ["", "nobody-of-that-name", "1:", "a:b", "-1:5", "-u"] {

@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn flags_before_the_verb_are_moved_behind_it() {
+    fn flags_before_the_verb_are_moved_after_it() {
         assert_eq!(said("noetl --server-url u status 1"), "noetl status 1 --server-url u");
         assert_eq!(said("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
         assert_eq!(said("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
     }
 
     #[test]
-    fn everything_else_stays_where_it_is() {
+    fn other_arguments_keep_their_order() {
         for line in [
             "noetl",
             "noetl status 1 --token t",

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment_and_that_over_the_current_context() {
+    fn flags_override_the_environment_which_overrides_the_current_context() {
         let none = RemoteArguments::default();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(chosen(&none, &[]), is("http://a", Some("ta")));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_a_context_is_shown_to_its_server_only() {
+    fn a_context_token_is_sent_only_to_its_server() {
         let url = flag("client.server_url", "http://u");
         assert_eq!(chosen(&url, &[]), is("http://u", None));
         assert_eq!(chosen(&url, &[("NOETL_SESSION_TOKEN", "s")]), is("http://u", Some("s")));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_a_file_is_sent_to_the_server_of_a_file_only() {
+    fn a_token_of_a_file_is_sent_only_to_a_server_of_a_file() {
         let chosen = |text: &str, variables: &[(&str, &str)]| {
             let file = FileLayer::parse(Path::new("noetl.toml"), text.as_bytes(), true);
             let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));

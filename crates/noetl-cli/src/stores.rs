@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_shard_keeps_its_number_and_their_count() {
+    async fn a_shard_rejects_another_number_or_shard_count() {
         let store = MemoryStore::new();
         for _ in 0..2 {
             check(&store, 1, 3).await.expect("the same shard");

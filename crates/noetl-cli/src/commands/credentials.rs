@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_holds_one_a_list_or_a_map_in_yaml_or_json() {
+    fn a_file_may_contain_one_credential_a_list_or_a_map() {
         let one = ("a".to_owned(), "bearer".to_owned(), json!({"token": "t"}));
         for text in [
             "name: a\ntype: bearer\ndata: {token: t}\ntags: [x]\n",

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_neither_too_long_nor_too_large() {
+    fn batches_are_limited_in_items_and_bytes() {
         assert!(sizes(&[], 2).is_empty());
         assert_eq!(sizes(&[1, 1, 1, 1, 1], 2), [2, 2, 1]);
         assert_eq!(sizes(&[1, 1], 2), [2]);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment_and_labels_add_up() {
+    fn flags_override_the_environment_and_labels_accumulate() {
         let variables = [
             (LABELS, "a=1, b=2"),
             ("NOETL_WORKER_POOL", " gpu "),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_named_with_their_location() {
+    fn invalid_settings_are_reported_with_their_location() {
         for (variable, value, said) in [
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_processes_have_the_same_name_of_their_own() {
+    fn default_worker_names_are_unique_per_process() {
         assert_ne!(own_name(), own_name());
     }
 }

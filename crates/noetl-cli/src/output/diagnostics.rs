@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_points_at_its_column() {
+    fn a_diagnostic_points_at_its_column() {
         let found = [Diagnostic {
             severity: Severity::Error,
             code: "E011",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_behind_the_end_of_the_document_has_no_excerpt() {
+    fn a_diagnostic_past_the_end_of_the_document_has_no_excerpt() {
         let found = [Diagnostic {
             severity: Severity::Error,
             code: "E004",

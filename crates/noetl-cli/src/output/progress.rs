@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_say_them() {
+    fn durations_are_formatted_in_readable_units() {
         let spoken: Vec<String> =
             [12, 4_000, 1_500_000, 61_000_000].map(|us| human(Duration::from_micros(us))).into();
         assert_eq!(spoken, ["12 µs", "4 ms", "1.5 s", "1 min 01 s"]);

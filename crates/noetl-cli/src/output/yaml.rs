@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_reads_as_people_write_it() {
+    fn documents_are_printed_in_block_style() {
         let value = json!({
             "id": "380499266977660928",
             "count": 3,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_is_read_back() {
+    fn printed_documents_parse_to_the_same_value() {
         let texts = [
             "",
             " ",

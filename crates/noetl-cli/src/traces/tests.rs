@@ -46,7 +46,7 @@ fn the_endpoint_is_a_base_address_or_a_full_url() {
 }
 
 #[test]
-fn everything_else_has_a_usual_value() {
+fn other_settings_have_the_defaults_of_the_specification() {
     let usual = settings(&[ENDPOINT]).unwrap();
     assert_eq!((usual.queue, usual.batch), (2048, 512));
     assert_eq!(usual.timeout, Duration::from_secs(10));
@@ -72,7 +72,7 @@ fn everything_else_has_a_usual_value() {
 }
 
 #[test]
-fn samplers_are_known_by_their_names() {
+fn samplers_are_selected_by_their_names() {
     let sampler = |name: &str, argument: &str| {
         let variables = [(SAMPLER, name), (SAMPLER_ARGUMENT, argument)];
         with(&variables, |export| export.sampler()).unwrap()
@@ -91,7 +91,7 @@ fn samplers_are_known_by_their_names() {
 }
 
 #[test]
-fn invalid_settings_are_named_without_secrets() {
+fn invalid_settings_are_reported_without_secrets() {
     for (variables, named) in [
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")][..], "OTEL_EXPORTER_OTLP_ENDPOINT"),
         (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),

@@ -175,7 +175,7 @@ async fn no_canary_is_in_a_dump_of_a_postgres_database() {
 }
 
 #[tokio::test]
-async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
+async fn no_canary_leaks_after_every_tool_used_one() {
     let (home, echo, nats) = (Home::new(), Echo::start(), TestNats::start());
     let data = home.path().join("data");
     let settings = [

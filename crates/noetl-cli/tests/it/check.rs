@@ -26,7 +26,7 @@ workflow:
 ";
 
 #[test]
-fn every_mistake_of_a_file_is_shown_with_its_place() {
+fn every_error_of_a_file_is_shown_with_its_position() {
     let home = Home::with(MISTAKES);
     assert_snapshot!(home.noetl(["check", "test.yaml"]).transcript(), @r#"
     exit: 2
@@ -82,7 +82,7 @@ fn every_mistake_of_a_file_is_shown_with_its_place() {
 }
 
 #[test]
-fn json_output_has_the_same_findings_for_programs() {
+fn json_output_has_the_same_diagnostics() {
     let home = Home::with(MISTAKES);
     let said = home.noetl(["check", "test.yaml", "--output", "json"]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(2), ""));
@@ -109,7 +109,7 @@ fn json_output_has_the_same_findings_for_programs() {
 }
 
 #[test]
-fn several_files_are_all_checked_and_one_mistake_decides() {
+fn one_invalid_file_of_several_fails_the_check() {
     let home = Home::with(MISTAKES);
     home.write("good.yaml", one_step("{kind: noop}"));
     let said = home.noetl(["check", "test.yaml", "good.yaml"]);
@@ -125,7 +125,7 @@ fn several_files_are_all_checked_and_one_mistake_decides() {
 }
 
 #[test]
-fn warnings_alone_are_no_failure() {
+fn warnings_alone_do_not_fail_the_check() {
     let home = Home::with(&one_step("{kind: noop}").replace("step: start", "step: ctx"));
     assert_snapshot!(home.noetl(["check", "test.yaml"]).transcript(), @r"
     exit: 0
@@ -143,14 +143,14 @@ fn warnings_alone_are_no_failure() {
 }
 
 #[test]
-fn a_playbook_from_stdin_is_called_stdin() {
+fn a_playbook_from_stdin_is_reported_as_stdin() {
     let said = Home::new().noetl_reading(["check", "-"], "workflow: []\n");
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.lines().all(|line| line.starts_with(' ') || line.starts_with("stdin:")));
 }
 
 #[test]
-fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
+fn files_after_an_unreadable_file_are_checked() {
     let home = Home::with(&one_step("{kind: noop}"));
     home.write("latin.yaml", b"name: caf\xe9\n");
     let files = ["check", "test.yaml", "missing.yaml", "latin.yaml", "test.yaml"];
@@ -218,7 +218,7 @@ fn subscriptions_are_checked_as_subscriptions() {
 }
 
 #[test]
-fn a_schedule_is_checked_as_one() {
+fn schedules_are_checked_as_schedules() {
     let home = Home::new();
     home.write(
         "sched.yaml",
@@ -255,7 +255,7 @@ workflow:
 ";
 
 #[test]
-fn older_shapes_are_rewritten_in_the_file() {
+fn a_fix_rewrites_older_syntax_in_the_file() {
     let home = Home::with(OLDER);
     assert_snapshot!(home.noetl(["check", "test.yaml", "--fix"]).transcript(), @r"
     exit: 0
@@ -292,7 +292,7 @@ fn older_shapes_are_rewritten_in_the_file() {
 }
 
 #[test]
-fn a_dry_run_prints_the_difference_and_writes_nothing() {
+fn a_dry_run_prints_the_diff_and_writes_nothing() {
     let home = Home::with(OLDER);
     let said = home.noetl(["check", "--fix", "--dry-run", "test.yaml"]);
     assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), OLDER);
@@ -330,7 +330,7 @@ fn a_fix_of_stdin_is_written_to_stdout() {
 }
 
 #[test]
-fn a_file_with_errors_or_without_leave_to_write_stays_as_it_was() {
+fn a_fix_does_not_change_invalid_or_read_only_files() {
     let home = Home::with(MISTAKES);
     let said = home.noetl(["check", "--fix", "test.yaml"]);
     assert_eq!(said.code, Some(2));

@@ -35,7 +35,7 @@ fn check_ids(logs: &[Vec<EventView>]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_set_back_between_two_starts_stops_nothing() {
+async fn executions_finish_after_the_clock_is_set_back_between_starts() {
     let Some(library) = other_time() else { return };
     let database = TestDatabase::new();
     let process = DevProcess::start_on(&database.url(), 2, &[]);
@@ -55,7 +55,7 @@ async fn a_clock_that_is_set_back_between_two_starts_stops_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_an_hour_behind_works_beside_one_that_is_not() {
+async fn processes_with_clocks_an_hour_apart_share_executions() {
     let Some(library) = other_time() else { return };
     let database = TestDatabase::new();
     let right = DevProcess::start_on(&database.url(), 3, &[]);

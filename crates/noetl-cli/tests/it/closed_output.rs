@@ -19,7 +19,7 @@ fn unread() -> Stdio {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml"],
@@ -40,7 +40,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn an_unwritable_result_is_reported_as_lost() {
+fn an_unwritable_result_is_a_failure() {
     let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
     for arguments in [
         vec!["run", "test.yaml", "--output", "json"],

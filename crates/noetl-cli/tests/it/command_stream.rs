@@ -65,7 +65,7 @@ async fn unannounced_commands_of_a_dead_server_are_announced_by_another() {
 }
 
 #[test]
-fn an_address_that_is_none_stops_the_start() {
+fn an_invalid_public_address_prevents_the_start() {
     let home = Home::new();
     let mut command = home.command(["dev", "--port", "0", "--nats-url", "nats://127.0.0.1:1"]);
     command.env("NOETL_PUBLIC_SERVER_URL", "noetl.example");

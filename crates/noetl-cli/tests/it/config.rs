@@ -82,7 +82,7 @@ fn every_variable_reaches_the_program() {
 }
 
 #[test]
-fn flags_win_over_variables_and_these_over_files() {
+fn flags_override_variables_which_override_files() {
     let home = Home::new();
     fs::create_dir_all(home.path().join(".config/noetl")).unwrap();
     let slots = |arguments: &[&str], variable: Option<&str>| {
@@ -138,7 +138,7 @@ fn the_origin_of_each_value_is_shown() {
 }
 
 #[test]
-fn all_problems_are_reported_with_their_place() {
+fn all_problems_are_reported_with_their_position() {
     let home = Home::new();
     home.write(
         "noetl.toml",
@@ -181,7 +181,7 @@ fn a_file_can_be_checked_without_the_environment() {
 }
 
 #[test]
-fn an_invalid_file_stops_only_verbs_that_use_settings() {
+fn an_invalid_file_fails_only_verbs_that_use_settings() {
     let home = Home::new();
     home.write("noetl.toml", "[server]\nprot = 1\n");
     home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
@@ -222,7 +222,7 @@ fn a_file_of_the_working_directory_cannot_redirect_a_token() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
+fn unreadable_files_are_reported_by_name() {
     let home = Home::new();
     fs::create_dir(home.path().join("directory")).unwrap();
     home.write("bytes.toml", b"# \xff");
@@ -289,7 +289,7 @@ fn only_clients_ignore_a_file_that_they_must_not_read() {
 }
 
 #[test]
-fn settings_of_an_unused_database_stop_nothing() {
+fn settings_of_an_unused_database_are_ignored() {
     let home = Home::new();
     let wrong = [("POSTGRES_MAX_CONNECTIONS", "2"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0")];
     let said = home.end_of(command(&home, &["db", "migrate"]).envs(wrong));
@@ -317,7 +317,7 @@ fn a_worker_does_not_lose_a_configuration_from_a_pipe() {
 }
 
 #[test]
-fn values_that_are_not_utf_8_are_named_unless_they_are_paths() {
+fn values_that_are_not_utf_8_are_rejected_unless_they_are_paths() {
     let home = Home::new();
     let bytes = OsStr::from_bytes(b"data\xff");
     let said = home.end_of(command(&home, &["config", "show"]).env("NOETL_QUOTAS", bytes));
@@ -330,7 +330,7 @@ fn values_that_are_not_utf_8_are_named_unless_they_are_paths() {
 }
 
 #[test]
-fn unknown_variables_are_warnings() {
+fn unknown_variables_cause_warnings() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
     let said = home.end_of(command(&home, &["run", "test.yaml"]).env("NOETL_PROT", "1"));
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -103,7 +103,7 @@ fn assert_clean_files(directory: &Path, prefix: &str) {
 }
 
 #[test]
-fn a_database_step_runs_with_its_alias_and_nothing_keeps_the_password() {
+fn a_database_step_uses_its_alias_and_no_file_contains_the_password() {
     let (home, guarded) = (Home::with(&asking()), Guarded::start());
     home.write("c.json", guarded.credential(PASSWORD));
     let run = ["run", "test.yaml", "--credentials", "c.json", "--db", "t.db", "--output", "json"];
@@ -125,7 +125,7 @@ fn a_database_step_runs_with_its_alias_and_nothing_keeps_the_password() {
 }
 
 #[test]
-fn a_wrong_password_is_an_auth_failure_that_does_not_repeat_it() {
+fn a_wrong_password_is_an_auth_failure_without_the_password() {
     let (home, guarded) = (Home::with(&asking()), Guarded::start());
     home.write("c.json", guarded.credential("some other password"));
     let said = home.noetl(["run", "test.yaml", "--credentials", "c.json", "--output", "json"]);
@@ -146,7 +146,7 @@ fn a_run_without_credentials_names_the_missing_ones_and_how_to_supply_them() {
 }
 
 #[test]
-fn a_file_that_holds_no_credential_stops_the_run_and_a_short_secret_is_warned_of() {
+fn an_invalid_credential_file_fails_the_run_and_a_short_secret_causes_a_warning() {
     let home = Home::with(&playbook("{}", "  - {step: start, tool: {kind: noop, result: done}}\n"));
     home.write("bad.yaml", "shop: {data: {password: sesame}}\n");
     let said = home.noetl(["run", "test.yaml", "--credentials", "bad.yaml"]);
@@ -160,7 +160,7 @@ fn a_file_that_holds_no_credential_stops_the_run_and_a_short_secret_is_warned_of
 }
 
 #[test]
-fn a_shared_database_needs_a_key_that_others_have() {
+fn credentials_in_a_shared_database_require_an_explicit_key() {
     let home = Home::with(&playbook("{}", "  - {step: start, tool: {kind: noop}}\n"));
     home.write("c.yaml", "shop: {type: basic, data: {user: u, password: long enough}}\n");
     let url = "postgres://nobody@127.0.0.1:1/none";

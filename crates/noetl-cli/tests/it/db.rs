@@ -17,7 +17,7 @@ fn with_a_database() -> Home {
 }
 
 #[test]
-fn migrate_makes_a_database_and_then_finds_it_up_to_date() {
+fn migrate_creates_a_database_and_reports_it_up_to_date_afterwards() {
     let home = Home::new();
     let said = home.noetl(["db", "migrate"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""));
@@ -63,7 +63,7 @@ fn damaged_from(page: isize) -> Said {
 }
 
 #[test]
-fn damage_is_found_with_exit_code_1() {
+fn damage_is_reported_with_exit_code_1() {
     // In the schema, and in one table only.
     for page in [1, -1] {
         let said = damaged_from(page);
@@ -74,7 +74,7 @@ fn damage_is_found_with_exit_code_1() {
 }
 
 #[test]
-fn stats_name_every_table_with_its_rows() {
+fn stats_show_the_rows_of_every_table() {
     let home = with_a_database();
     let said = home.noetl(["db", "stats", "--output", "json"]).json();
     let tables = said["tables"].as_array().unwrap();
@@ -90,7 +90,7 @@ fn stats_name_every_table_with_its_rows() {
 }
 
 #[tokio::test]
-async fn a_copy_is_made_beside_a_running_server_and_can_be_used() {
+async fn a_backup_beside_a_running_server_is_usable() {
     let home = Home::new();
     let dev = DevProcess::start(&home.path().join("noetl-data"));
     let id = dev.execute(&one_step(NOOP)).await;
@@ -117,7 +117,7 @@ async fn a_copy_is_made_beside_a_running_server_and_can_be_used() {
 }
 
 #[test]
-fn a_copy_never_takes_the_place_of_a_file() {
+fn a_backup_never_overwrites_a_file() {
     let home = with_a_database();
     home.write("copy.db", "something else");
     let said = home.noetl(["db", "backup", "copy.db"]);
@@ -129,7 +129,7 @@ fn a_copy_never_takes_the_place_of_a_file() {
 }
 
 #[test]
-fn an_interrupted_copy_is_replaced() {
+fn an_interrupted_backup_is_replaced() {
     let home = with_a_database();
     home.write("copy.db.partial", "half a copy");
     assert_eq!(home.noetl(["db", "backup", "copy.db"]).code, Some(0));
@@ -137,7 +137,7 @@ fn an_interrupted_copy_is_replaced() {
 }
 
 #[test]
-fn postgres_is_copied_by_its_own_tool() {
+fn backup_of_postgres_refers_to_pg_dump() {
     let url = "postgres://ada:secret@db.example:5432/noetl";
     let said = Home::new().noetl(["db", "backup", "copy.dump", "--database-url", url]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
@@ -159,7 +159,7 @@ fn a_purge_reports_retained_rows_with_reasons() {
 }
 
 #[test]
-fn a_window_that_is_too_long_is_a_wrong_call() {
+fn retention_windows_out_of_range_are_usage_errors() {
     let home = with_a_database();
     for (flag, number) in [
         ("--event-retention-days", "30000"),

@@ -20,7 +20,7 @@ fn address(process: &DevProcess) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
+async fn a_playbook_is_registered_and_executed_over_http() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     assert!(process.client.health().await.unwrap().is_ok());
@@ -94,7 +94,7 @@ async fn a_stop_signal_ends_the_process_cleanly_and_releases_the_database() {
 }
 
 #[tokio::test]
-async fn a_second_process_on_the_same_data_is_refused() {
+async fn a_second_process_on_the_same_data_is_rejected() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let said = home.noetl(["dev", "--port", "0", "--data", "data"]);
@@ -104,7 +104,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
 }
 
 #[tokio::test]
-async fn rubbish_does_no_harm() {
+async fn malformed_requests_leave_the_server_running() {
     let home = Home::new();
     let process = DevProcess::start(&home.path().join("data"));
     let rubbish: [&[u8]; 6] = [
@@ -130,7 +130,7 @@ async fn rubbish_does_no_harm() {
 }
 
 #[tokio::test]
-async fn its_credentials_outlive_it_by_a_key_that_only_its_owner_reads() {
+async fn credentials_survive_a_restart_under_a_private_key_file() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let home = Home::new();
@@ -167,7 +167,7 @@ fn ask(process: &DevProcess, request: &str) -> String {
 }
 
 #[test]
-fn a_key_that_is_none_stops_the_start_and_is_not_shown() {
+fn an_invalid_key_prevents_the_start_and_is_not_shown() {
     let home = Home::new();
     let mut command = home.command(["dev", "--port", "0", "--data", "data"]);
     command.env("NOETL_ENCRYPTION_KEY", "bm8ga2V5");

@@ -38,7 +38,7 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 const LIMITED: &str = "(ulimit -f 4000; run)";
 
 #[test]
-fn a_full_disk_is_named_and_committed_work_is_retained() {
+fn a_full_disk_is_reported_and_committed_work_is_retained() {
     let home = Home::with(&filling());
     // A mount of its own that goes with the process.
     let own_mounts = || {
@@ -58,7 +58,7 @@ mount -o remount,size=40m small";
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_a_full_disk() {
+fn a_file_size_limit_is_reported_like_a_full_disk() {
     let home = Home::with(&filling());
     check(home.other("env"), &home, LIMITED);
 }

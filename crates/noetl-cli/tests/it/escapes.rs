@@ -3,7 +3,7 @@
 use crate::noetl::{Home, one_step};
 
 #[test]
-fn a_playbook_cannot_paint_the_terminal() {
+fn a_playbook_cannot_send_control_characters_to_the_terminal() {
     let name = "a\\u001b[31mred\\nnext";
     let home = Home::with(&one_step("{kind: noop}").replace("start", &format!("\"{name}\"")));
     let said = home.noetl(["run", "test.yaml"]);

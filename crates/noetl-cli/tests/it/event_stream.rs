@@ -81,7 +81,7 @@ async fn reconcile(nats: &TestNats, logs: &BTreeMap<ExecutionId, Vec<i64>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event() {
+async fn a_nats_server_that_starts_late_is_killed_and_loses_its_stream_gets_every_event() {
     let home = Home::new();
     let mut nats = TestNats::stopped();
     let settings = streaming(&nats);
@@ -109,7 +109,7 @@ async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
+async fn a_server_that_consumes_the_stream_shows_executions_of_another() {
     let (home, other) = (Home::new(), Home::new());
     let mut nats = TestNats::start();
     let settings = streaming(&nats);
@@ -155,7 +155,7 @@ async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_again_and_again_publishes_every_event() {
+async fn a_repeatedly_killed_server_publishes_every_event() {
     let home = Home::new();
     let nats = TestNats::start();
     let settings = streaming(&nats);
@@ -243,7 +243,7 @@ fn odd_rows(database: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_database_of_several_is_followed() {
+async fn events_of_all_shards_are_published() {
     let home = Home::new();
     let nats = TestNats::start();
     let at = |name: &str| format!("sqlite://{}", home.path().join(name).display());
@@ -257,7 +257,7 @@ async fn every_database_of_several_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
+async fn a_killed_relay_publishes_every_row_of_the_outbox_after_its_restart() {
     let database = TestDatabase::new();
     let nats = TestNats::start();
     let settings = [
@@ -294,7 +294,7 @@ async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_stop_the_start_and_are_named() {
+fn invalid_settings_prevent_the_start_and_are_reported_by_name() {
     let home = Home::new();
     let on = ("NOETL_EVENT_STREAM_ENABLED", "true");
     let url = ("NOETL_NATS_URL", "nats://127.0.0.1:1");

@@ -22,7 +22,7 @@ fn check<const N: usize>(name: &str, set: [&str; N], expected: Value) {
 }
 
 #[test]
-fn hello_greets_the_given_name() {
+fn hello_greets_the_name_of_the_workload() {
     check("hello", ["who=Ada"], json!({"message": "Hello, Ada!"}));
 }
 
@@ -33,12 +33,12 @@ fn branch_takes_one_arc() {
 }
 
 #[test]
-fn cycle_counts() {
+fn cycle_counts_to_its_limit() {
     check("cycle", ["times=20"], json!({"message": "counted to 20"}));
 }
 
 #[test]
-fn errors_divides_when_it_can() {
+fn errors_divides_by_a_nonzero_divisor() {
     check("errors", ["divisor=4"], json!({"message": "division worked", "quotient": 3.0}));
 }
 
@@ -61,7 +61,7 @@ fn break_computes_values_missing_from_the_cache() {
 }
 
 #[test]
-fn policy_fail_lets_rows_through() {
+fn policy_fail_imports_existing_rows() {
     check("policy-fail", ["rows=3"], json!({"message": "the import went through"}));
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn is_playbook(name: &str) -> bool {
 }
 
 #[test]
-fn every_example_is_in_order_listed_and_sure_of_itself() {
+fn every_example_is_valid_listed_and_asserts_its_result() {
     let list = include_str!("../../../../examples/README.md");
     shown::are_in_order(EXAMPLES);
     for Shown { name, text, .. } in shown::all(EXAMPLES, is_playbook) {

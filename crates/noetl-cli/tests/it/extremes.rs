@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::noetl::{Home, one_step, playbook};
 
 #[test]
-fn a_chain_of_many_steps_runs_to_its_end() {
+fn a_chain_of_many_steps_completes() {
     const STEPS: usize = 2000;
     let mut steps = String::new();
     for step in 0..STEPS {
@@ -21,7 +21,7 @@ fn a_chain_of_many_steps_runs_to_its_end() {
 }
 
 #[test]
-fn a_hundred_branches_at_once_meet_in_one_join() {
+fn a_hundred_parallel_branches_meet_in_one_join() {
     let names: Vec<String> = (0..100).map(|branch| format!("b{branch}")).collect();
     let arcs: Vec<String> = names.iter().map(|name| format!("{{step: {name}}}")).collect();
     let mut steps = format!(
@@ -56,7 +56,7 @@ fn step_names_of_any_script_work() {
 }
 
 #[test]
-fn a_step_named_like_a_template_name_causes_a_warning_and_hides_nothing() {
+fn a_step_named_like_a_template_name_causes_a_warning_and_shadows_nothing() {
     let steps =
         "  - {step: workload, tool: {kind: noop, result: {v: 2}}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: '{{ workload.v }}'}}
@@ -67,7 +67,7 @@ fn a_step_named_like_a_template_name_causes_a_warning_and_hides_nothing() {
 }
 
 #[test]
-fn a_template_that_never_ends_or_grows_is_stopped() {
+fn an_unbounded_template_fails_at_its_limit() {
     for (template, limit) in [
         ("{% for i in range(1000000000) %}x{% endfor %}", "100000 items"),
         ("{{ 'x' * 10000000000 }}", "16777216 bytes"),
@@ -82,7 +82,7 @@ fn a_template_that_never_ends_or_grows_is_stopped() {
 }
 
 #[test]
-fn documents_and_templates_that_nest_without_end_are_refused() {
+fn documents_and_templates_nested_too_deeply_are_rejected() {
     let (open, close) = ("(".repeat(5000), ")".repeat(5000));
     let template = one_step(&format!("{{kind: noop, result: \"{{{{ {open}1{close} }}}}\"}}"));
     let (open, close) = ("[".repeat(5000), "]".repeat(5000));
@@ -96,7 +96,7 @@ fn documents_and_templates_that_nest_without_end_are_refused() {
 }
 
 #[test]
-fn a_huge_payload_arrives_whole() {
+fn a_huge_payload_reaches_its_step_unchanged() {
     let steps = "  - {step: start, tool: {kind: python, input: {x: '{{ workload.x }}'}, code: 'result = len(x)'}}\n";
     let home = Home::with(&playbook("{}", steps));
     home.write("payload.json", json!({"x": "é".repeat(1_000_000)}).to_string());
@@ -105,7 +105,7 @@ fn a_huge_payload_arrives_whole() {
 }
 
 #[test]
-fn inputs_beyond_the_limits_of_a_shell_step_are_named() {
+fn inputs_a_shell_step_cannot_accept_are_reported_by_name() {
     let steps =
         "  - {step: start, tool: {kind: shell, command: 'true', env: {X: '{{ workload.x }}'}}}\n";
     let home = Home::with(&playbook("{}", steps));

@@ -45,7 +45,7 @@ fn an_arc_to_an_unknown_step() {
 }
 
 #[test]
-fn two_steps_of_one_name() {
+fn two_steps_with_the_same_name() {
     let text = "  - {step: start, tool: {kind: noop}}\n  - {step: start, tool: {kind: noop}}\n";
     assert_snapshot!(fault(&steps(text)).transcript(), @r"
     exit: 2
@@ -149,7 +149,7 @@ fn a_template_that_divides_by_zero() {
 }
 
 #[test]
-fn a_missing_python_interpreter_is_named() {
+fn a_missing_python_interpreter_is_reported() {
     let home = Home::with(&one_step("{kind: python, code: 'result = 1'}"));
     let mut command = home.command(["run", "test.yaml", "--db", "log.db"]);
     let said = home.end_of(command.env("NOETL_PYTHON", "/nonexistent"));
@@ -223,7 +223,7 @@ fn a_python_step_that_prints_a_gigabyte_completes_in_little_memory() {
 }
 
 #[test]
-fn a_text_file_in_the_databases_place() {
+fn a_text_file_as_the_database() {
     let home = Home::with(&one_step(GOOD));
     home.write("log.db", "my notes\n");
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "log.db"]).transcript(), @r"
@@ -253,7 +253,7 @@ fn a_database_of_another_program() {
 }
 
 #[test]
-fn a_directory_in_the_databases_place() {
+fn a_directory_as_the_database() {
     let home = Home::with(&one_step(GOOD));
     std::fs::create_dir(home.path().join("log.db")).unwrap();
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "log.db"]).transcript(), @r"
@@ -265,7 +265,7 @@ fn a_directory_in_the_databases_place() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_databases_directory() {
+fn a_file_as_the_database_directory() {
     let home = Home::with(&one_step(GOOD));
     assert_snapshot!(home.noetl(["run", "test.yaml", "--db", "test.yaml/log.db"]).transcript(), @r"
     exit: 3
@@ -302,7 +302,7 @@ fn a_database_that_another_process_has_open() {
 }
 
 #[test]
-fn a_port_that_is_taken() {
+fn a_port_already_in_use() {
     let home = Home::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -318,7 +318,7 @@ fn a_port_that_is_taken() {
 }
 
 #[test]
-fn a_host_that_others_could_reach() {
+fn a_host_that_is_not_loopback() {
     assert_snapshot!(Home::new().noetl(["dev", "--host", "0.0.0.0"]).transcript(), @r"
     exit: 3
     --- stdout
@@ -329,7 +329,7 @@ fn a_host_that_others_could_reach() {
 }
 
 #[test]
-fn a_host_that_is_no_address() {
+fn a_host_that_is_not_an_address() {
     assert_snapshot!(Home::new().noetl(["dev", "--host", "everywhere"]).transcript(), @r"
     exit: 2
     --- stdout

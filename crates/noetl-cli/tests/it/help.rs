@@ -11,7 +11,7 @@ fn help(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
+fn the_help_of_the_program_lists_verbs_and_exit_codes() {
     assert_snapshot!(help(&[]), @r"
     Run durable workflows defined in YAML
 
@@ -264,7 +264,7 @@ fn the_help_of_dev_is_stable() {
 }
 
 #[test]
-fn the_help_of_db_names_its_verbs() {
+fn the_help_of_db_lists_its_verbs() {
     assert_snapshot!(help(&["db"]), @r"
     Inspect, back up, and purge the database
 
@@ -360,7 +360,7 @@ fn the_help_of_execute_names_the_server() {
 }
 
 #[test]
-fn the_help_of_groups_names_their_verbs() {
+fn the_help_of_groups_lists_their_verbs() {
     assert_snapshot!(help(&["catalog"]), @r"
     Manage the documents of a server
 
@@ -497,7 +497,7 @@ fn the_help_of_groups_names_their_verbs() {
 }
 
 #[test]
-fn completion_is_another_name_for_completions() {
+fn completion_is_an_alias_of_completions() {
     let home = Home::new();
     let (one, other) = (home.noetl(["completions", "bash"]), home.noetl(["completion", "bash"]));
     assert_eq!((other.code, &other.stdout), (Some(0), &one.stdout));
@@ -625,7 +625,7 @@ fn every_shell_gets_a_completion_script() {
 }
 
 #[test]
-fn a_verb_that_does_not_exist_is_a_wrong_call() {
+fn an_unknown_verb_is_a_usage_error() {
     let said = Home::new().noetl(["chekc"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     assert!(said.stderr.contains("a similar subcommand exists: 'check'"), "{}", said.stderr);

@@ -103,7 +103,7 @@ fn no_step_of_the_program_reads_its_key_or_writes_its_database() {
 }
 
 #[test]
-fn an_unavailable_isolation_level_stops_the_start() {
+fn an_unavailable_isolation_level_prevents_the_start() {
     let home = Home::with(&one_step("{kind: noop}"));
     let mut command = home.command(["run", "test.yaml"]);
     let output = command.env("NOETL_STEP_ISOLATION", "3").output().unwrap();

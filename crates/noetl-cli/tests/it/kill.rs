@@ -21,7 +21,7 @@ const LANES: usize = 3;
 const KILLS: u32 = 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_repeated() {
+async fn executions_finish_exactly_once_when_servers_are_killed_at_random_moments() {
     let seed = seed();
     let mut random = seed;
     let data = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_leaves_no_step_running() {
+async fn a_killed_process_leaves_no_step_process_running() {
     let data = tempfile::tempdir().unwrap();
     for (kind, setting) in [
         ("shell", "command: 'sleep MARK & echo 1 > FILE; sleep MARK'"),

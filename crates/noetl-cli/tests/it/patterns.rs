@@ -18,17 +18,17 @@ fn directory() -> String {
 }
 
 #[test]
-fn patterns_hold_on_sqlite() {
+fn patterns_return_their_documented_results_on_sqlite() {
     shown::run_on_sqlite(&patterns());
 }
 
 #[test]
-fn patterns_hold_on_postgres() {
+fn patterns_return_their_documented_results_on_postgres() {
     shown::run_on_postgres(&patterns());
 }
 
 #[test]
-fn every_pattern_is_shown_or_has_a_reason() {
+fn every_pattern_has_an_example_or_a_reason() {
     shown::are_in_order(&directory());
     let rows: Vec<Vec<&str>> = PAGE
         .lines()

@@ -12,7 +12,7 @@ fn echo() -> String {
 }
 
 #[test]
-fn set_reads_json_else_text_and_reaches_into_maps() {
+fn set_parses_json_else_text_and_sets_nested_keys() {
     let home = Home::with(&echo());
     let said = home.noetl([
         "run",
@@ -46,7 +46,7 @@ fn set_reads_json_else_text_and_reaches_into_maps() {
 }
 
 #[test]
-fn a_payload_comes_from_a_file_or_stdin_and_set_wins_over_it() {
+fn a_payload_is_read_from_a_file_or_stdin_and_set_overrides_it() {
     let home = Home::with(&echo());
     home.write("payload.json", r#"{"who": "Ada", "n": 1}"#);
     let said = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--set", "n=2"]);
@@ -56,7 +56,7 @@ fn a_payload_comes_from_a_file_or_stdin_and_set_wins_over_it() {
 }
 
 #[test]
-fn stdin_cannot_be_both_playbook_and_payload() {
+fn stdin_is_rejected_as_both_playbook_and_payload() {
     let said = Home::new().noetl_reading(["run", "-", "--payload", "-"], "");
     assert_snapshot!(said.transcript(), @r"
     exit: 2

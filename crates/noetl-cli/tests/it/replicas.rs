@@ -90,7 +90,7 @@ pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], pro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_of_a_killed_process_is_finished_by_another() {
+async fn another_process_finishes_the_commands_of_a_killed_process() {
     let database = migrated_database();
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
@@ -107,7 +107,7 @@ async fn work_of_a_killed_process_is_finished_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_are_told_to_retry_while_the_database_is_unavailable() {
+async fn requests_get_retry_after_while_the_database_is_unavailable() {
     let mut server = TestServer::start(&["fsync=off"]);
     let settings = [("POSTGRES_ACQUIRE_TIMEOUT", "1")];
     let process = DevProcess::start_on(server.url(), 3, &settings);
@@ -158,7 +158,7 @@ async fn commands_of_a_stopping_process_are_released_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_of_a_process_that_stops_are_delivered_by_another() {
+async fn another_process_fires_the_timers_of_a_stopped_process() {
     let database = migrated_database();
     let other = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
     let one = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
@@ -171,7 +171,7 @@ async fn timers_of_a_process_that_stops_are_delivered_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_lets_steps_of_others_end_that_may_not_run_twice() {
+async fn a_run_waits_for_nonidempotent_steps_of_other_processes() {
     let database = migrated_database();
     let (home, theirs) = (Home::new(), Home::new());
     let (gate, marker) = (theirs.gate(), theirs.path().join("go-on"));

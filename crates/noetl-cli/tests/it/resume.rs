@@ -44,7 +44,7 @@ async fn resumed_once(after: impl FnOnce(DevProcess)) {
 }
 
 #[tokio::test]
-async fn a_step_that_ran_when_the_process_was_killed_is_issued_again_once() {
+async fn a_step_running_when_the_process_is_killed_is_reissued_once() {
     resumed_once(DevProcess::kill).await;
 }
 
@@ -58,7 +58,7 @@ async fn a_step_running_at_shutdown_is_reissued_once() {
 }
 
 #[tokio::test]
-async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting() {
+async fn an_unreadable_execution_does_not_block_recovery_of_others() {
     let home = Home::new();
     let gate = home.gate();
     let data = home.path().join("data");

@@ -32,7 +32,7 @@ fn a_run_in_a_pipe_prints_plain_lines_and_only_the_result_on_stdout() {
 }
 
 #[test]
-fn a_text_is_printed_as_it_is_and_nothing_for_null() {
+fn text_results_are_printed_verbatim_and_null_prints_nothing() {
     let text = Home::with(&one_step("{kind: noop, result: 'two\n\n      lines'}"));
     assert_snapshot!(text.noetl(["run", "test.yaml"]).stdout, @r"
     two
@@ -78,7 +78,7 @@ fn json_output_of_a_failed_run_has_the_error() {
 }
 
 #[test]
-fn a_playbook_comes_from_stdin() {
+fn a_playbook_is_read_from_stdin() {
     let said = Home::new().noetl_reading(["run", "-", "--set", "who=Ada"], &echo());
     assert_eq!((said.code, &said.json()["who"]), (Some(0), &json!("Ada")));
 }
@@ -102,7 +102,7 @@ fn files_that_are_not_playbooks_are_rejected() {
 }
 
 #[test]
-fn a_wrong_setting_in_the_environment_is_named() {
+fn an_invalid_variable_is_reported_by_name() {
     let home = Home::with(&echo());
     let said = |name: &str, value: &str| {
         let said = home.end_of(home.command(["run", "test.yaml"]).env(name, value));
@@ -119,7 +119,7 @@ fn a_wrong_setting_in_the_environment_is_named() {
 }
 
 #[test]
-fn templates_see_only_the_variables_that_were_named() {
+fn templates_see_only_the_listed_environment_variables() {
     let home = Home::with(&one_step(
         "{kind: noop, result: {a: '{{ env.A }}', b: \"{{ env.B | default('hidden') }}\"}}",
     ));
@@ -129,7 +129,7 @@ fn templates_see_only_the_variables_that_were_named() {
 }
 
 #[test]
-fn a_database_keeps_every_run() {
+fn a_database_stores_every_run() {
     let home = Home::with(&echo());
     let events = |said: &crate::noetl::Said| said.json()["execution_id"].clone();
     let first = home.noetl(["run", "test.yaml", "--db", "new/log.db", "--output", "json"]);

@@ -27,7 +27,7 @@ fn refused(home: &Path, variables: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn executions_are_spread_over_files_and_found_again() {
+async fn executions_are_spread_over_shard_files_and_readable_after_a_restart() {
     let home = Home::new();
     let list = shards(home.path(), &["a.db", "b.db"]);
     let variables = [("NOETL_SHARDS", &*list)];
@@ -54,7 +54,7 @@ async fn executions_are_spread_over_files_and_found_again() {
 }
 
 #[tokio::test]
-async fn shards_that_are_not_as_they_were_are_refused() {
+async fn changed_shard_lists_are_rejected() {
     let home = Home::new();
     let path = home.path();
     let list = shards(path, &["a.db", "b.db"]);
@@ -77,7 +77,7 @@ async fn shards_that_are_not_as_they_were_are_refused() {
 }
 
 #[tokio::test]
-async fn a_database_with_executions_is_not_made_a_shard() {
+async fn a_database_with_executions_is_rejected_as_a_shard() {
     let home = Home::new();
     let path = home.path();
     let process = DevProcess::start(&path.join("data"));

@@ -55,7 +55,7 @@ fn python(marker: &str) -> impl FnOnce(&str) -> String {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_a_shell_step_and_all_it_started() {
+async fn ctrl_c_ends_a_shell_step_and_its_child_processes() {
     let marker = "31536000.101";
     assert_snapshot!(interrupted(Signal::INT, marker, shell(marker)).await, @r"
     exit: 130
@@ -66,7 +66,7 @@ async fn ctrl_c_cancels_a_shell_step_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_a_python_step_and_all_it_started() {
+async fn ctrl_c_ends_a_python_step_and_its_child_processes() {
     let marker = "31536000.102";
     assert_snapshot!(interrupted(Signal::INT, marker, python(marker)).await, @r"
     exit: 130
@@ -77,7 +77,7 @@ async fn ctrl_c_cancels_a_python_step_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_ends_a_run_ends_its_steps_too() {
+async fn sigterm_to_a_run_ends_its_steps() {
     let marker = "31536000.103";
     assert_snapshot!(interrupted(Signal::TERM, marker, shell(marker)).await, @r"
     exit: 130
@@ -88,7 +88,7 @@ async fn a_supervisor_that_ends_a_run_ends_its_steps_too() {
 }
 
 #[tokio::test]
-async fn a_step_that_does_not_listen_is_killed_after_a_moment() {
+async fn a_step_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let marker = "31536000.104";
     let deaf = |knock: &str| {
         format!(
@@ -134,7 +134,7 @@ async fn a_run_is_cancelled_while_branches_wait_at_a_join() {
 }
 
 #[test]
-fn a_client_that_never_finishes_its_request_does_not_keep_the_process() {
+fn an_unfinished_request_does_not_block_shutdown() {
     let home = Home::new();
     let data = home.path().join("data");
     let process = DevProcess::start(&data);

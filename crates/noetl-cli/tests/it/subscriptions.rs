@@ -122,7 +122,7 @@ async fn by_order(process: &DevProcess, subscription: i64) -> BTreeMap<i64, usiz
 
 /// Half of the messages wait when it begins; the others arrive while it is paused, resumed, killed, and not there.
 #[tokio::test(flavor = "multi_thread")]
-async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
+async fn every_message_starts_one_execution_when_paused_and_killed_at_any_moment() {
     let count = messages();
     let data = tempfile::tempdir().unwrap();
     let nats = Arc::new(TestNats::start());
@@ -198,7 +198,7 @@ async fn state(process: &DevProcess, subscription: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_other() {
+async fn workers_run_subscriptions_of_a_server_and_replace_lost_workers() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
@@ -228,7 +228,7 @@ async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_ot
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
+async fn a_subscription_worker_activates_its_subscription_and_deactivates_it_on_exit() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
@@ -252,7 +252,7 @@ fn is_bounded(peaks: &[u64]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
+async fn pending_messages_of_a_paused_subscription_are_not_retained_in_memory() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
@@ -282,7 +282,7 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
 }
 
 #[test]
-fn a_process_that_retains_message_bodies_is_noticed() {
+fn retained_message_bodies_exceed_the_bound() {
     let round = u64::try_from(ROUND * BODY_BYTES).unwrap() / (1024 * 1024);
     for retained in [round, round / 2] {
         assert!(

@@ -88,12 +88,12 @@ impl Drop for Site {
 }
 
 #[test]
-fn they_are_in_order() {
+fn system_playbooks_are_valid() {
     shown::are_in_order(&format!("{EXAMPLES}/system"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
+async fn repeated_publishing_publishes_each_outbox_row_once() {
     let (site, nats) = (Site::new().await, TestNats::start());
     nats.create_stream("noetl_events", "noetl.events.>").await;
     let mut events = BTreeSet::new();
@@ -133,7 +133,7 @@ async fn unpublishable_rows_are_deferred_and_published_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn snapshots_are_brought_up_to_date_page_by_page() {
+async fn the_projector_advances_snapshots_page_by_page() {
     let site = Site::new().await;
     for _ in 0..3 {
         site.some_events().await;
@@ -145,7 +145,7 @@ async fn snapshots_are_brought_up_to_date_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cleanup_prints_its_plan_and_performs_it() {
+async fn cleanup_reports_a_dry_run_and_then_applies_it() {
     let site = Site::new().await;
     let (id, _) = site.some_events().await;
     let said = site.system("cleanup", json!({"dry_run": true})).await;

@@ -43,7 +43,7 @@ fn a_terminal_shows_progress_and_is_restored() {
 }
 
 #[test]
-fn a_terminal_without_colour_is_not_coloured() {
+fn a_terminal_without_color_support_gets_no_colors() {
     for environment in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let shown = in_terminal(&[environment], &slow());
         let is_colour = |part: &str| {
@@ -56,7 +56,7 @@ fn a_terminal_without_colour_is_not_coloured() {
 }
 
 #[test]
-fn a_pipe_is_never_coloured() {
+fn a_pipe_gets_no_colors() {
     let home = Home::with(&slow());
     let mut command = home.command(["run", "test.yaml"]);
     let said = home.end_of(command.env("TERM", "xterm").env("CLICOLOR_FORCE", "1"));

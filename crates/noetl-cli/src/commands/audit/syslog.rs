@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn records_reach_a_unix_socket_in_the_form_of_rfc_5424() {
+    fn records_reach_a_unix_socket_in_rfc_5424_format() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("log");
         let daemon = UnixDatagram::bind(&path).expect("a socket");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syslog_that_does_not_listen_is_named() {
+    fn an_unreachable_syslog_is_reported_with_its_address() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("none");
         let said = Syslog::connect(&SyslogAddress::Unix(path)).err().expect("no socket").text();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_all_levels_are_found_in_order_and_circles_are_not_walked() {
+    fn nested_files_are_listed_in_order_and_link_cycles_are_skipped() {
         let home = tempfile::TempDir::new().expect("a directory");
         let at = |name: &str| home.path().join(name);
         fs::create_dir_all(at("b/c")).expect("directories");

@@ -79,7 +79,7 @@ fn percent(secret: &str, is_form: bool) -> String {
 }
 
 #[test]
-fn a_canary_is_found_however_it_is_written() {
+fn a_canary_is_detected_in_every_encoding() {
     let secret = canary("http");
     let within = |text: String| format!("some text, {text}, and more").into_bytes();
     let basic = BASE64_STANDARD.encode(format!("user:{secret}, and more"));

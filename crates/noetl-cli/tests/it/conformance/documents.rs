@@ -17,7 +17,7 @@ async fn found(steps: &str) -> (bool, Vec<Diagnostic>) {
 }
 
 #[tokio::test]
-async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
+async fn c55_each_error_is_rejected_at_registration_with_its_position() {
     let noop = "tool: {kind: noop}";
     let retry = "{when: true, then: {do: retry, backoff: cubic}}";
     let cases = [
@@ -48,7 +48,7 @@ async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
 }
 
 #[tokio::test]
-async fn c59_a_secret_may_not_become_a_variable() {
+async fn c59_setting_a_variable_to_a_secret_is_rejected() {
     let (is_taken, found) = found(
         "keychain: [{name: api, kind: credential, credential: my-api}]
 workflow:
@@ -61,7 +61,7 @@ workflow:
 }
 
 #[test]
-fn c59_a_task_that_makes_its_secret_a_variable_fails() {
+fn c59_a_task_that_sets_a_variable_to_its_secret_fails() {
     let home = Home::with(
         "apiVersion: noetl.io/v2
 kind: Playbook
@@ -87,7 +87,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c60_a_guard_of_two_templates_is_warned_of() {
+async fn c60_a_condition_of_two_templates_causes_a_warning() {
     let (is_taken, found) = found(
         "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: '{{ ctx.x }} and {{ ctx.y }}'}, {step: b}]}}
   - {step: b, tool: {kind: noop}}

@@ -22,14 +22,14 @@ async fn events_of_a_chain(steps: usize) -> usize {
 }
 
 #[tokio::test]
-async fn c57_two_thousand_steps_in_a_row_cost_as_much_each_as_two_hundred() {
+async fn c57_events_per_step_are_equal_for_two_hundred_and_two_thousand_steps() {
     let (few, many) = (events_of_a_chain(200).await, events_of_a_chain(2000).await);
     assert_eq!((many - few) % 1800, 0);
     assert_eq!((many - few) / 1800, (few - 2) / 201, "events per step");
 }
 
 #[tokio::test]
-async fn c58_ten_thousand_items_with_sixty_four_at_a_time_stay_in_order() {
+async fn c58_results_of_ten_thousand_items_with_64_in_flight_are_in_order() {
     let ended = run("
   - {step: each, loop: {in: '{{ range(10000) | list }}', iterator: it, spec: {mode: parallel, max_in_flight: 64}},
      tool: {kind: noop, result: '{{ it }}'}, set: {ctx.same: '{{ output.results == (range(10000) | list) }}'},

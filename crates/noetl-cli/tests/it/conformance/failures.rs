@@ -131,7 +131,7 @@ async fn children(stage: &Stage, of: ExecutionId) -> Vec<ExecutionId> {
 }
 
 #[tokio::test]
-async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
+async fn c47_a_cancel_stops_a_loop_and_its_child_execution() {
     let stage = Stage::open().await;
     stage.register("child", "  - {step: ask, tool: {kind: approval}}\n").await;
     let mut events = stage.control.journal.watch.events();
@@ -162,7 +162,7 @@ async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
 }
 
 #[tokio::test]
-async fn c48_a_step_that_takes_longer_than_its_time_fails() {
+async fn c48_a_step_that_exceeds_its_timeout_fails() {
     let ended = run("
   - {step: a, tool: {kind: shell, command: sleep 600}, spec: {timeout: 200ms}}
 ")

@@ -38,7 +38,7 @@ fn most_at_a_time(ended: &Ended, step: &str) -> usize {
 }
 
 #[tokio::test]
-async fn c17_a_loop_in_a_cycle_runs_all_items_at_each_visit() {
+async fn c17_a_loop_in_a_cycle_runs_all_items_in_each_step_run() {
     let ended = run("
   - {step: each, loop: {in: [a, b, c], iterator: it}, tool: {kind: noop, result: '{{ it }}'},
      set: {ctx.n: '{{ ctx.n | default(0) + 1 }}', ctx.all: '{{ ctx.all | default([]) + output.results }}'},
@@ -66,7 +66,7 @@ async fn c18_a_sequential_loop_is_strictly_ordered() {
 }
 
 #[tokio::test]
-async fn c19_a_parallel_loop_has_no_more_in_flight_than_it_may() {
+async fn c19_a_parallel_loop_stays_within_max_in_flight() {
     let ended = run("
   - {step: each, loop: {in: [1, 2, 3, 4, 5, 6], iterator: it, spec: {mode: parallel, max_in_flight: 2}},
      tool: {kind: shell, command: 'true'}}
@@ -77,7 +77,7 @@ async fn c19_a_parallel_loop_has_no_more_in_flight_than_it_may() {
 }
 
 #[tokio::test]
-async fn c20_a_loop_over_nothing_is_done_at_once() {
+async fn c20_a_loop_over_an_empty_list_completes_at_once() {
     let ended = run("
   - {step: each, loop: {in: [], iterator: it}, tool: {kind: shell, command: exit 1},
      next: {arcs: [{step: end, when: \"{{ event.name == 'loop.done' }}\"}]}}
@@ -148,7 +148,7 @@ async fn c23_best_effort_runs_all_items_and_counts_failures() {
 }
 
 #[tokio::test]
-async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
+async fn c24_results_are_in_item_order_regardless_of_completion_order() {
     let stage = Stage::open().await;
     let id = stage
         .start(
@@ -170,7 +170,7 @@ async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
 }
 
 #[tokio::test]
-async fn c25_a_loop_of_playbooks_with_loops_starts_one_child_per_item() {
+async fn c25_a_loop_over_playbook_calls_starts_one_child_per_item() {
     let stage = Stage::open().await;
     stage
         .register("inner", "workload: {of: 0}

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::stage::run;
 
 #[tokio::test]
-async fn c29_a_task_that_works_at_its_third_try_runs_three_times() {
+async fn c29_a_task_that_succeeds_at_its_third_attempt_runs_three_times() {
     let ended = run("
   - step: a
     tool:
@@ -24,7 +24,7 @@ async fn c29_a_task_that_works_at_its_third_try_runs_three_times() {
 }
 
 #[tokio::test]
-async fn c30_attempts_that_run_out_fail_with_their_number() {
+async fn c30_exhausted_attempts_fail_with_their_number() {
     let ended = run("
   - step: a
     tool:
@@ -57,7 +57,7 @@ async fn c31_a_jump_fetches_ten_pages() {
 }
 
 #[tokio::test]
-async fn c32_break_leaves_the_later_tasks_out() {
+async fn c32_break_skips_later_tasks() {
     let ended = run("
   - step: a
     tool:
@@ -72,7 +72,7 @@ async fn c32_break_leaves_the_later_tasks_out() {
 }
 
 #[tokio::test]
-async fn c33_a_rule_fails_a_task_that_went_well() {
+async fn c33_a_rule_fails_a_task_that_succeeded() {
     let ended = run("
   - {step: a, tool: {kind: noop, result: {n: 0},
      spec: {policy: {rules: [{when: '{{ output.data.n == 0 }}', then: {do: fail}}]}}}}

@@ -13,7 +13,7 @@ use crate::dev_process::DevProcess;
 use crate::noetl::{Home, playbook, until};
 
 #[tokio::test]
-async fn c49_a_command_of_a_killed_worker_runs_again_and_counts_once() {
+async fn c49_a_command_of_a_killed_worker_is_reissued_and_completes_once() {
     let home = Home::new();
     let (gate, been) = (home.gate(), home.path().join("been"));
     let command =
@@ -90,7 +90,7 @@ async fn c51_a_second_completion_changes_nothing() {
 }
 
 #[tokio::test]
-async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
+async fn c52_a_start_report_after_the_completion_changes_nothing() {
     let hand = Hand::start(TWO_STEPS).await;
     let a = hand.open().await[0];
     hand.claim(a).await;
@@ -157,7 +157,7 @@ async fn c54_the_same_key_starts_one_execution() {
 }
 
 #[tokio::test]
-async fn c53_the_same_steps_decide_the_same_each_time() {
+async fn c53_repeated_runs_record_the_same_events() {
     let steps = "  - {step: a, tool: {kind: noop, result: {n: 3}}, next: {arcs: [{step: b, when: 'output.n > 2'}]}}\n  \
                  - {step: b, loop: {in: '{{ a.n }}', iterator: it}, tool: {kind: noop, result: '{{ it }}'}}\n";
     let shape = |ended: super::stage::Ended| -> Vec<String> {

@@ -83,7 +83,7 @@ fn or(first: &str, other: &str) -> String {
 }
 
 #[tokio::test]
-async fn c61_a_poll_loop_beside_an_audit_meets_it_once_per_page() {
+async fn c61_a_poll_loop_joins_a_parallel_audit_once_per_page() {
     let steps = [
         "  - {step: start, next: {arcs: [{step: a}]}}\n".to_owned(),
         split("a", "b", "d"),

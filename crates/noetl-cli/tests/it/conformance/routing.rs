@@ -10,27 +10,27 @@ async fn c01_a_chain_runs_each_step_once() {
 }
 
 #[tokio::test]
-async fn c02_a_leaf_alone_completes() {
+async fn c02_a_single_leaf_step_completes() {
     assert_eq!(run_graph("start").await.well().entered(), "start");
 }
 
 #[tokio::test]
-async fn c03_no_arc_that_matches_ends_the_branch() {
+async fn c03_a_branch_ends_if_no_arc_matches() {
     assert_eq!(run_graph("start -> a[false]").await.well().entered(), "start");
 }
 
 #[tokio::test]
-async fn c04_the_arc_that_matches_is_taken() {
+async fn c04_the_matching_arc_is_taken() {
     assert_eq!(run_graph("start -> a[false] | b").await.well().entered(), "start b");
 }
 
 #[tokio::test]
-async fn c05_exclusive_takes_the_first_of_two_that_match() {
+async fn c05_exclusive_mode_takes_the_first_matching_arc() {
     assert_eq!(run_graph("start -> a[true] | b[true]").await.well().entered(), "start a");
 }
 
 #[tokio::test]
-async fn c06_inclusive_takes_all_that_match_and_no_other() {
+async fn c06_inclusive_mode_takes_exactly_the_matching_arcs() {
     let ended = run_graph("start => a[true] | b[false] | c[true]").await.well();
     assert_eq!(ended.entered(), "start a c");
 }
@@ -62,7 +62,7 @@ async fn c10_a_join_waits_for_the_longest_branch() {
 }
 
 #[tokio::test]
-async fn c11_a_short_branch_does_not_end_a_long_one() {
+async fn c11_the_end_of_a_short_branch_does_not_end_a_longer_one() {
     let ended = run_graph("start => leaf | l1; l1 -> l2; l2 -> l3").await.well();
     assert_eq!(ended.row.steps_completed, 5);
     assert!(ended.log.last().is_some_and(|event| event.seq > ended.exit_of("l3")));
@@ -76,7 +76,7 @@ async fn c12_a_path_that_ends_early_does_not_block_a_join() {
 }
 
 #[tokio::test]
-async fn c13_a_step_passed_over_by_one_branch_runs_for_another() {
+async fn c13_a_step_skipped_by_one_branch_runs_for_another() {
     let ended = run_graph("start => a | b; a -> t[false]; b -> b2; b2 -> t[true]").await.well();
     assert_eq!(ended.runs("t"), 1);
     assert!(ended.entry_of("t") > ended.exit_of("b2"));
@@ -108,7 +108,7 @@ async fn c15_an_arc_to_the_step_itself_runs_it_again() {
 }
 
 #[tokio::test]
-async fn c16_a_choice_in_a_cycle_is_evaluated_in_each_round() {
+async fn c16_conditions_in_a_cycle_are_evaluated_in_each_iteration() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.n: '{{ ctx.n | default(0) + 1 }}'},
      next: {arcs: [{step: end, when: 'ctx.n > 4'}, {step: x, when: 'ctx.n is odd'}, {step: y}]}}

@@ -32,7 +32,7 @@ async fn c37_values_set_by_an_arc_persist() {
 }
 
 #[tokio::test]
-async fn c38_a_nested_name_is_written_and_read() {
+async fn c38_nested_context_names_are_set_and_read() {
     let ended = run("
   - {step: a, tool: {kind: noop}, set: {ctx.a.b: 7, ctx.a.c.d: 8}, next: {arcs: [{step: e}]}}
   - {step: e, tool: {kind: noop, result: ['{{ ctx.a.b }}', '{{ ctx.a }}']}}
@@ -78,7 +78,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c43_five_megabytes_are_kept_by_reference_and_read_as_ever() {
+async fn c43_five_megabytes_are_stored_by_reference_and_read_like_inline_values() {
     let ended = run("workload: {line: '0123456789012345678901234567890123456789'}
 workflow:
   - {step: big, tool: {kind: noop, result: {lines: '{{ [workload.line * 2500] * 50 }}', n: 50}}, next: {arcs: [{step: end}]}}
@@ -113,7 +113,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn c45_a_call_has_the_data_of_the_childs_step() {
+async fn c45_a_call_returns_the_data_of_a_step_of_the_child() {
     let stage = Stage::open().await;
     stage
         .register("child", "workload: {n: 0}

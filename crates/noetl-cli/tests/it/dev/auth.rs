@@ -64,7 +64,7 @@ fn noetl_dev_accepts_only_its_own_user() {
 }
 
 #[test]
-fn a_link_signs_one_browser_in_and_a_lost_token_is_replaced() {
+fn a_sign_in_link_works_once_and_a_missing_token_is_replaced() {
     let closed = Closed::start();
     let link = closed.noetl(&["token", "link"], "127.0.0.1");
     assert!(link.stdout.contains("/sign-in#code="), "{link:?}");

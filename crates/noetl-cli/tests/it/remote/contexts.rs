@@ -7,7 +7,7 @@ fn noetl(home: &Home, arguments: &[&str]) -> Said {
 }
 
 #[test]
-fn contexts_are_kept_chosen_changed_and_forgotten() {
+fn contexts_are_added_selected_updated_and_deleted() {
     let home = Home::new();
     assert_snapshot!(noetl(&home, &["context", "list"]).transcript(), @r"
     exit: 0
@@ -103,7 +103,7 @@ fn contexts_are_kept_chosen_changed_and_forgotten() {
 }
 
 #[test]
-fn a_file_of_contexts_that_is_wrong_is_named() {
+fn an_invalid_contexts_file_is_reported_by_path() {
     let home = Home::new();
     std::fs::create_dir(home.path().join(".noetl")).unwrap();
     home.write(".noetl/config.yaml", "contexts: [sesame]\n");

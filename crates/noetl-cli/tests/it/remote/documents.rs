@@ -80,7 +80,7 @@ fn registering_a_directory_skips_only_rejected_documents() {
 }
 
 #[test]
-fn documents_are_looked_at_without_being_kept() {
+fn documents_are_validated_without_registration() {
     let site = Site::new();
     site.home.write("good.yaml", one_step("{kind: noop}"));
     site.home.write("bad.yaml", one_step("{kind: pyhton}"));

@@ -11,7 +11,7 @@ const PRINTS: &str = "  - step: start
 ";
 
 #[test]
-fn an_execution_is_started_and_followed_to_its_end() {
+fn an_execution_is_started_and_followed_until_it_completes() {
     let site = Site::new();
     site.register(&playbook("{who: nobody}", PRINTS));
     assert_snapshot!(site.noetl(&["execute", "tests/test"]).transcript(), @r"
@@ -77,7 +77,7 @@ fn executions_are_listed_by_status_and_path() {
 }
 
 #[test]
-fn a_failed_execution_ends_the_command_with_one_and_can_be_asked_why_and_done_again() {
+fn a_failed_execution_exits_with_1_and_can_be_explained_and_retried() {
     let site = Site::new();
     site.register(&one_step("{kind: shell, cmds: ['exit 3']}"));
     let id = site.finished();
@@ -130,7 +130,7 @@ fn a_failed_execution_ends_the_command_with_one_and_can_be_asked_why_and_done_ag
 }
 
 #[test]
-fn a_log_is_replayed_to_any_event() {
+fn an_execution_is_replayed_to_any_event() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     let id = site.finished();

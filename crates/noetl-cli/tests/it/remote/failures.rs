@@ -10,7 +10,7 @@ fn nobody() -> String {
 }
 
 #[test]
-fn without_a_server_the_error_explains_how_to_start_one() {
+fn an_unreachable_server_error_explains_how_to_start_one() {
     let home = Home::new();
     let url = nobody();
     for verb in [
@@ -28,7 +28,7 @@ fn without_a_server_the_error_explains_how_to_start_one() {
 }
 
 #[test]
-fn a_server_without_the_api_is_recognized() {
+fn a_server_without_the_api_is_reported() {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -49,7 +49,7 @@ fn a_server_without_the_api_is_recognized() {
 }
 
 #[test]
-fn wrong_calls_are_named_and_change_nothing() {
+fn invalid_calls_are_reported_and_change_nothing() {
     let site = Site::new();
     for verb in ["status", "events", "why", "cancel", "retry", "rerun", "fork", "logs"] {
         let said = site.raw(&[verb, "4711"]);
@@ -109,7 +109,7 @@ fn wrong_calls_are_named_and_change_nothing() {
 }
 
 #[test]
-fn the_doctor_looks_at_server_token_and_machine() {
+fn the_doctor_checks_server_token_and_machine() {
     let site = Site::new();
     let said = site.raw(&["doctor", "--data", "data", "--json"]);
     let states: Vec<String> = said.json()["checks"]

@@ -4,7 +4,7 @@ use super::Site;
 use crate::noetl::Said;
 
 #[test]
-fn a_credential_is_kept_listed_read_and_removed() {
+fn a_credential_is_stored_listed_read_and_removed() {
     let site = Site::new();
     let set = ["credential", "set", "db", "--type", "postgres", "--set", "password=sesame"];
     assert_snapshot!(site.noetl(&set).transcript(), @r"
@@ -51,7 +51,7 @@ fn a_credential_is_kept_listed_read_and_removed() {
 }
 
 #[test]
-fn credentials_come_from_files_and_stdin_and_are_not_shown_when_they_are_wrong() {
+fn credentials_are_read_from_files_and_stdin_and_invalid_ones_are_not_shown() {
     let site = Site::new();
     std::fs::create_dir(site.home.path().join("keys")).unwrap();
     site.home.write("keys/a.json", r#"{"name": "a", "type": "bearer", "data": {"token": "t"}}"#);
@@ -90,7 +90,7 @@ fn credentials_come_from_files_and_stdin_and_are_not_shown_when_they_are_wrong()
 }
 
 #[test]
-fn a_subscription_is_registered_and_moved() {
+fn a_subscription_is_registered_and_changes_state() {
     let site = Site::new();
     site.home.write("test.yaml", crate::noetl::one_step("{kind: noop}"));
     site.home.write("sub.yaml", SUBSCRIPTION);
@@ -127,7 +127,7 @@ fn a_subscription_is_registered_and_moved() {
 }
 
 #[test]
-fn workers_that_registered_are_listed() {
+fn registered_workers_are_listed() {
     let site = Site::new();
     assert_snapshot!(site.noetl(&["workers"]).transcript(), @r"
     exit: 0

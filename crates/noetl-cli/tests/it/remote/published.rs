@@ -7,7 +7,7 @@ use super::Site;
 use crate::noetl::{one_step, playbook};
 
 #[test]
-fn execute_has_the_verbs_of_old() {
+fn execute_has_the_published_verbs() {
     let site = Site::new();
     let echo = "  - {step: start, tool: {kind: noop, result: '{{ workload }}'}}\n";
     site.register(&playbook("{who: world}", echo));
@@ -63,7 +63,7 @@ fn run_starts_a_playbook_on_a_server() {
 }
 
 #[test]
-fn a_run_that_is_only_checked_runs_nothing() {
+fn a_dry_run_runs_nothing() {
     let site = Site::new();
     let mark = site.home.path().join("ran");
     let touch = format!("{{kind: shell, cmds: ['touch {}']}}", mark.display());
@@ -135,7 +135,7 @@ fn documents_are_loaded_in_batches() {
 }
 
 #[test]
-fn a_document_that_is_too_large_keeps_no_other_from_being_loaded() {
+fn an_oversized_document_does_not_prevent_loading_others() {
     let site = Site::new();
     let named = |name: &str| one_step("{kind: noop}").replace("tests/test", name);
     // Every character of the comment needs six in JSON.
@@ -152,7 +152,7 @@ fn a_document_that_is_too_large_keeps_no_other_from_being_loaded() {
 }
 
 #[test]
-fn the_log_is_read_with_ids_as_text() {
+fn executions_and_events_have_ids_as_text() {
     let site = Site::new();
     site.register(&one_step("{kind: noop}"));
     let id = site.finished();
@@ -180,7 +180,7 @@ fn the_log_is_read_with_ids_as_text() {
 }
 
 #[test]
-fn sql_runs_on_postgres_and_is_refused_on_sqlite() {
+fn sql_runs_on_postgres_and_is_rejected_on_sqlite() {
     let site = Site::new();
     assert_snapshot!(site.noetl(&["query", "select 1"]).transcript(), @r"
     exit: 3

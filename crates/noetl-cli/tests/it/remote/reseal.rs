@@ -93,7 +93,7 @@ fn reseal_runs_beside_a_server_on_postgres() {
 }
 
 #[test]
-fn reseal_without_the_key_changes_nothing_and_names_values_that_fail_to_decrypt() {
+fn reseal_without_the_key_changes_nothing_and_lists_values_that_fail_to_decrypt() {
     let home = Home::new();
     let data = home.path().join("data");
     let server = DevProcess::start(&data);

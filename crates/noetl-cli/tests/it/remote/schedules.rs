@@ -6,7 +6,7 @@ use super::Site;
 use crate::noetl::one_step;
 
 #[test]
-fn a_schedule_is_made_listed_run_and_deleted() {
+fn a_schedule_is_created_listed_run_and_deleted() {
     let site = Site::new();
     site.home.write("a.yaml", one_step("{kind: noop}"));
     assert_eq!(site.raw(&["register", "playbook", "-f", "a.yaml"]).code, Some(0));

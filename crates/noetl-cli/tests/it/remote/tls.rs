@@ -16,7 +16,7 @@ fn authority() -> (String, String, String) {
 }
 
 #[test]
-fn a_server_that_speaks_tls_is_asked_with_its_authority_and_a_certificate() {
+fn a_tls_server_is_called_with_a_ca_and_a_client_certificate() {
     let home = Home::new();
     let (ca, certificate, key) = authority();
     for (name, text) in [("ca.pem", ca), ("cert.pem", certificate), ("key.pem", key)] {

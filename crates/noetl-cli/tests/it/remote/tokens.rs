@@ -8,7 +8,7 @@ use crate::dev_process::DevProcess;
 use crate::noetl::{Home, Said};
 
 #[test]
-fn tokens_are_made_listed_and_ended_straight_on_the_database() {
+fn tokens_are_created_listed_and_revoked_directly_on_the_database() {
     let home = Home::new();
     let noetl = |arguments: &[&str]| -> Said {
         let mut command = home.command(arguments);
@@ -92,7 +92,7 @@ fn closed() -> (Site, String) {
 }
 
 #[test]
-fn a_server_that_requires_a_token_names_the_setting() {
+fn a_call_without_a_required_token_names_the_setting() {
     let (site, admin) = closed();
     assert_snapshot!(site.noetl(&["executions"]).transcript(), @r"
     exit: 2

@@ -69,7 +69,7 @@ async fn a_worker_of_one_server_gets_announcements_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_continues_without_the_bus_and_uses_the_bus_when_it_is_back() {
+async fn a_worker_continues_without_the_bus_and_uses_it_after_its_return() {
     let mut nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -105,7 +105,7 @@ async fn a_stalled_bus_delays_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_does_without_a_stream_that_was_deleted() {
+async fn a_worker_continues_after_the_stream_is_deleted() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -120,7 +120,7 @@ async fn a_worker_does_without_a_stream_that_was_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unannounced_commands_run_too() {
+async fn unannounced_commands_run() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
@@ -132,7 +132,7 @@ async fn unannounced_commands_run_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_announcement_is_answered_for_once_the_server_has_answered() {
+async fn an_announcement_is_acked_after_the_server_responds() {
     let nats = TestNats::start();
     let Site { home, mut server } = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&server, &nats, &[]).await;
@@ -166,7 +166,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
+async fn a_new_pool_gets_announcements_after_its_registration() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let arguments = ["--nats-url", nats.url(), "--pool", "gpu"];
@@ -186,7 +186,7 @@ async fn a_new_pool_gets_announcements_once_the_server_knows_it() {
 }
 
 #[test]
-fn an_address_that_is_none_stops_the_start_and_is_not_shown() {
+fn an_invalid_bus_address_prevents_the_start_and_is_not_shown() {
     let home = Home::new();
     let mut command = home.command(["worker", "--server", "http://127.0.0.1:9"]);
     let said = home.end_of(command.args(["--nats-url", "http://eve:s3cr3t@h"]));

@@ -12,7 +12,7 @@ use crate::noetl::{one_step, until};
 use crate::replicas::{ended_whole, fan, start, until_taken};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_slept_past_its_lease_changes_nothing() {
+async fn a_worker_suspended_past_its_lease_changes_nothing() {
     let site = Site::new(&SHORT);
     let sleeper = site.worker("sleeper");
     let id = site.server.execute(&site.waiting()).await;
@@ -141,7 +141,7 @@ async fn commands_that_exceed_the_stop_timeout_are_released() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_workers_on_postgres_finish_commands_of_a_dead_one() {
+async fn two_workers_on_postgres_finish_commands_of_a_dead_worker() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &SHORT);
     let one = WorkerProcess::start(&server.client, "one", &[]);

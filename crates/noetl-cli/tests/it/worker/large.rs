@@ -70,14 +70,14 @@ async fn passes(server: &DevProcess, client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_megabytes_pass_a_server_on_sqlite_in_little_memory() {
+async fn fifty_megabytes_pass_through_a_server_on_sqlite_in_little_memory() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     passes(&site.server, site.client()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_megabytes_pass_a_server_on_postgres_in_little_memory() {
+async fn fifty_megabytes_pass_through_a_server_on_postgres_in_little_memory() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &[]);
     let _worker = WorkerProcess::start(&server.client, "w", &[]);

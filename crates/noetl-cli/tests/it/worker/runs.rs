@@ -65,7 +65,7 @@ async fn examples_print_their_documented_output_on_a_worker_of_a_postgres_server
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_arrive_sealed_and_are_not_stored() {
+async fn credentials_are_sent_sealed_and_are_not_stored() {
     let site = Site::new(&[]);
     let worker = site.worker("w");
     let secret = "hunter2-hunter2";
@@ -108,7 +108,7 @@ async fn credentials_arrive_sealed_and_are_not_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_remote_worker_resolves_the_placeholders_of_its_execution_and_no_forged_text() {
+async fn a_remote_worker_resolves_only_the_placeholders_of_its_execution() {
     let site = Site::new(&[]);
     let _worker = site.worker("w");
     let secret = "hunter2-hunter2";

@@ -4,7 +4,7 @@ use super::Site;
 use crate::noetl::Home;
 
 #[test]
-fn variables_that_cannot_be_used_are_named() {
+fn invalid_variables_are_reported_by_name() {
     for (name, value, sentence) in [
         (
             "NOETL_WORKER_SLOTS",
@@ -37,7 +37,7 @@ fn variables_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn unavailable_isolation_stops_the_start() {
+fn unavailable_isolation_prevents_the_start() {
     let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
     // Root has to name whom steps run as; nobody else may.
     let user = if rustix::process::geteuid().is_root() { "65534:65534" } else { "" };
@@ -53,7 +53,7 @@ fn unavailable_isolation_stops_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
+async fn a_worker_exits_with_the_reason_if_the_server_rejects_it() {
     let site = Site::new(&[]);
     let base = site.client().base().to_string();
     let said = site.home.noetl(["worker", "--server", &base, "--name", "local"]);

@@ -13,7 +13,7 @@ fn seen(pid: u32) -> String {
 }
 
 #[test]
-fn a_worker_keeps_no_token_in_its_environment_or_arguments() {
+fn a_worker_removes_its_token_from_its_environment_and_arguments() {
     let site = Site::new(&[]);
     let secrets = [
         ("NOETL_TOKEN", "secret-of-the-worker"),
@@ -33,7 +33,7 @@ fn a_worker_keeps_no_token_in_its_environment_or_arguments() {
 }
 
 #[test]
-fn a_worker_reads_its_token_from_a_file_and_names_one_that_it_cannot_read() {
+fn a_worker_reads_its_token_from_a_file_and_reports_an_unreadable_file() {
     let site = Site::new(&[]);
     let file = site.home.write("token", "noetl_a_b\n");
     let file = file.to_str().expect("a path of text");
