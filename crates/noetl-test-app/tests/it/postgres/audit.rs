@@ -50,7 +50,7 @@ async fn an_unchanged_audit_has_no_problems() {
 }
 
 #[tokio::test]
-async fn every_change_to_a_use_is_found() {
+async fn every_change_to_an_audit_record_is_detected() {
     for sql in [
         "update noetl.secret_audit set credential = 'other' where audit_id = 3",
         "update noetl.secret_audit set outcome = 'denied' where audit_id = 3",
@@ -76,7 +76,7 @@ async fn every_change_to_a_use_is_found() {
 }
 
 #[tokio::test]
-async fn a_truncated_audit_is_found_by_the_saved_head() {
+async fn a_saved_head_detects_a_truncated_audit() {
     let sql = "delete from noetl.secret_audit where chain_seq = 5; delete from noetl.audit_link where seq = 5; \
                update noetl.audit_head set seq = 4, link_hash = (select link_hash from noetl.audit_link where seq = 4)";
     let [with_head, without] = found_after(sql).await;

@@ -158,7 +158,7 @@ async fn workers_claim_only_commands_of_their_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_result_is_stored_and_read_back_whole() {
+async fn a_large_result_is_stored_and_read_completely() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let worker = PublishedWorker::start(options(&app, &nats, "w1"));
@@ -224,7 +224,7 @@ async fn a_failing_tool_fails_its_step() {
 /// Rules retry by the fields of an error, `_attempt` is known to settings, and what tasks set is seen
 /// by later ones, as on a worker of the control plane.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipeline_has_its_names_and_its_attempts() {
+async fn a_pipeline_sees_earlier_values_and_its_attempt_number() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let worker = PublishedWorker::start(options(&app, &nats, "w1"));

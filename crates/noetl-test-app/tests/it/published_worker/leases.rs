@@ -46,7 +46,7 @@ async fn commands_of_a_dead_worker_are_reissued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zombie_changes_nothing() {
+async fn reports_of_a_zombie_worker_change_nothing() {
     let nats = TestNats::start();
     let app = app(&nats).await;
     let gate = Arc::new(Semaphore::new(0));

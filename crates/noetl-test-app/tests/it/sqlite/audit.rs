@@ -53,7 +53,7 @@ async fn an_unchanged_audit_has_no_problems() {
 }
 
 #[tokio::test]
-async fn every_change_to_a_use_is_found() {
+async fn every_change_to_an_audit_record_is_detected() {
     for sql in [
         "update secret_audit set credential = 'other' where audit_id = 3",
         "update secret_audit set outcome = 'denied' where audit_id = 3",
@@ -79,7 +79,7 @@ async fn every_change_to_a_use_is_found() {
 }
 
 #[tokio::test]
-async fn a_truncated_audit_is_found_by_the_saved_head() {
+async fn a_saved_head_detects_a_truncated_audit() {
     let sql = "delete from secret_audit where chain_seq = 5; delete from audit_link where seq = 5; \
                update audit_head set seq = 4, link_hash = (select link_hash from audit_link where seq = 4)";
     let [with_head, without] = found_after(sql).await;

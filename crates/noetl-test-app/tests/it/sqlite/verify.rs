@@ -28,12 +28,12 @@ async fn found_after(sql: &str) -> Vec<(i64, String)> {
 }
 
 #[tokio::test]
-async fn a_sound_file_has_no_problems() {
+async fn an_intact_database_has_no_problems() {
     assert_eq!(found_after("").await, []);
 }
 
 #[tokio::test]
-async fn a_gap_in_a_log_is_found() {
+async fn a_gap_in_a_log_is_reported() {
     let found = found_after("delete from event where execution_id = 11 and seq = 5").await;
     assert_eq!(found, [(11, "the log goes from place 4 to 6".to_owned())]);
     // Without its first row, a whole append is unreadable.
@@ -43,7 +43,7 @@ async fn a_gap_in_a_log_is_found() {
 }
 
 #[tokio::test]
-async fn a_log_that_lost_its_end_is_found() {
+async fn a_log_without_its_last_event_is_reported() {
     let found = found_after("delete from event where execution_id = 10 and seq = 5").await;
     let wrong = [
         "its row is at version 5, and its log ends at 4",
@@ -53,7 +53,7 @@ async fn a_log_that_lost_its_end_is_found() {
 }
 
 #[tokio::test]
-async fn a_second_end_is_found() {
+async fn a_second_terminal_event_is_reported() {
     let found = found_after(
         "drop index event_end;
          update event set (event_type, node_type, status, context, result, meta, origin) = (
@@ -67,7 +67,7 @@ async fn a_second_end_is_found() {
 }
 
 #[tokio::test]
-async fn an_open_command_that_its_log_ended_is_found() {
+async fn an_open_row_of_a_completed_command_is_reported() {
     let sql = "update command set state = 'PENDING', worker_id = null, ended_at = null
         where execution_id = 10";
     let found = found_after(sql).await;
@@ -76,7 +76,7 @@ async fn an_open_command_that_its_log_ended_is_found() {
 }
 
 #[tokio::test]
-async fn a_missing_command_of_a_running_execution_is_found() {
+async fn a_missing_command_row_of_a_running_execution_is_reported() {
     let found = found_after("delete from command where execution_id = 11").await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].1.ends_with("has no row"), "{found:?}");
