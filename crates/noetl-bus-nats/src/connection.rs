@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_and_new_versions_are_distinguished() {
+    fn supported_and_unsupported_versions_are_distinguished() {
         for old in ["2.9.24", "2.12.2", "2.12.2-RC.1", "1.99.99"] {
             assert!(is_too_old(old), "{old}");
         }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_limit() {
+    fn reconnect_delays_grow_to_a_limit() {
         assert_eq!(delay(0), Duration::from_millis(50));
         assert_eq!(delay(1), Duration::from_millis(100));
         assert_eq!(delay(20), Duration::from_millis(2000));

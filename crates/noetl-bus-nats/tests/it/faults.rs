@@ -38,7 +38,7 @@ async fn publish_all(stream: &NatsStream, all: &[StreamMessage], batch: usize) {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_later_is_found() {
+async fn a_server_that_starts_later_is_connected() {
     let mut nats = TestNats::stopped();
     let stream = NatsStream::open(Address::parse(nats.url()).expect("a URL"));
     assert!(!stream.is_connected());
@@ -52,7 +52,7 @@ async fn a_server_that_comes_later_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
+async fn a_killed_server_loses_no_messages_and_mismatches_no_acks() {
     let mut nats = TestNats::start();
     let stream = connect(nats.url()).await;
     stream.ensure(&settings()).await.expect("a stream");

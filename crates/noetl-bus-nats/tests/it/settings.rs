@@ -10,7 +10,7 @@ use noetl_test_services::nats::TestNats;
 use crate::{LONG, connect};
 
 #[tokio::test]
-async fn a_stream_and_its_consumers_have_their_settings() {
+async fn streams_and_consumers_have_the_requested_settings() {
     let nats = TestNats::start();
     let wanted = settings();
     connect(nats.url()).await.ensure(&wanted).await.expect("a stream");
