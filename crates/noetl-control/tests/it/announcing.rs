@@ -64,7 +64,7 @@ fn take(bus: &MemoryStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_announced_once_and_waits_quietly() {
+async fn a_pending_command_is_announced_once() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -97,7 +97,7 @@ async fn commands_of_the_local_worker_are_not_announced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
+async fn announcements_of_claimed_commands_are_removed_from_the_stream() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -133,7 +133,7 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pools_that_share_a_subject_keep_their_announcements() {
+async fn pools_that_share_a_subject_retain_their_announcements() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -152,7 +152,7 @@ async fn pools_that_share_a_subject_keep_their_announcements() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
+async fn announcements_without_a_claim_are_repeated_with_backoff() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -173,7 +173,7 @@ async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause() {
+async fn a_stream_recreated_by_another_process_gets_announcements_immediately() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -225,7 +225,7 @@ async fn unannounced_commands_are_announced_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn announcements_wait_for_an_unavailable_bus_without_blocking() {
+async fn announcements_stay_pending_while_the_bus_is_unavailable() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     bus.set_connected(false);
@@ -273,7 +273,7 @@ async fn a_deleted_stream_is_recreated_with_pending_announcements() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
+async fn a_named_pool_gets_its_own_consumer() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -291,7 +291,7 @@ async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_beyond_published_workers_are_not_announced_and_why_explains_it() {
+async fn commands_unsupported_by_published_workers_are_not_announced_and_why_explains_it() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
@@ -307,7 +307,7 @@ async fn commands_beyond_published_workers_are_not_announced_and_why_explains_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_nothing_to_do_asks_its_store_little() {
+async fn an_idle_announcer_rarely_reads_the_store() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let control = ControlPlane::open(

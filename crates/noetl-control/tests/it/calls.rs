@@ -68,7 +68,7 @@ async fn status(plant: &Plant, id: ExecutionId) -> ExecutionStatus {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_timed_out_before_its_child_was_started_starts_nothing() {
+async fn a_call_that_times_out_before_its_child_starts_starts_no_child() {
     let (site, gate) = (Site::new(), Gate::new());
     let (store, plant) = site.process(&gate).await;
     register(&plant, "other/held", HELD).await;
@@ -85,7 +85,7 @@ async fn a_call_that_timed_out_before_its_child_was_started_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_start_was_in_flight_at_the_timeout_of_its_call_is_stopped() {
+async fn a_child_whose_start_is_in_flight_at_the_call_timeout_is_cancelled() {
     let (site, gate) = (Site::new(), Gate::new());
     let (slow, first) = site.process(&gate).await;
     register(&first, "other/held", HELD).await;
@@ -112,7 +112,7 @@ async fn a_child_whose_start_was_in_flight_at_the_timeout_of_its_call_is_stopped
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playbook_that_was_sent_off_runs_though_its_sender_failed() {
+async fn a_detached_child_runs_although_its_parent_failed() {
     let (site, gate) = (Site::new(), Gate::new());
     let (store, plant) = site.process(&gate).await;
     register(&plant, "other/sent", "  - {step: a, tool: {kind: noop}}\n").await;
@@ -133,7 +133,7 @@ async fn a_playbook_that_was_sent_off_runs_though_its_sender_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
+async fn a_clock_ahead_of_the_database_does_not_delay_a_call() {
     const CALLING: &str =
         "  - {step: a, tool: {kind: playbook, path: other/quick, return_result: true}}\n";
     let site = Site::new();

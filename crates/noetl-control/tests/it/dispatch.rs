@@ -17,7 +17,7 @@ const FAN: &str = "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusi
                    - {step: d, tool: {kind: shell, command: x}}\n";
 
 #[tokio::test(start_paused = true)]
-async fn never_more_commands_run_than_there_are_slots() {
+async fn commands_in_flight_never_exceed_the_slots() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -145,7 +145,7 @@ async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<LeasedRow> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_of_a_pool_with_a_remote_worker_are_left_to_it() {
+async fn commands_of_a_pool_with_a_remote_worker_do_not_run_locally() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;

@@ -16,7 +16,7 @@ const STEPS: usize = 4;
 /// Whatever happens to one commit, the execution ends as if nothing had, and no step's result is
 /// recorded twice.
 #[tokio::test(start_paused = true)]
-async fn any_single_commit_may_fail_with_any_error() {
+async fn a_single_failed_commit_does_not_change_the_outcome() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
         for number in 2..=8 {
             let store = Arc::new(FaultyStore::default());
@@ -97,7 +97,7 @@ async fn an_input_during_a_repeated_start_is_decided_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
+async fn a_start_rejected_by_the_store_leaves_no_rows() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 4, &Gate::new()).await;
     let catalog = Some(plant.register(&chain(2)).await);
@@ -141,7 +141,7 @@ async fn a_temporary_store_outage_delays_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_that_do_not_fit_into_memory_are_read_back() {
+async fn states_evicted_from_memory_are_reloaded() {
     let store = Arc::new(FaultyStore::default());
     let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
     let plant = Plant::with(&store, options, &Gate::new()).await;

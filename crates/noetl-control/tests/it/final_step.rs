@@ -92,7 +92,7 @@ async fn the_final_step_completes_after_an_item_of_a_loop_failed() {
 }
 
 #[tokio::test]
-async fn the_final_step_completes_after_a_branch_failed_beside_one_that_runs() {
+async fn the_final_step_completes_after_one_of_two_parallel_branches_failed() {
     let steps = "  - {step: a, tool: {kind: noop}, \
                  next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}\n  \
                  - {step: b, tool: {kind: python, code: x}}\n  \

@@ -68,24 +68,24 @@ async fn forged(template: &str, workload: Value) {
 const GUESSED: &str = "«secret:api.token~1.AAAAAAAAAAAAAAAAAAAAAA»";
 
 #[tokio::test]
-async fn text_that_lower_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_lower_stays_text() {
     forged("{{ workload.d | lower }}", json!({"d": "«SECRET:API.TOKEN»"})).await;
 }
 
 #[tokio::test]
-async fn text_that_trim_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_trim_stays_text() {
     let halves = json!({"a": "«sec ", "b": " ret:api.token»"});
     forged("{{ (workload.a | trim) ~ (workload.b | trim) }}", halves).await;
 }
 
 #[tokio::test]
-async fn text_that_fromjson_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_fromjson_stays_text() {
     let text = "\"\\u00absecret:api.token\\u00bb\"";
     forged("{{ workload.d | fromjson }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_b64decode_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_b64decode_stays_text() {
     use base64::Engine as _;
     let encode = |text: &str| base64::prelude::BASE64_STANDARD.encode(text);
     for text in ["«secret:api.token»", GUESSED] {
@@ -94,38 +94,38 @@ async fn text_that_b64decode_makes_a_placeholder_stays_text() {
 }
 
 #[tokio::test]
-async fn text_that_urldecode_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_urldecode_stays_text() {
     let text = "%C2%ABsecret:api.token%C2%BB";
     forged("{{ workload.d | urldecode }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_replace_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_replace_stays_text() {
     let text = GUESSED.replace("sec", "sXec");
     forged("{{ workload.d | replace('X', '') }}", json!({ "d": text })).await;
 }
 
 #[tokio::test]
-async fn text_that_join_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_join_stays_text() {
     let parts = json!(["«sec", "ret:api.", "token»"]);
     forged("{{ workload.d | join('') }}", json!({ "d": parts })).await;
 }
 
 #[tokio::test]
-async fn text_that_concatenation_makes_a_placeholder_stays_text() {
+async fn text_turned_into_a_placeholder_by_concatenation_stays_text() {
     let halves = json!({"a": "«", "b": "secret:api.token»"});
     forged("{{ workload.a ~ workload.b }}", halves).await;
     forged("{{ workload.a }}{{ workload.b }}", json!({"a": "«secret", "b": ":api.token»"})).await;
 }
 
 #[tokio::test]
-async fn a_placeholder_that_the_author_writes_stays_text() {
+async fn a_placeholder_written_by_the_author_stays_text() {
     forged("«secret:api.token»", json!({})).await;
     forged(GUESSED, json!({})).await;
 }
 
 #[tokio::test]
-async fn halves_that_meet_in_results_inputs_and_answers_stay_text() {
+async fn placeholder_halves_joined_in_results_inputs_and_answers_stay_text() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;

@@ -131,7 +131,7 @@ async fn a_restart_ends_leases_of_published_workers_after_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_claimed_after_a_restart_have_no_earlier_limit() {
+async fn commands_claimed_after_a_restart_have_no_shorter_lease() {
     let world = World::new();
     world.server().await.close().await;
     let server = world.server().await;
@@ -161,7 +161,7 @@ async fn a_gap_between_heartbeats_ends_leases_after_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_that_the_store_did_not_record_is_found_by_the_next_heartbeat() {
+async fn the_next_heartbeat_detects_a_gap_the_store_did_not_record() {
     let world = World::new();
     let server = world.server().await;
     world.held(&server, LONG).await;
@@ -196,7 +196,7 @@ async fn a_step_that_may_not_run_twice_fails_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_beside_another_server_limits_nothing() {
+async fn a_restart_beside_another_server_shortens_no_leases() {
     let world = World::new();
     world.store.set_shared();
     let (stays, restarts) = (world.server().await, world.server().await);

@@ -21,7 +21,7 @@ spec: {source: nats, mode: pull, dispatch: {playbook: tests/greet}}
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the thread is to stand still, and all on it")]
-async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
+async fn a_process_stalled_past_its_machine_id_lease_mints_no_ids() {
     let lease = Duration::from_millis(200);
     let options = Options { slots: 0, lease, ..Options::default() };
     let store = Arc::new(MemoryStore::new());
@@ -46,7 +46,7 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
 
 /// Whoever loses its machine number may get one that a process with another clock had before.
 #[tokio::test(start_paused = true)]
-async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
+async fn a_reused_machine_id_mints_no_ids_of_an_earlier_process_whose_clock_was_ahead() {
     const AHEAD: Duration = Duration::from_secs(300);
     const LEASE: Duration = Duration::from_secs(30);
     let database = Arc::new(SimClock::default());

@@ -81,7 +81,7 @@ async fn a_wait_continues_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_called_playbook_answers_across_shards() {
+async fn a_called_playbook_returns_its_result_across_shards() {
     let cluster = Arc::new(FaultyStore::default());
     let shards: Vec<_> = (0..3).map(|_| Arc::new(FaultyStore::default())).collect();
     let gate = Gate::new();
@@ -137,7 +137,7 @@ async fn a_missing_playbook_fails_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_right_token_answers() {
+async fn an_answer_requires_the_right_token() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -168,7 +168,7 @@ async fn a_step_past_its_timeout_fails_by_a_durable_timer() {
 }
 
 #[tokio::test]
-async fn ten_thousand_items_end_in_order() {
+async fn results_of_ten_thousand_items_are_in_order() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 64, &gate).await;

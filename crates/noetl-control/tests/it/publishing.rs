@@ -101,7 +101,7 @@ fn found(kept: &[StoredMessage]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn rows_from_the_start_on_are_published_in_order_and_once() {
+async fn rows_committed_after_the_start_are_published_once_in_order() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -124,7 +124,7 @@ async fn rows_from_the_start_on_are_published_in_order_and_once() {
 }
 
 #[tokio::test]
-async fn a_backfill_begins_with_the_first_row() {
+async fn a_backfill_starts_at_the_first_row() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -170,7 +170,7 @@ async fn a_restart_during_a_bus_outage_skips_nothing() {
 }
 
 #[tokio::test]
-async fn answers_that_are_lost_are_asked_for_again() {
+async fn events_with_lost_acks_are_published_again() {
     for answers in 0..9 {
         let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
         let mut story = Story::new(10);
@@ -191,7 +191,7 @@ async fn answers_that_are_lost_are_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_between_publishing_and_its_cursor_repeats_and_loses_nothing() {
+async fn a_crash_before_the_cursor_update_loses_and_duplicates_no_events() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -210,7 +210,7 @@ async fn a_process_that_dies_between_publishing_and_its_cursor_repeats_and_loses
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_is_skipped_and_counted() {
+async fn a_rejected_event_is_skipped_and_counted() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -247,7 +247,7 @@ async fn a_large_row_is_published_by_reference_without_delaying_others() {
 }
 
 #[tokio::test]
-async fn a_type_that_is_no_subject_is_made_one() {
+async fn an_event_type_invalid_as_a_subject_is_escaped() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -264,7 +264,7 @@ async fn a_type_that_is_no_subject_is_made_one() {
 }
 
 #[tokio::test]
-async fn a_deleted_stream_is_made_again() {
+async fn a_deleted_stream_is_recreated() {
     let (store, bus) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStream::new()));
     let publishing = start(&options(), &store, &bus);
     follows(&*store).await;
@@ -279,7 +279,7 @@ async fn a_deleted_stream_is_made_again() {
 }
 
 #[tokio::test]
-async fn an_unavailable_store_is_waited_for() {
+async fn publishing_resumes_after_a_store_outage() {
     let (store, bus) = (Arc::new(FaultyStore::default()), Arc::new(MemoryStream::new()));
     store.set_down(true);
     let publishing = start(&options(), &store, &bus);

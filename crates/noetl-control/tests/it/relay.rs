@@ -35,7 +35,7 @@ fn start_counted(
 }
 
 #[tokio::test]
-async fn the_outbox_is_emptied_in_its_order() {
+async fn outbox_rows_are_published_in_order() {
     let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
     let relay = start(&store, &bus);
     let mut story = Story::new(10);
@@ -69,7 +69,7 @@ async fn rows_claimed_by_a_dead_publisher_are_published_after_the_claim_expires(
 }
 
 #[tokio::test]
-async fn a_message_without_an_answer_is_published_again_and_kept_once() {
+async fn a_message_without_an_ack_is_published_again_and_deduplicated() {
     let (store, bus) = (store(Duration::from_millis(50)), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -89,7 +89,7 @@ async fn a_message_without_an_answer_is_published_again_and_kept_once() {
 }
 
 #[tokio::test]
-async fn a_rejected_row_waits_without_delaying_others() {
+async fn a_rejected_row_is_retried_without_delaying_others() {
     let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
     let mut story = Story::new(10);
     bus.refuse(&story.event_at(2).to_string());
@@ -107,7 +107,7 @@ async fn a_rejected_row_waits_without_delaying_others() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_again_and_again_is_skipped_and_counted() {
+async fn a_repeatedly_rejected_row_is_skipped_and_counted() {
     let hand = Arc::new(HandClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(hand.clone()));
     let lease = Duration::from_secs(1_000_000);
@@ -131,7 +131,7 @@ async fn a_row_that_is_refused_again_and_again_is_skipped_and_counted() {
 }
 
 #[tokio::test]
-async fn a_row_without_any_form_that_fits_is_skipped_at_once() {
+async fn a_row_too_large_in_every_form_is_skipped_at_once() {
     let store = store(Duration::from_secs(60));
     let bus = Arc::new(MemoryStream::new().with_payload_max(10));
     let metrics = Arc::new(Metrics::new());

@@ -103,7 +103,7 @@ fn is_marked(replayed: &Replayed) -> bool {
 }
 
 #[tokio::test]
-async fn a_native_execution_fills_the_replay_state() {
+async fn a_native_execution_sets_every_field_of_the_replay_state() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 2, &Gate::new()).await;
     let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
@@ -140,7 +140,7 @@ async fn a_native_execution_fills_the_replay_state() {
 }
 
 #[tokio::test]
-async fn a_report_about_a_command_is_found_with_the_command() {
+async fn a_report_about_a_command_is_attached_to_the_command() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = Story::new(10);
@@ -165,7 +165,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
 }
 
 #[tokio::test]
-async fn every_cut_is_the_fold_of_the_events_before_it() {
+async fn every_cut_equals_the_fold_of_the_events_before_it() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 12_345).await;
@@ -192,7 +192,7 @@ async fn every_cut_is_the_fold_of_the_events_before_it() {
 }
 
 #[tokio::test]
-async fn a_long_fold_is_kept_and_gone_on_from() {
+async fn a_long_replay_stores_a_snapshot_and_resumes_from_it() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = long(&store, 9_999).await;
@@ -253,7 +253,7 @@ async fn a_snapshot_beyond_the_request_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
+async fn a_late_row_with_a_small_id_invalidates_a_snapshot() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = long(&store, 10_500).await;
@@ -306,7 +306,7 @@ async fn a_damaged_or_foreign_snapshot_is_ignored() {
 
 /// A state may outlive its execution when both go at the same moment.
 #[tokio::test]
-async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
+async fn a_snapshot_of_a_purged_execution_is_ignored() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let id = long(&store, 10_500).await.id();
@@ -323,7 +323,7 @@ async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
 }
 
 #[tokio::test]
-async fn another_tenants_log_and_a_missing_one_are_empty() {
+async fn logs_of_another_tenant_and_missing_logs_are_empty() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     write(&*store, Story::new(10).of("acme").start()).await;
@@ -344,7 +344,7 @@ async fn another_tenants_log_and_a_missing_one_are_empty() {
 }
 
 #[tokio::test]
-async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
+async fn subscription_events_replay_only_for_their_tenant() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let acme = Tenant::new("acme");

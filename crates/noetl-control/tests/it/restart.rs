@@ -15,7 +15,7 @@ const HELD: &str = "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: 
                     - {step: b, tool: {kind: noop}}\n";
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_ran_when_the_process_ended_runs_again() {
+async fn a_command_in_flight_when_the_process_ends_runs_again() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
@@ -38,7 +38,7 @@ async fn a_command_that_ran_when_the_process_ended_runs_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_that_waited_for_a_slot_wait_again() {
+async fn commands_pending_for_a_slot_are_pending_after_a_restart() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -59,7 +59,7 @@ async fn commands_that_waited_for_a_slot_wait_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_without_resume_leaves_other_executions_alone() {
+async fn a_process_without_resume_does_not_resume_executions() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
@@ -95,7 +95,7 @@ async fn registering_a_playbook_again_does_not_change_running_executions() {
 }
 
 #[tokio::test]
-async fn a_document_of_an_unknown_kind_is_not_registered() {
+async fn a_document_of_an_unknown_kind_is_rejected() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let register = |kind: &str, force| {
@@ -204,7 +204,7 @@ async fn an_unavailable_store_does_not_prevent_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_ends_for_readers_after_its_logs_are_stored() {
+async fn a_step_completion_becomes_visible_after_its_logs_are_stored() {
     let store = shared();
     let options = Options { slots: 2, ..Options::default() };
     let control = ControlPlane::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();

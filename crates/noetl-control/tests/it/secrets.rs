@@ -156,7 +156,7 @@ async fn a_secret_reaches_the_tool_and_no_row_in_any_form() {
 }
 
 #[tokio::test]
-async fn data_that_no_credential_holds_is_not_touched() {
+async fn data_outside_credentials_is_not_redacted() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": "another-token"})).await;
@@ -260,7 +260,7 @@ async fn a_placeholder_in_a_payload_does_not_reveal_its_secret() {
 }
 
 #[tokio::test]
-async fn the_keychain_is_resolved_in_the_worker_and_carried_as_it_is_written() {
+async fn the_keychain_is_sent_unresolved_and_resolved_in_the_worker() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "stored", "bearer", json!({"token": TOKEN, "user": "somebody"})).await;
@@ -298,7 +298,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_secret_is_not_set_into_a_variable() {
+async fn setting_a_variable_to_a_secret_fails() {
     let tool = Talkative::default();
     let (plant, _) = plant(&tool).await;
     keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;

@@ -79,7 +79,7 @@ async fn executions_run_in_their_shards_and_are_listed_together() {
 /// There is one slot, and a command of the shard that is down has waited longest for it. The others
 /// get it all the same, and when the shard is back its executions go on.
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_is_down_fails_only_its_executions() {
+async fn an_unavailable_shard_fails_only_its_executions() {
     let (cluster, shards) = stores();
     let gate = Gate::new();
     let plant = Plant::sharded(&cluster, &shards, 1, &gate).await;
@@ -130,7 +130,7 @@ async fn a_shard_that_is_down_fails_only_its_executions() {
 }
 
 #[tokio::test]
-async fn a_list_that_lacks_a_shard_is_an_error_that_names_it() {
+async fn a_list_without_an_unavailable_shard_is_an_error_naming_the_shard() {
     let (cluster, shards) = stores();
     let routed = routed(&cluster, &shards);
     shards[1].set_down(true);

@@ -44,7 +44,7 @@ fn exits(log: &[Event]) -> usize {
 }
 
 #[tokio::test]
-async fn results_of_tasks_cross_a_call() {
+async fn tasks_after_a_call_see_results_of_tasks_before_it() {
     let (status, result, log) = run("
   - step: start
     tool:
@@ -68,7 +68,7 @@ async fn results_of_tasks_cross_a_call() {
 }
 
 #[tokio::test]
-async fn a_pipeline_may_begin_and_end_with_calls() {
+async fn a_pipeline_may_start_and_end_with_calls() {
     let (status, result, log) = run("
   - step: start
     tool:
@@ -113,7 +113,7 @@ async fn a_failure_names_its_task() {
 }
 
 #[tokio::test]
-async fn rules_of_a_call_decide_on_its_outcome() {
+async fn rules_of_a_call_are_evaluated_on_its_outcome() {
     let (status, result, _) = run("
   - step: start
     tool:
@@ -160,7 +160,7 @@ async fn each_item_of_a_loop_makes_its_own_call() {
 }
 
 #[tokio::test]
-async fn large_results_cross_a_call_beside_the_log() {
+async fn tasks_after_a_call_see_large_results_stored_as_blobs() {
     let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
     let child =
         "  - {step: end, tool: {kind: noop, result: {text: '{{ workload.text }}', n: 3}}}\n";
@@ -212,7 +212,7 @@ const AROUND_HELD: &str = "
 ";
 
 #[tokio::test]
-async fn a_restart_between_segments_repeats_none() {
+async fn a_restart_between_segments_repeats_no_segment() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;

@@ -91,7 +91,7 @@ async fn ends_undisturbed(plant: &Plant, id: ExecutionId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_started_during_a_recovery_is_seen() {
+async fn a_recovery_respects_commands_of_a_process_started_meanwhile() {
     let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
     let busy = Plant::open(&shared, 1, &gate).await;
@@ -115,7 +115,7 @@ async fn a_process_started_during_a_recovery_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_started_during_an_orphan_scan_is_seen() {
+async fn an_orphan_scan_respects_commands_of_a_process_started_meanwhile() {
     let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
     let (store, stale) = Stale::over(&shared);

@@ -86,7 +86,7 @@ async fn imported_rows_are_stored_and_invalid_ones_delay_no_others() {
 }
 
 #[tokio::test]
-async fn rows_that_the_store_rejects_are_read_again() {
+async fn rows_rejected_by_the_store_are_redelivered() {
     let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     store.set_down(true);

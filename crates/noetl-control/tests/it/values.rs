@@ -25,7 +25,7 @@ async fn start(plant: &Plant, workflow: &str, payload: Value) -> noetl_model::Ex
 }
 
 #[tokio::test]
-async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
+async fn a_long_execution_has_a_snapshot_of_all_but_its_latest_events() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = start(&plant, cycle(), serde_json::json!({"steps": 400})).await;
@@ -76,7 +76,7 @@ const LARGE: &str = "  - step: make\n    tool: {kind: python, code: x, input: {t
      - step: test\n    tool: {kind: python, code: x, input: {length: '{{ make.text | length }}'}}\n";
 
 #[tokio::test]
-async fn a_value_that_is_not_held_is_read_where_it_is_needed() {
+async fn an_evicted_value_is_loaded_when_it_is_needed() {
     for cache_bytes in [1, 256 << 20] {
         let store = Arc::new(FaultyStore::default());
         let options = Options { slots: 1, cache_bytes, ..Options::default() };
@@ -94,7 +94,7 @@ async fn a_value_that_is_not_held_is_read_where_it_is_needed() {
 }
 
 #[tokio::test]
-async fn a_result_past_the_inline_limit_is_kept_by_reference_and_read_back() {
+async fn a_result_past_the_inline_limit_is_stored_by_reference_and_loaded() {
     let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = plant.start(&LARGE.replace("5000", "90000")).await;

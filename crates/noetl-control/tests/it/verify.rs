@@ -45,7 +45,7 @@ async fn executions_are_checked_in_pages() {
 }
 
 #[tokio::test]
-async fn a_row_that_ended_without_its_log_is_found() {
+async fn a_finished_row_of_an_unfinished_log_is_reported() {
     let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;
@@ -63,7 +63,7 @@ async fn a_row_that_ended_without_its_log_is_found() {
 }
 
 #[tokio::test]
-async fn another_end_in_the_row_than_in_the_log_is_found() {
+async fn a_status_that_differs_between_row_and_log_is_reported() {
     let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;

@@ -7,7 +7,7 @@ use super::*;
 
 /// An execution that is purged and comes again has another log.
 #[tokio::test]
-async fn a_kept_state_of_a_longer_log_is_not_used() {
+async fn a_snapshot_of_a_longer_log_is_ignored() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let id = long(&store, 10_500).await.id();
@@ -60,7 +60,7 @@ async fn large_rows_are_read_in_small_pages_to_the_end() {
 }
 
 #[tokio::test]
-async fn rows_of_others_are_passed_over_in_large_pages() {
+async fn rows_of_other_tenants_are_skipped_in_large_pages() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let lab = json!({"organization_id": "lab"});
@@ -79,7 +79,7 @@ async fn rows_of_others_are_passed_over_in_large_pages() {
 
 /// Nothing would ever remove it.
 #[tokio::test]
-async fn the_state_of_a_subscription_is_not_kept() {
+async fn no_snapshot_of_a_subscription_is_stored() {
     let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let (tenant, id) = (Tenant::default(), SubscriptionId::new(50));
