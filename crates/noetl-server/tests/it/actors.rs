@@ -101,7 +101,7 @@ pub(crate) async fn named(app: &TestApp, id: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_event_of_an_action_names_the_token_that_asked_for_it() {
+async fn events_of_an_action_name_the_token_of_the_caller() {
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options);
     let app = app.encryption_key(EncryptionKey::generate()).start().await;

@@ -43,7 +43,7 @@ async fn waiting(app: &TestApp, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pending_approvals_are_listed_with_the_data_for_an_answer() {
+async fn pending_approvals_are_listed_with_the_data_needed_to_answer() {
     let app = TestApp::start(2).await;
     let id = asking(&app, "cake").await;
     let shown = get(&app, "/api/approvals").shown().await;
@@ -91,7 +91,7 @@ async fn pending_approvals_are_listed_with_the_data_for_an_answer() {
 }
 
 #[tokio::test]
-async fn a_long_list_continues_after_its_last_page() {
+async fn a_long_list_is_paged() {
     let app = TestApp::start(0).await;
     for what in ["cake", "bread"] {
         asking(&app, what).await;

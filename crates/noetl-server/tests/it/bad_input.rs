@@ -247,7 +247,7 @@ macro_rules! on_postgres {
             )*
 
             #[test]
-            fn in_any_group() {
+            fn the_tests_on_postgres_cover_every_group() {
                 assert_eq!(super::GROUPS, [$(stringify!($tag)),*]);
             }
         }
@@ -302,7 +302,7 @@ async fn internal_routes_refuse_bad_input() {
 }
 
 #[tokio::test]
-async fn every_operation_is_in_a_group_that_is_walked() {
+async fn every_operation_belongs_to_a_tested_group() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     let whole = Whole(document);

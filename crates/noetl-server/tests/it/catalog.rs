@@ -36,7 +36,7 @@ async fn a_playbook_in_base64_is_the_same_playbook() {
 }
 
 #[tokio::test]
-async fn a_playbook_with_errors_is_refused_with_every_error_named() {
+async fn a_playbook_with_errors_is_refused_with_every_error() {
     let app = TestApp::start(0).await;
     let wrong =
         GREET.replace("kind: noop", "kind: noob").replace("    - step: end\n", "    - step: edn\n");
@@ -68,7 +68,7 @@ async fn documents_that_are_not_yaml_are_rejected() {
 }
 
 #[tokio::test]
-async fn documents_are_listed_whatever_the_case_of_their_kind() {
+async fn documents_are_listed_by_kind_ignoring_case() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     for body in ["", "{}", r#"{"resource_type":"Playbook"}"#, r#"{"resource_type":"playbook"}"#] {

@@ -17,7 +17,7 @@ async fn delete(app: &TestApp, identifier: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_is_kept_replaced_read_and_removed() {
+async fn a_credential_is_stored_replaced_read_and_removed() {
     on_every_store(async |app| {
         let (status, first) = put(
             app,
@@ -87,7 +87,7 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_is_too_short_to_be_recognised_is_kept_and_warned_of() {
+async fn a_secret_too_short_to_be_redacted_is_stored_with_a_warning() {
     let app = app().await;
     let data = json!({"user": "u", "password": "short", "token": "long enough"});
     let (status, kept) = put(&app, json!({"name": "a", "type": "basic", "data": data})).await;
@@ -132,7 +132,7 @@ async fn credentials_are_listed_by_type_and_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_number_is_an_id_first_and_then_a_name() {
+async fn a_number_is_looked_up_as_an_id_before_a_name() {
     on_every_store(async |app| {
         let (_, first) = put(app, json!({"name": "a", "type": "t", "data": 1})).await;
         let id = first["id"].as_str().expect("an id");
@@ -189,7 +189,7 @@ async fn invalid_credentials_are_rejected() {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_kept_and_names_are_still_listed() {
+async fn credentials_without_an_encryption_key_are_listed_but_not_stored() {
     let app = TestApp::start(0).await;
     let (status, body) = put(&app, json!({"name": "a", "type": "t", "data": 1})).await;
     assert_eq!((status, &body["code"]), (503, &"no_encryption_key".into()), "{body}");

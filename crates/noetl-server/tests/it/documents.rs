@@ -14,7 +14,7 @@ async fn put(app: &TestApp, path: &str, body: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_batch_is_registered_one_by_one() {
+async fn documents_of_a_batch_are_registered_independently() {
     let app = TestApp::start(0).await;
     let items = json!({"items": [
         {"content": GREET},
@@ -58,7 +58,7 @@ async fn a_batch_is_registered_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_document_is_checked_and_not_kept() {
+async fn validation_does_not_store_the_document() {
     let app = TestApp::start(0).await;
     for path in ["/api/catalog/validate", "/api/catalog/playbooks/validate"] {
         let check = async |content: &str| {
@@ -212,7 +212,7 @@ async fn the_text_of_a_playbook_is_read_and_replaced() {
 }
 
 #[tokio::test]
-async fn a_form_shows_every_field_of_the_input() {
+async fn the_ui_schema_describes_every_field_of_the_workload() {
     let app = TestApp::start(0).await;
     let workload = "  who: world # ui:description=Whom to greet\n  size: s # ui:enum=[s, m]\n  \
                     deep:\n    n: 1\n";
@@ -291,7 +291,7 @@ async fn a_form_shows_every_field_of_the_input() {
 }
 
 #[tokio::test]
-async fn agents_are_found_by_their_capabilities() {
+async fn agents_are_listed_by_capability() {
     let app = TestApp::start(0).await;
     let agent = async |name: &str, metadata: &str| {
         let document = GREET.replace("tests/greet", name).replace("name: greet", metadata);
@@ -314,7 +314,7 @@ async fn agents_are_found_by_their_capabilities() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suite_is_kept_replaced_and_removed() {
+async fn a_test_suite_is_stored_replaced_and_removed() {
     on_every_store(async |app| {
         let path = "/api/playbook-tests/suites/team/greet";
         let missing = get(app, path).answer().await;

@@ -45,7 +45,7 @@ async fn told(app: &TestApp, id: i64) -> String {
 }
 
 #[tokio::test]
-async fn a_completion_is_reported_once_and_may_be_repeated() {
+async fn a_repeated_completion_changes_nothing() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let leased = lease(&app).await;
@@ -79,7 +79,7 @@ async fn a_completion_is_reported_once_and_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn one_that_is_wrong_does_not_take_the_others_with_it() {
+async fn an_invalid_completion_does_not_reject_others() {
     let (app, _, _) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
@@ -147,7 +147,7 @@ async fn completions_after_the_lease_are_recorded_once_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_outage_asks_for_the_completion_again() {
+async fn a_completion_during_a_store_outage_has_status_again() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
@@ -179,7 +179,7 @@ async fn put(app: &TestApp, digest: &str, body: String) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_large_result_is_put_apart_and_read_back() {
+async fn a_large_result_is_stored_as_a_blob_and_read() {
     let (app, _, store) = app().await;
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();

@@ -321,7 +321,7 @@ async fn browsers_get_ids_as_text() {
 }
 
 #[tokio::test]
-async fn a_log_is_read_in_stretches() {
+async fn an_event_log_is_read_in_pages() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;
     let path = format!("/api/executions/{id}");
@@ -348,7 +348,7 @@ async fn a_log_is_read_in_stretches() {
 }
 
 #[tokio::test]
-async fn a_detail_has_every_event() {
+async fn the_execution_detail_contains_every_event() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let events: Vec<Value> = (0..2500)
@@ -376,7 +376,7 @@ async fn a_detail_has_every_event() {
 }
 
 #[tokio::test]
-async fn cancelling_works_once() {
+async fn a_second_cancel_is_refused() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let cancel = || post(&app, &format!("/api/executions/{id}/cancel"), r#"{"reason":"enough"}"#);

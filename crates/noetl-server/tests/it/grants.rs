@@ -202,7 +202,7 @@ async fn a_limited_author_changes_only_credentials_of_its_own_paths() {
 }
 
 #[tokio::test]
-async fn a_grant_that_makes_no_sense_is_refused() {
+async fn an_invalid_grant_is_refused() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;
     for grant in [

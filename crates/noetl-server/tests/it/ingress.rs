@@ -119,7 +119,7 @@ async fn a_listener_is_returned_with_its_secret_and_registers_its_subscription()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_listener_by_path_is_served_and_unreadable_ones_are_skipped() {
+async fn the_first_listener_by_path_is_returned_and_unreadable_ones_are_skipped() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         let bearer = "{type: bearer, secret: hook}";
@@ -201,7 +201,7 @@ async fn a_listener_that_cannot_be_verified_is_refused_and_registers_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_returned_without_the_token() {
+async fn ingress_routes_return_nothing_without_the_token() {
     let app = crate::stores::app().await;
     keep(&app, "hook", json!("bare")).await;
     catalogued(&app, &document("sub/a", "/in/orders", HMAC, "")).await;
@@ -218,7 +218,7 @@ async fn nothing_is_returned_without_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_come_back_from_the_stream_are_known() {
+async fn stream_rows_of_ingress_events_are_deduplicated() {
     on_every_store(async |app| {
         keep(app, "hook", json!("bare")).await;
         catalogued(app, &document("sub/a", "/in/orders", HMAC, "")).await;

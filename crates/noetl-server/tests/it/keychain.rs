@@ -17,7 +17,7 @@ async fn read(app: &TestApp, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_is_kept_used_listed_and_removed() {
+async fn a_keychain_entry_is_stored_used_listed_and_removed() {
     on_every_store(async |app| {
         let (status, kept) = put(app, "7/api", json!({"data": {"token": "t"}})).await;
         insta::allow_duplicates! { assert_snapshot!(shown(status, kept), @r#"
@@ -68,7 +68,7 @@ async fn an_entry_is_kept_used_listed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_of_one_name_are_apart_by_scope_and_execution() {
+async fn keychain_entries_are_separated_by_scope_and_execution() {
     on_every_store(async |app| {
         for (scope, execution, key) in [
             ("local", Some("9"), "api:7:9"),

@@ -113,7 +113,7 @@ async fn commands_of_a_dead_worker_are_reissued_and_its_late_report_changes_noth
 }
 
 #[tokio::test]
-async fn a_claim_without_a_start_is_lost_after_a_minute_despite_heartbeats() {
+async fn a_claim_without_a_start_expires_after_a_minute_despite_heartbeats() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     claim(&app, open_command(&app, id).await, "w").await;
@@ -147,7 +147,7 @@ async fn a_step_whose_workers_are_all_lost_fails() {
 }
 
 #[tokio::test]
-async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_nothing() {
+async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_change_no_state() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = open_command(&app, id).await;
@@ -175,7 +175,7 @@ async fn reports_of_a_lost_worker_are_recorded_under_their_own_ids_and_decide_no
 }
 
 #[tokio::test]
-async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
+async fn a_completion_before_the_lease_expires_completes_the_step() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -214,7 +214,7 @@ async fn a_restarted_worker_loses_the_leases_of_its_name() {
 }
 
 #[tokio::test]
-async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
+async fn commands_are_leased_in_batches_by_pool_and_kind() {
     let (app, _) = app().await;
     let first = started(&app).await;
     let second = started(&app).await;
@@ -238,7 +238,7 @@ async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
 }
 
 #[tokio::test]
-async fn a_leased_command_has_all_that_is_to_be_known() {
+async fn a_lease_response_describes_the_command_completely() {
     let (app, _) = app().await;
     started(&app).await;
     let body = json!({"worker_id": "w", "public_key": "k"}).to_string();
@@ -372,7 +372,7 @@ async fn a_disconnected_long_poll_claims_nothing() {
 }
 
 #[tokio::test]
-async fn executions_take_turns() {
+async fn leases_alternate_between_executions() {
     let (app, _) = app().await;
     let content = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: wide, path: tests/wide}\n\
         workflow:\n  - step: start\n    loop: {in: [1, 2, 3, 4], iterator: n, mode: parallel}\n    \
@@ -461,7 +461,7 @@ async fn invalid_lease_requests_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_system_pool_gets_the_secrets_of_its_commands_tenant() {
+async fn a_system_pool_gets_secrets_of_the_tenant_of_its_command() {
     let app = TestApp::builder()
         .slots(0)
         .internal_token(TOKEN)
@@ -533,7 +533,7 @@ async fn a_worker_whose_row_was_removed_registers_its_key_again() {
 }
 
 #[tokio::test]
-async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
+async fn start_reports_under_names_of_local_workers_are_refused() {
     let (app, _) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -550,7 +550,7 @@ async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
 }
 
 #[tokio::test]
-async fn only_the_internal_token_works_for_every_tenant() {
+async fn only_the_internal_token_leases_commands_of_every_tenant() {
     let (app, _) = app().await;
     let acme = Tenant::new("acme");
     let document = crate::api::GREET.to_owned();

@@ -47,7 +47,7 @@ async fn is_over_quota(response: Response) {
 }
 
 #[tokio::test]
-async fn starts_past_a_quota_are_refused_on_every_route_and_leave_nothing() {
+async fn starts_over_quota_are_refused_on_every_route_and_store_nothing() {
     let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
     let id = started(&app).await;
     database.look();
@@ -85,7 +85,7 @@ async fn starts_past_a_quota_are_refused_on_every_route_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn documents_past_a_quota_are_refused_and_leave_nothing() {
+async fn documents_over_quota_are_refused_and_store_nothing() {
     for (quotas, fits) in [("documents=1", 1), ("bytes=500", 1)] {
         let (app, mut database, _directory) = with_quotas(quotas, 0).await;
         assert_eq!(register(&app, GREET).await.0, 200, "{quotas}");
@@ -147,7 +147,7 @@ workflow:
 }
 
 #[tokio::test]
-async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
+async fn a_message_over_quota_is_rejected_and_may_be_resent() {
     let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
     let more = "  dedup: {enabled: true, window_secs: 60}\n";
     webhooks::set_up(&app, &webhooks::document("orders", webhooks::BEARER, more)).await;
@@ -172,7 +172,7 @@ async fn a_message_past_a_quota_is_rejected_and_may_be_resent() {
 }
 
 #[tokio::test]
-async fn a_tenant_with_its_own_quota_is_held_to_that() {
+async fn a_quota_of_a_tenant_replaces_the_default() {
     let directory = TempDir::new().expect("a directory");
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = on_file(&directory.path().join("noetl.db")).slots(0).options(options);
@@ -208,7 +208,7 @@ async fn limited(rate: f64) -> (TestApp, Arc<SimClock>) {
 }
 
 #[tokio::test]
-async fn a_caller_over_its_rate_is_told_when_to_retry_without_delaying_others() {
+async fn a_caller_over_its_rate_gets_retry_after_without_delaying_others() {
     let (app, clock) = limited(2.0).await;
     let (acme, other) =
         (token(&app, "acme", Role::Viewer).await, token(&app, "other", Role::Viewer).await);

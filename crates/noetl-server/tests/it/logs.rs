@@ -76,7 +76,7 @@ async fn remote_workers_send_step_logs() {
 }
 
 #[tokio::test]
-async fn lines_that_cannot_be_kept_are_refused() {
+async fn invalid_log_lines_are_refused() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -131,7 +131,7 @@ async fn lines_that_cannot_be_kept_are_refused() {
 }
 
 #[tokio::test]
-async fn new_lines_wake_their_followers() {
+async fn new_log_lines_wake_followers() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;
@@ -153,7 +153,7 @@ async fn new_lines_wake_their_followers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_kept_on_every_store_without_their_secrets() {
+async fn log_lines_are_stored_redacted_on_every_store() {
     crate::stores::on_every_store(async |app| {
         let secret = json!({"name": "db", "type": "postgres", "data": {"password": "open sesame"}});
         let (status, body) = post(app, "/api/credentials", secret.to_string()).answer().await;
@@ -176,7 +176,7 @@ async fn lines_are_kept_on_every_store_without_their_secrets() {
 }
 
 #[tokio::test]
-async fn lines_dropped_because_too_much_is_printed_are_counted() {
+async fn log_lines_dropped_over_the_limit_are_counted() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;

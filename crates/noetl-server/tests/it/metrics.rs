@@ -35,7 +35,7 @@ async fn the_metrics_page_counts_accepted_requests() {
 }
 
 #[tokio::test]
-async fn ended_executions_and_reported_events_are_counted() {
+async fn finished_executions_and_reported_events_are_counted() {
     let app = crate::stores::app().await;
     let id = started(&app).await;
     let put = format!("/api/result/{id}");
@@ -84,7 +84,7 @@ async fn an_unknown_event_type_is_not_a_metric_label() {
 }
 
 #[tokio::test]
-async fn the_page_can_be_left_out_and_bears_a_store_that_is_down() {
+async fn the_metrics_page_can_be_disabled_and_survives_a_store_outage() {
     let options = Options { has_metrics: false, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     assert_eq!(get(&app, "/metrics").answer().await.0, 404);

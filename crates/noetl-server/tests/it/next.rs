@@ -82,7 +82,7 @@ async fn only_commands_that_the_worker_accepts_are_returned_with_the_completion(
 }
 
 #[tokio::test]
-async fn a_command_that_went_out_with_an_answer_is_held_as_long_as_one_that_was_asked_for() {
+async fn a_handed_off_command_has_the_same_lease_time_as_a_polled_one() {
     let (app, clock) = app().await;
     let id = started(&app).await;
     let first = lease(&app).await[0]["event_id"].clone();
@@ -120,7 +120,7 @@ async fn a_long_waiting_command_is_not_bypassed() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_worker_s_takes_nothing() {
+async fn a_handoff_to_an_invalid_worker_name_is_refused() {
     let (app, _) = app().await;
     let id = started(&app).await;
     let command = open_command(&app, id).await;

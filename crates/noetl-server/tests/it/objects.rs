@@ -33,7 +33,7 @@ async fn read(app: &TestApp, path: &str) -> (u16, String, String, Vec<u8>) {
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_kept_replaced_and_read_to_the_byte() {
+async fn an_object_is_stored_replaced_and_read_unchanged() {
     on_every_store(async |app| {
         let path = "/api/internal/objects/noetl/a%20b/c.bin";
         let bytes = [0, 255, 10, 13, 0];
@@ -134,7 +134,7 @@ async fn invalid_objects_are_rejected() {
 }
 
 #[tokio::test]
-async fn there_is_one_cell() {
+async fn one_cell_is_listed() {
     let app = app().await;
     assert_snapshot!(ask(&app, Method::GET, "/api/internal/cells").shown().await, @r#"
     200
@@ -168,7 +168,7 @@ async fn with_workers() -> (TestApp, [String; 3]) {
 }
 
 #[tokio::test]
-async fn objects_of_one_key_are_kept_apart_by_tenant() {
+async fn objects_of_one_key_are_separated_by_tenant() {
     let (app, workers) = with_workers().await;
     for key in ["shared/a.json", "noetl/execution=1/results/a/0/0/1.json", "dead/letters"] {
         let path = format!("/api/internal/objects/{key}");
@@ -192,7 +192,7 @@ async fn objects_of_one_key_are_kept_apart_by_tenant() {
 }
 
 #[tokio::test]
-async fn objects_that_name_their_tenant_are_read_by_it_and_by_system_pools() {
+async fn objects_of_a_tenant_are_readable_by_that_tenant_and_by_system_pools() {
     let (app, [default, acme, other]) = with_workers().await;
     let path = "/api/internal/objects/noetl/tenant=acme/a.json";
     let system = format!("Bearer {TOKEN}");
@@ -206,7 +206,7 @@ async fn objects_that_name_their_tenant_are_read_by_it_and_by_system_pools() {
 }
 
 #[tokio::test]
-async fn a_stored_page_is_neither_run_nor_stored_by_a_browser() {
+async fn a_stored_page_is_neither_run_nor_cached_by_a_browser() {
     let app = app().await;
     let path = "/api/internal/objects/page.html?media_type=text/html";
     let page = b"<script>fetch('/api/credentials')</script>";

@@ -111,7 +111,7 @@ async fn asked(app: &TestApp, token: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_vouches_for_roles_and_tenant() {
+async fn an_oidc_token_determines_roles_and_tenant() {
     // The typed client of an app sets up what the other clients here need.
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
@@ -137,7 +137,7 @@ async fn a_provider_vouches_for_roles_and_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_was_made_for_another_or_changed_is_refused() {
+async fn an_oidc_token_for_another_audience_or_with_changed_claims_is_refused() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = provider.app().await;
@@ -168,7 +168,7 @@ async fn a_token_that_was_made_for_another_or_changed_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_may_be_unavailable_and_change_its_keys() {
+async fn an_unavailable_provider_and_changed_keys_are_tolerated() {
     let early = TestApp::start(0).await;
     let Some(mut provider) = Provider::start().await else { return early.close().await };
     let before = provider.token("admin", "urn:noetl").await;
@@ -191,7 +191,7 @@ async fn a_provider_may_be_unavailable_and_change_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_takes_messages_of_one_identity() {
+async fn a_listener_accepts_messages_of_one_identity() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = TestApp::start(0).await;
@@ -233,7 +233,7 @@ const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_trades_a_code_for_a_token_that_is_taken() {
+async fn a_page_exchanges_a_code_for_a_valid_token() {
     let early = TestApp::start(0).await;
     let Some(provider) = Provider::start().await else { return early.close().await };
     let app = provider.app().await;
@@ -268,7 +268,7 @@ async fn a_page_trades_a_code_for_a_token_that_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_auth_mode_tells_a_page_that_no_sign_in_is_required() {
+async fn the_auth_mode_reports_that_no_sign_in_is_required() {
     let open = TestApp::start(0).await;
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let token = TestApp::builder().slots(0).options(options).start().await;

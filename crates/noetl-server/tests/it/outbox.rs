@@ -58,7 +58,7 @@ async fn rows_are_claimed_published_and_counted() {
 }
 
 #[tokio::test]
-async fn a_limit_outside_is_taken_for_the_nearest() {
+async fn a_limit_out_of_range_is_clamped() {
     let app = system_app().await;
     started(&app).await;
     for (limit, claimed) in [(i64::MIN, 1), (0, 1), (i64::MAX, 1)] {

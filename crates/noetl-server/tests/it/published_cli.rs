@@ -80,7 +80,7 @@ async fn a_directory_is_loaded_in_batches() {
 }
 
 #[tokio::test]
-async fn a_run_honours_the_version_and_the_workload() {
+async fn a_run_uses_the_requested_version_and_workload() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     register(&app, &GREET.replace("Hello", "Goodbye")).await;
@@ -163,7 +163,7 @@ async fn a_status_distinguishes_completed_failed_and_running_executions() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_not_found_is_looked_for_in_the_execution() {
+async fn a_status_lookup_falls_back_to_the_execution() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     assert_eq!(get(&app, "/api/executions/7/status").answer().await.0, 404);
@@ -225,7 +225,7 @@ async fn the_published_cli_cancels_cleans_up_and_reruns() {
 }
 
 #[tokio::test]
-async fn credentials_are_put_and_read() {
+async fn credentials_are_stored_and_read() {
     let app = open_app(0).await;
     let file = r#"{"name":"db","type":"postgres","data":{"password":"a secret of theirs"}}"#;
     let (status, body) = post(&app, "/api/credentials", file).answer().await;
@@ -240,7 +240,7 @@ async fn credentials_are_put_and_read() {
 }
 
 #[tokio::test]
-async fn the_database_is_asked_for_its_state() {
+async fn the_database_state_is_reported() {
     let app = open_app(0).await;
     let (status, init) =
         crate::api::ask(&app, reqwest::Method::POST, "/api/db/init").answer().await;
@@ -257,7 +257,7 @@ async fn the_database_is_asked_for_its_state() {
 }
 
 #[tokio::test]
-async fn the_log_is_queried() {
+async fn executions_and_events_are_queried() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     let id = ended(&app, "tests/greet").await;

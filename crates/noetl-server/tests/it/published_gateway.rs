@@ -18,7 +18,7 @@ fn started(body: &serde_json::Value) {
 }
 
 #[tokio::test]
-async fn a_login_and_a_question_start_playbooks() {
+async fn login_and_chat_requests_start_playbooks() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let login = json!({
@@ -45,7 +45,7 @@ async fn a_login_and_a_question_start_playbooks() {
 }
 
 #[tokio::test]
-async fn a_session_is_checked() {
+async fn a_session_is_validated() {
     let app = open_app(0).await;
     let request =
         TokenRequest { name: "somebody".into(), role: Role::Operator, lasts: None, pool: None };
@@ -74,7 +74,7 @@ async fn a_session_is_checked() {
 }
 
 #[tokio::test]
-async fn forwarded_requests_of_a_page_get_the_response_for_a_page() {
+async fn forwarded_page_requests_get_page_responses() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     let id = begun(&app, "tests/greet").await;

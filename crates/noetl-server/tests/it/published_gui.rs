@@ -59,7 +59,7 @@ async fn a_browser_may_read_its_responses() {
 }
 
 #[tokio::test]
-async fn the_page_sees_how_the_server_is() {
+async fn the_page_reads_health_and_statistics() {
     let app = open_app(2).await;
     register(&app, GREET).await;
     ended(&app, "tests/greet").await;
@@ -137,7 +137,7 @@ async fn a_workload_key_named_metadata_is_unchanged() {
 }
 
 #[tokio::test]
-async fn agents_and_forms_are_found() {
+async fn agents_and_input_forms_are_returned() {
     let app = open_app(0).await;
     let workload = "  who: world # ui:description=Whom to greet\n  size: s # ui:enum=[s, m]\n";
     let agent =
@@ -176,7 +176,7 @@ async fn agents_and_forms_are_found() {
 }
 
 #[tokio::test]
-async fn the_editor_reads_checks_and_saves() {
+async fn the_editor_reads_validates_and_saves_documents() {
     let app = open_app(0).await;
     let id = register(&app, GREET).await["catalog_id"].clone();
     let id = id.as_str().expect("text");
@@ -291,7 +291,7 @@ async fn executions_and_their_events_are_shown() {
 }
 
 #[tokio::test]
-async fn an_execution_is_started_stopped_and_run_again() {
+async fn an_execution_is_started_cancelled_and_rerun() {
     let app = open_app(0).await;
     let catalog_id = register(&app, GREET).await["catalog_id"].clone();
     let workload = json!({"who": "moon"});

@@ -9,7 +9,7 @@ use crate::published::{As, guarded_app, open_app, reads};
 use crate::published_gui::{page, post, read, send};
 
 #[tokio::test]
-async fn secrets_are_kept_listed_shown_and_removed() {
+async fn secrets_are_stored_listed_shown_and_removed() {
     let app = open_app(0).await;
     let credential = json!({
         "name": "db", "type": "postgres", "data": {"password": "of nobody"},
@@ -50,7 +50,7 @@ async fn secrets_are_kept_listed_shown_and_removed() {
 }
 
 #[tokio::test]
-async fn suites_of_the_test_lab_are_kept() {
+async fn test_suites_are_stored_and_listed() {
     let app = open_app(0).await;
     let path = "playbook-tests/suites/tests/greet";
     assert_eq!(page(&app, Method::GET, path).answer().await.0, 404);

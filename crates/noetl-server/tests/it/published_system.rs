@@ -68,7 +68,7 @@ async fn a_publisher_empties_the_outbox() {
 }
 
 #[tokio::test]
-async fn a_projector_keeps_rows_and_a_materializer_events() {
+async fn a_projector_stores_rows_and_a_materializer_stores_events() {
     let app = app().await;
     register(&app, GREET).await;
     let id: i64 = begun(&app, "tests/greet").await.parse().expect("digits");
@@ -102,7 +102,7 @@ async fn a_projector_keeps_rows_and_a_materializer_events() {
 }
 
 #[tokio::test]
-async fn a_cleaner_asks_with_or_without_a_body() {
+async fn cleanup_accepts_requests_with_and_without_a_body() {
     let app = app().await;
     let days = json!({"command_retention_days": 7, "runtime_stale_minutes": 60, "event_retention_days": 0});
     let cleaned = ordered(&app, "cleanup/purge", days).await;
@@ -120,7 +120,7 @@ async fn a_cleaner_asks_with_or_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_run_from_registering_to_its_end() {
+async fn a_subscription_runs_from_registration_to_deactivation() {
     let app = open_app(0).await;
     register(&app, GREET).await;
     register(&app, &document("sub/a")).await;

@@ -245,7 +245,7 @@ async fn invalid_replay_requests_are_reported() {
 }
 
 #[tokio::test]
-async fn an_unavailable_store_is_a_503() {
+async fn an_unavailable_store_responds_with_503() {
     let app = TestApp::start(0).await;
     app.store.set_down(true);
     assert_snapshot!(shown(&app, "execution_id=1").await, @r#"

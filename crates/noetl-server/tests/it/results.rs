@@ -19,7 +19,7 @@ async fn resolve(app: &TestApp, reference: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_is_kept_and_resolved_as_it_was() {
+async fn a_result_is_stored_and_resolved_unchanged() {
     on_every_store(async |app| {
         let id = started(app).await;
         let data = json!({"b": [1, 2.5, "größer"], "a": {"z": null, "y": true}});
@@ -51,7 +51,7 @@ async fn a_result_is_kept_and_resolved_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_large_result_is_taken_and_one_that_is_too_large_is_not() {
+async fn a_large_result_is_stored_and_an_oversized_one_is_refused() {
     let app = app().await;
     let id = started(&app).await;
     let body = |bytes: usize| format!(r#"{{"name":"n","data":"{}"}}"#, "x".repeat(bytes));
@@ -90,7 +90,7 @@ async fn invalid_results_and_references_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_of_a_published_worker_is_found_by_the_end_of_its_key() {
+async fn a_reference_of_a_published_worker_resolves_by_its_key_suffix() {
     on_every_store(async |app| {
         let keep = async |key: &str, body: &str| {
             let request = ask(app, Method::PUT, &format!("/api/internal/objects/{key}"));

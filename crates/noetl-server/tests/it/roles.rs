@@ -47,7 +47,7 @@ async fn answered(app: &TestApp, verb: &str, path: &str, bearer: Option<&str>) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_admits_its_roles_only() {
+async fn every_route_admits_only_its_roles() {
     let app = guarded().await;
     let mut callers = Vec::new();
     for role in Role::ALL {
@@ -102,7 +102,7 @@ async fn every_route_admits_its_roles_only() {
 }
 
 #[tokio::test]
-async fn a_token_sees_its_tenant_only() {
+async fn a_token_sees_only_its_tenant() {
     let app = guarded().await;
     let (acme, other) =
         (token(&app, "acme", Role::Admin).await, token(&app, "other", Role::Admin).await);
@@ -156,7 +156,7 @@ async fn shared_resources_require_the_default_tenant() {
 }
 
 #[tokio::test]
-async fn tokens_are_made_listed_and_ended_over_http() {
+async fn tokens_are_created_listed_and_revoked_over_http() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;
     let body = json!({"name": "ci", "role": "operator", "expires_in": 3600}).to_string();

@@ -29,7 +29,7 @@ async fn lease(app: &TestApp, id: &str, holder: &str) -> (bool, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_runtime_acts_and_the_others_wait() {
+async fn one_runtime_has_the_lease_and_others_wait() {
     on_every_store(async |app| {
         let id = known(app).await;
         assert_eq!(lease(app, &id, "a").await, (true, false));

@@ -132,7 +132,7 @@ async fn changes_of_tokens_and_credentials_name_their_caller() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_recorded_is_made_only_where_that_is_allowed() {
+async fn an_unrecordable_change_is_applied_only_if_permitted() {
     for is_required in [false, true] {
         let builder = TestApp::builder().slots(0).encryption_key(key());
         let builder = if is_required { builder.audit_required() } else { builder };
@@ -183,7 +183,7 @@ async fn a_secret_whose_use_cannot_be_recorded_is_returned_only_if_permitted() {
 }
 
 #[tokio::test]
-async fn the_keychain_of_an_execution_answers_for_its_names() {
+async fn keychain_entries_are_resolved_by_the_declarations_of_the_playbook() {
     let app = app().await;
     keep(&app, "db").await;
     let keychain = "  - {name: store, kind: credential, credential: \"{{ workload.which }}\"}
@@ -287,7 +287,7 @@ async fn worker(store: &dyn Store, name: &str, runtime: Option<Value>) {
 }
 
 #[tokio::test]
-async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
+async fn a_sealed_credential_decrypts_to_the_plain_response() {
     let app = app().await;
     keep(&app, "db").await;
     let secret = StaticSecret::from([7; 32]);
@@ -326,7 +326,7 @@ async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
 }
 
 #[tokio::test]
-async fn nothing_is_sealed_for_a_worker_without_a_key() {
+async fn credentials_are_not_sealed_for_a_worker_without_a_key() {
     let app = app().await;
     keep(&app, "db").await;
     let weak = BASE64_STANDARD.encode([0; 32]);
@@ -392,7 +392,7 @@ async fn no_other_route_shows_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_encryption_key_is_changed_while_everything_can_be_read() {
+async fn secrets_stay_readable_while_the_encryption_key_is_rotated() {
     let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(key()).start().await;
     for name in ["a", "b", "c"] {
@@ -467,7 +467,7 @@ async fn the_encryption_key_is_changed_while_everything_can_be_read() {
 }
 
 #[tokio::test]
-async fn values_that_neither_key_opens_are_named_and_unchanged() {
+async fn values_that_neither_key_decrypts_are_reported_and_unchanged() {
     let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let lost = EncryptionKey::generate();
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(lost).start().await;

@@ -9,7 +9,7 @@ use crate::api::{get, post};
 use crate::roles::token;
 
 #[tokio::test]
-async fn a_code_is_traded_for_a_session_once() {
+async fn a_code_is_exchanged_for_a_session_once() {
     let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
     let app = TestApp::builder().slots(0).options(options).start().await;
     let admin = token(&app, "default", Role::Admin).await;

@@ -24,7 +24,7 @@ async fn failed(app: &TestApp) -> i64 {
 }
 
 #[tokio::test]
-async fn a_list_has_the_fields_web_pages_read() {
+async fn execution_lists_have_the_fields_of_web_pages() {
     let app = TestApp::start(2).await;
     finished(&app).await;
     assert_snapshot!(get(&app, "/api/executions").shown().await, @r#"
@@ -109,7 +109,7 @@ async fn a_page_of_a_log_is_filtered_by_type_and_position() {
 }
 
 #[tokio::test]
-async fn a_cascade_stops_and_names_everything_below() {
+async fn a_cascading_cancel_reports_every_cancelled_descendant() {
     let app = TestApp::start(0).await;
     let top = started(&app).await;
     let below = async |parent: &str| {

@@ -70,7 +70,7 @@ async fn a_subscription_is_registered_once_per_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_registrations_at_once_are_one() {
+async fn concurrent_registrations_create_one_subscription() {
     on_every_store(async |app| {
         register(app, &document("sub/a")).await;
         let asked = (0..200).map(|_| {
@@ -130,7 +130,7 @@ async fn a_subscription_has_all_lifecycle_states() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
+async fn an_invalid_action_is_refused_with_the_published_text() {
     on_every_store(async |app| {
         let ways: [(&str, &[&str], &[&str]); 5] = [
             ("REGISTERED", &[], &["pause", "resume", "drain"]),
@@ -165,7 +165,7 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_subscription_accepts_messages_or_not_is_explained() {
+async fn why_explains_if_a_subscription_accepts_messages() {
     on_every_store(async |app| {
         let id = known(app, "sub/why").await;
         let why = async || {
@@ -368,7 +368,7 @@ async fn invalid_subscription_ids_are_reported() {
 }
 
 #[tokio::test]
-async fn an_execution_s_id_is_no_subscription() {
+async fn an_execution_id_is_not_a_subscription_id() {
     let app = app().await;
     let id = started(&app).await;
     assert_eq!(get(&app, &format!("/api/subscriptions/{id}")).answer().await.0, 404);
@@ -377,7 +377,7 @@ async fn an_execution_s_id_is_no_subscription() {
 }
 
 #[tokio::test]
-async fn without_a_database_nothing_is_pretended() {
+async fn subscription_requests_fail_during_a_store_outage() {
     let app = app().await;
     let id = known(&app, "sub/a").await;
     app.store.set_down(true);

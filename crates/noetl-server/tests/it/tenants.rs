@@ -235,7 +235,7 @@ async fn data_of_the_default_tenant_is_hidden_from_another() {
 }
 
 #[tokio::test]
-async fn every_route_of_the_document_is_in_the_table_once() {
+async fn every_route_of_the_openapi_document_is_tested_once() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     let mut described = BTreeSet::new();

@@ -167,7 +167,7 @@ async fn a_failing_collector_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_trace_is_passed_on_without_an_exporter() {
+async fn a_trace_is_propagated_without_an_exporter() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let (id, reply) = start(&app, &[PARENT], json!({"path": "tests/greet"})).await;
@@ -185,7 +185,7 @@ async fn a_trace_is_passed_on_without_an_exporter() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_have() {
+async fn requests_without_a_valid_trace_get_one_only_in_the_response() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let mut seen = Vec::new();
@@ -222,7 +222,7 @@ async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_ha
 }
 
 #[tokio::test]
-async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
+async fn without_a_collector_http_calls_carry_only_the_trace_of_the_caller() {
     let tools = ToolRegistry::default().with(Http::new(Arc::default()));
     let app = TestApp::builder().tools(tools).start().await;
     let (url, mut asked) = far_side().await;
@@ -244,7 +244,7 @@ async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
 }
 
 #[tokio::test]
-async fn the_body_wins_over_the_header_and_the_header_over_the_parent() {
+async fn the_trace_of_the_body_overrides_the_header_and_the_header_overrides_the_parent() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let of = |n: u32| format!("00-{n:032x}-00f067aa0ba902b7-01");
@@ -296,7 +296,7 @@ async fn a_rerun_belongs_to_the_trace_of_its_caller() {
 }
 
 #[tokio::test]
-async fn a_trace_that_its_caller_does_not_sample_is_not_exported() {
+async fn a_trace_not_sampled_by_its_caller_is_not_exported() {
     let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     register(&app, GREET).await;

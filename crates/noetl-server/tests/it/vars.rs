@@ -63,7 +63,7 @@ async fn variables_are_set_read_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_request_with_a_mistake_nothing_is_kept() {
+async fn an_invalid_request_stores_no_variables() {
     on_every_store(async |app| {
         let id = started(app).await;
         let path = format!("/api/vars/{id}");

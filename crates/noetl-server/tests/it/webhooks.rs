@@ -94,7 +94,7 @@ async fn workload(app: &TestApp, answer: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signed_message_becomes_an_execution_with_its_parts() {
+async fn a_signed_message_starts_an_execution_with_its_payload_and_headers() {
     on_every_store(async |app| {
         let more = "  dedup: {enabled: false}\n  headers:\n    unsigned: true\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
         set_up(app, &document("orders", HMAC, more)).await;
@@ -316,7 +316,7 @@ const DIRECTED: &str = "  headers:\n    directives:\n      \
     - {header: X-Key, controls: idempotency_key}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
+async fn a_repeated_signature_starts_nothing_despite_other_headers() {
     on_every_store(async |app| {
         for (listener, more) in [
             ("orders", DIRECTED.to_owned()),
@@ -355,7 +355,7 @@ async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_that_are_not_signed_decide_nothing_unless_the_document_allows_it() {
+async fn unsigned_headers_are_ignored_unless_the_document_permits_them() {
     on_every_store(async |app| {
         let trusting = DIRECTED.replace("headers:\n", "headers:\n    unsigned: true\n");
         for (listener, more, path, id) in [
@@ -387,7 +387,7 @@ async fn headers_that_are_not_signed_decide_nothing_unless_the_document_allows_i
 }
 
 #[tokio::test]
-async fn a_captured_message_is_of_no_use_later() {
+async fn a_captured_message_is_refused_after_its_window() {
     let clock = Arc::new(SimClock::default());
     let app = TestApp::builder().slots(0).encryption_key(key()).clock(clock.clone()).start().await;
     set_up(&app, &document("orders", TIMED, "")).await;
@@ -403,7 +403,7 @@ async fn a_captured_message_is_of_no_use_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slack_requests_are_understood() {
+async fn slack_signatures_are_verified() {
     on_every_store(async |app| {
         let verify = "{type: hmac_sha256, header: X-Slack-Signature, secret: hook, prefix: v0=, \
                       timestamp_header: X-Slack-Request-Timestamp, signed: 'v0:{timestamp}:{body}'}";
@@ -424,7 +424,7 @@ async fn slack_requests_are_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn repeats_within_the_window_are_the_first_execution() {
+async fn repeated_messages_within_the_window_return_the_first_execution() {
     on_every_store(async |app| {
         let more = "  dedup: {enabled: true, window_secs: 60}\n  headers:\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
         set_up(app, &document("orders", BEARER, more)).await;
@@ -459,7 +459,7 @@ async fn repeats_within_the_window_are_the_first_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_that_is_not_to_take_messages_takes_none() {
+async fn an_inactive_subscription_accepts_no_messages() {
     on_every_store(async |app| {
         set_up(app, &document("orders", HMAC, EVERY)).await;
         let (_, first) = signed(app, "orders", "{}").await;
@@ -540,7 +540,7 @@ async fn headers_control_only_permitted_directives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_bodies_are_answered_and_start_nothing() {
+async fn hostile_bodies_get_an_error_and_start_nothing() {
     on_every_store(async |app| {
         let limited =
             document("orders", BEARER, "").replace("verify:", "max_bytes: 200000, verify:");
@@ -623,7 +623,7 @@ async fn missing_settings_of_a_listener_are_not_revealed_to_senders() {
 }
 
 #[tokio::test]
-async fn no_more_messages_are_taken_than_a_second_may_have() {
+async fn messages_over_the_rate_limit_are_refused() {
     let clock = Arc::new(SimClock::default());
     let app = TestApp::builder().slots(0).encryption_key(key()).clock(clock.clone()).start().await;
     let more = format!("{EVERY}  limits: {{max_dispatch_per_sec: 2}}\n");
@@ -647,7 +647,7 @@ async fn no_more_messages_are_taken_than_a_second_may_have() {
 }
 
 #[tokio::test]
-async fn nothing_is_accepted_that_is_not_durable() {
+async fn messages_are_not_accepted_during_a_store_outage() {
     let app = crate::stores::app().await;
     set_up(&app, &document("orders", HMAC, "  dedup: {enabled: true}\n")).await;
     assert_eq!(signed(&app, "orders", r#"{"n":1}"#).await.0, 202);
@@ -661,7 +661,7 @@ async fn nothing_is_accepted_that_is_not_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn push_envelopes_are_unwrapped() {
+async fn pubsub_push_envelopes_are_decoded() {
     on_every_store(async |app| {
         let pubsub = document("orders", BEARER, "  dedup: {enabled: true}\n")
             .replace("source: webhook", "source: pubsub");

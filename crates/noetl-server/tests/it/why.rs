@@ -63,7 +63,7 @@ workflow:
 ";
 
 #[tokio::test]
-async fn everything_that_is_waited_for_is_named() {
+async fn every_pending_wait_is_explained() {
     let app = TestApp::start(0).await;
     started(&app).await;
     let (status, body) = register(&app, WAITING).await;
@@ -89,7 +89,7 @@ async fn everything_that_is_waited_for_is_named() {
 }
 
 #[tokio::test]
-async fn an_end_is_explained_by_the_failure_that_caused_it() {
+async fn a_failed_execution_is_explained_by_its_failure() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;
     report(&app, id, "start", "command.failed").await;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::get;
 
 #[tokio::test]
-async fn the_wire_has_the_form_that_is_kept() {
+async fn the_wire_format_matches_the_snapshot() {
     let app = TestApp::start(0).await;
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     app.close().await;
