@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_stopped_before_the_response_leaves_the_announcement_to_others() {
+    async fn a_worker_stopped_before_the_response_does_not_ack_the_announcement() {
         let bus = Arc::new(MemoryStream::new());
         bus.ensure(&stream("noetl.commands.shared.>")).await.unwrap();
         let (announced, draining) = announced(&bus);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_consumer_with_another_filter_is_not_read() {
+    async fn a_consumer_with_another_filter_is_not_used() {
         let bus = Arc::new(MemoryStream::new());
         let (announced, _draining) = announced(&bus);
         assert!(announced.readers().await.is_empty(), "there is no stream");

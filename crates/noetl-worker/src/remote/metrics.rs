@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_shown_under_their_names() {
+    fn metrics_are_rendered_under_their_names() {
         let counters = WorkerMetrics::default();
         counters.count(WorkerEvent::Lost);
         counters.count(WorkerEvent::Lost);

@@ -23,7 +23,7 @@ async fn a_tool_that_panics_fails_its_task_and_rules_may_accept_it() {
 }
 
 #[tokio::test]
-async fn a_source_that_cannot_run_is_refused_with_its_reason() {
+async fn an_invalid_pipeline_fails_with_its_reason() {
     let performer = performer(Told::echo(), Arc::default());
     for (config, reason) in [
         (json!({}), "the pipeline is not in the form commands carry"),
@@ -46,7 +46,7 @@ async fn a_source_that_cannot_run_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_missing_tool_fails_the_task_that_names_it() {
+async fn a_missing_tool_fails_the_task_that_uses_it() {
     let ended = run(&Told::echo(), json!([{"name": "a", "kind": "other"}])).await;
     assert_eq!(failure(ended).kind, FailureKind::ToolMissing);
 }
@@ -74,7 +74,7 @@ async fn an_unstorable_result_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_plain_command_is_one_call_and_nothing_is_rendered() {
+async fn a_plain_command_calls_its_tool_once_without_rendering() {
     let tool = Told::new(|call| Ok(json!([call.config.clone(), call.attempt])));
     let command = command("told", json!({"text": "{{ not a template }}"}), None);
     let ended = performer(tool, Arc::default()).execute(&command).await;

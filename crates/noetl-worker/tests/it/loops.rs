@@ -51,7 +51,7 @@ async fn sequential_iterations_see_earlier_values() {
 }
 
 #[tokio::test]
-async fn step_values_outlive_an_iteration_and_are_reported() {
+async fn step_values_persist_across_iterations_and_are_reported() {
     let set = json!([{"scope": "step", "path": ["last"], "value": "{{ x }}"}]);
     let input = json!({"before": "{{ step.last | default('nothing') }}"});
     let tasks = json!([task("a", json!({"input": input, "set": set}))]);
@@ -65,7 +65,7 @@ async fn step_values_outlive_an_iteration_and_are_reported() {
 }
 
 #[tokio::test]
-async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
+async fn parallel_iterations_see_no_earlier_values_and_the_last_item_writes_last() {
     let tool = Told::echo();
     let settings = json!({"items": [5, 6, 7], "mode": "parallel"});
     let ended = looped(&tool, settings, adding()).await;
@@ -76,7 +76,7 @@ async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
 }
 
 #[tokio::test]
-async fn an_empty_loop_is_done_at_once() {
+async fn an_empty_loop_completes_at_once() {
     for mode in ["sequential", "parallel"] {
         let tool = Told::echo();
         let ended = looped(&tool, json!({"items": [], "mode": mode}), adding()).await;
@@ -87,7 +87,7 @@ async fn an_empty_loop_is_done_at_once() {
 }
 
 #[tokio::test]
-async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
+async fn the_first_failure_stops_a_loop_unless_it_is_best_effort() {
     let tasks = json!([task("a", json!({"input": {"x": "{{ x }}"}}))]);
     let items = json!([1, 2, 3]);
     for mode in ["sequential", "parallel"] {
@@ -109,7 +109,7 @@ async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_wanted_starts_no_further_item() {
+async fn a_cancelled_command_starts_no_further_item() {
     let tool = Told::new(|call| {
         call.cancel.cancel();
         Ok(json!(1))
@@ -152,7 +152,7 @@ impl Tool for Gate {
 }
 
 #[tokio::test]
-async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places() {
+async fn a_parallel_loop_respects_max_in_flight_and_returns_results_in_item_order() {
     let (most, order) = (Arc::new(AtomicUsize::new(0)), Arc::default());
     let gate = Gate {
         running: AtomicUsize::new(0),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stage::*;
 
 #[tokio::test]
-async fn tasks_run_in_order_and_report_their_writes_once() {
+async fn tasks_run_in_order_and_report_values_they_set_once() {
     let tool = Told::echo();
     let set = json!([{"scope": "ctx", "path": ["last", "n"], "value": "{{ output.n }}"}]);
     let tasks = json!([
@@ -40,7 +40,7 @@ async fn a_retry_waits_as_long_as_its_rule_requires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_ends_when_the_command_is_not_wanted_any_more() {
+async fn a_retry_delay_ends_when_the_command_is_cancelled() {
     let tool = Told::new(|_| refused());
     let rule = json!({"do": "retry", "delay": 86_400});
     let tasks = json!({"tasks": [task("a", json!({"rules": [rule]}))]});
@@ -56,7 +56,7 @@ async fn a_pause_ends_when_the_command_is_not_wanted_any_more() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_is_not_followed_by_another_whatever_its_rules_accept() {
+async fn no_task_runs_after_a_cancelled_one_despite_accepting_rules() {
     let tool = Told::new(|call| {
         call.cancel.cancel();
         refused()
@@ -68,7 +68,7 @@ async fn a_cancelled_task_is_not_followed_by_another_whatever_its_rules_accept()
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_tasks_together_end_within_the_commands_time() {
+async fn a_pipeline_ends_within_the_timeout_of_its_command() {
     let tool = Told::new(|_| refused());
     let rule = json!({"do": "retry", "attempts": 1000, "delay": 3});
     let tasks = json!({"tasks": [task("a", json!({"rules": [rule]}))]});
@@ -82,7 +82,7 @@ async fn all_tasks_together_end_within_the_commands_time() {
 }
 
 #[tokio::test]
-async fn a_tasks_own_time_reaches_its_tool() {
+async fn the_timeout_of_a_task_is_passed_to_its_tool() {
     let tool =
         Told::new(|call| Ok(json!([call.timeout.map(|t| t.as_millis() as u64), call.attempt])));
     let ended = run(&tool, json!([task("a", json!({"timeout_ms": 250}))])).await;
@@ -90,7 +90,7 @@ async fn a_tasks_own_time_reaches_its_tool() {
 }
 
 #[tokio::test]
-async fn a_jump_that_never_ends_is_ended_by_the_workers_limit() {
+async fn an_endless_jump_fails_at_the_task_limit() {
     let tool = Told::echo();
     let tasks = json!({"tasks": [task("a", json!({"rules": [{"do": "jump", "to": "a"}]}))]});
     let performer = performer(tool.clone(), std::sync::Arc::default()).with_task_limit(20);

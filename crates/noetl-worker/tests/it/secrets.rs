@@ -182,7 +182,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn each_kind_of_entry_has_its_fields() {
+async fn each_kind_of_keychain_entry_has_its_fields() {
     let bench = Bench::new(Safe::with(json!({
         "c": {"token": "stored-token", "deep": {"pin": 7}},
         "k": {"token": "of its own name"},
@@ -209,7 +209,7 @@ async fn each_kind_of_entry_has_its_fields() {
 }
 
 #[tokio::test]
-async fn an_unresolved_secret_fails_the_task_and_is_named() {
+async fn an_unresolved_secret_fails_the_task_and_is_reported_by_name() {
     let bench = Bench::new(Safe::with(json!({"c": {"user": "u"}})));
     let cases = [
         (json!({"kind": "credential", "credential": "nope"}), "there is no credential 'nope'"),
@@ -242,7 +242,7 @@ async fn an_unresolved_secret_fails_the_task_and_is_named() {
 }
 
 #[tokio::test]
-async fn only_named_entries_are_requested_and_each_once() {
+async fn each_used_keychain_entry_is_requested_once() {
     let bench = Bench::new(Safe::with(json!({"c": {"t": "stored-secret"}, "d": {"t": "another"}})));
     let keychain = json!({"a": {"kind": "credential", "credential": "c"},
                           "b": {"kind": "credential", "credential": "d"}});
@@ -255,7 +255,7 @@ async fn only_named_entries_are_requested_and_each_once() {
 }
 
 #[tokio::test]
-async fn a_token_is_made_from_another_entry_and_kept_until_it_expires() {
+async fn a_token_is_obtained_with_another_entry_and_cached_until_it_expires() {
     let bench = Bench::new(Safe::with(json!({
         "client": {"client_id": "me", "client_secret": "the-clients-secret"},
     })));
@@ -318,7 +318,7 @@ async fn a_rejecting_endpoint_is_an_auth_failure_and_an_unavailable_one_is_retry
 }
 
 #[tokio::test]
-async fn a_token_that_was_not_taken_is_asked_for_again_on_a_retry() {
+async fn a_retry_after_an_auth_failure_requests_a_new_token() {
     let tool = Told::new(|call| match call.input["v"].as_str() {
         Some("token-number-2") => Ok(json!("taken")),
         _ => Err(Failure::new(FailureKind::Auth, "expired")),
@@ -333,7 +333,7 @@ async fn a_token_that_was_not_taken_is_asked_for_again_on_a_retry() {
 }
 
 #[tokio::test]
-async fn many_items_at_a_time_ask_for_one_token() {
+async fn concurrent_items_share_one_token_request() {
     let bench = Bench::new(Safe::default());
     let config = json!({
         "tasks": [task("x", json!({"input": {"v": "{{ keychain.api.token }}"}}))],
@@ -346,7 +346,7 @@ async fn many_items_at_a_time_ask_for_one_token() {
 }
 
 #[tokio::test]
-async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hold_it() {
+async fn a_secret_in_any_form_is_rejected_in_ctx_and_accepted_in_iter() {
     let secret = "a-secret of the api";
     let entries = [
         json!({"kind": "credential", "credential": "c"}),
@@ -410,7 +410,7 @@ async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag()
 }
 
 #[tokio::test]
-async fn a_placeholder_in_a_tools_answer_never_resolves() {
+async fn a_placeholder_in_tool_output_never_resolves() {
     let tool = Told::new(|call| match call.input.get("d") {
         None => Ok(json!({"said": placeholder("c", "t")})),
         Some(given) => Ok(given.clone()),
@@ -433,7 +433,7 @@ async fn an_unavailable_store_fails_the_call_instead_of_sending_a_placeholder() 
 }
 
 #[tokio::test]
-async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution_alone() {
+async fn a_token_placeholder_resolves_only_for_later_commands_of_its_execution() {
     let bench = Bench::new(Safe::default());
     let keychain = json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}});
     let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.api.access_token }}"}}))]);

@@ -32,7 +32,7 @@ fn reading(expression: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
+async fn a_value_is_loaded_once_when_it_is_used() {
     let values = Arc::new(kept(json!({"n": 3, "rows": [4, 5]})));
     let performer = performer(Told::echo(), values.clone());
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.n }}")}))).await;
@@ -49,7 +49,7 @@ async fn a_value_is_loaded_once_and_only_when_it_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_value_source_is_asked_again() {
+async fn a_failed_value_load_is_retried() {
     let values = kept(json!({"x": 1}));
     let away = LoadError { message: "away".to_owned(), is_passing: true };
     values.failures.lock().unwrap().extend([away.clone(), away]);
@@ -61,7 +61,7 @@ async fn a_failing_value_source_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_gone_fails_the_task_that_names_it() {
+async fn a_missing_value_fails_the_task_that_uses_it() {
     let performer = performer(Told::echo(), Arc::new(Kept::default()));
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     let failed = failure(ended);
