@@ -48,7 +48,7 @@ mod tests {
     use super::Chance;
 
     #[test]
-    fn a_seed_and_a_purpose_make_a_stream() {
+    fn a_seed_and_a_purpose_determine_the_random_numbers() {
         let draw = |seed, purpose| {
             let mut chance = Chance::new(seed, purpose);
             [chance.next(), chance.next()]

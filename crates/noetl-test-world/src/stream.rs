@@ -168,27 +168,27 @@ mod tests {
     }
 
     #[test]
-    fn executions_may_be_published_in_any_order_and_their_events_in_one() {
+    fn only_events_of_one_execution_must_be_published_in_order() {
         assert_eq!(found(&[&["10", "12:1", "11", "13", "14"]]), None);
         assert_eq!(found(&[&["11", "14", "10", "12:1", "13"]]), None);
         assert!(is_wrong(&[&["12:1", "10", "13", "11", "14"]]));
     }
 
     #[test]
-    fn a_stream_after_a_deleted_one_may_repeat_its_events() {
+    fn a_recreated_stream_may_repeat_events_of_the_deleted_one() {
         assert_eq!(found(&[&["10", "12:1"], &["10", "13", "11", "14"]]), None);
         assert!(is_wrong(&[&["10", "12:1", "12:1"]]), "one stream may not");
     }
 
     #[test]
-    fn missing_events_are_found() {
+    fn missing_events_are_reported() {
         assert!(matches!(found(&[&["10", "12:1"]]), Some(Difference::Missing(_))));
         assert!(matches!(found(&[]), Some(Difference::Missing(_))));
         assert!(is_wrong(&[&["10", "13"]]), "a gap is never filled");
     }
 
     #[test]
-    fn messages_of_unknown_events_and_under_other_ids_are_found() {
+    fn unknown_events_and_message_ids_are_reported() {
         for id in ["15", "x", "", "10:1", "12", "12:2"] {
             assert!(is_wrong(&[&[id]]), "{id}");
         }
