@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_named_by_its_thread_or_by_the_calling_line() {
+    fn test_names_come_from_the_thread_or_the_calling_line() {
         let caller = Location::caller();
         assert_eq!(test_name(Some("redis::a_test"), caller), "redis::a_test");
         for unnamed in [None, Some("main"), Some("tokio-rt-worker")] {
