@@ -1,4 +1,4 @@
-//! Values beside the log.
+//! Values stored as blobs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use noetl_model::scope::{ScopeBlob, ScopePart};
 use noetl_worker::LoadError;
 use serde_json::{Value, json};
 
-use super::stage::*;
+use super::fixture::*;
 
 fn carrying(config: Value) -> noetl_worker::CommandTask {
     let reference =
@@ -23,8 +23,8 @@ fn carrying(config: Value) -> noetl_worker::CommandTask {
     command("task_sequence", config, Some(scope))
 }
 
-fn kept(value: Value) -> Kept {
-    Kept { values: [("d1".to_owned(), value)].into(), ..Kept::default() }
+fn stored(value: Value) -> StoredValues {
+    StoredValues { values: [("d1".to_owned(), value)].into(), ..StoredValues::default() }
 }
 
 fn reading(expression: &str) -> Value {
@@ -33,8 +33,8 @@ fn reading(expression: &str) -> Value {
 
 #[tokio::test]
 async fn a_value_is_loaded_once_when_it_is_used() {
-    let values = Arc::new(kept(json!({"n": 3, "rows": [4, 5]})));
-    let performer = performer(Told::echo(), values.clone());
+    let values = Arc::new(stored(json!({"n": 3, "rows": [4, 5]})));
+    let performer = performer(ScriptedTool::echo(), values.clone());
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.n }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 3})));
     assert!(values.loads.lock().unwrap().is_empty());
@@ -50,11 +50,11 @@ async fn a_value_is_loaded_once_when_it_is_used() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_value_load_is_retried() {
-    let values = kept(json!({"x": 1}));
+    let values = stored(json!({"x": 1}));
     let away = LoadError { message: "away".to_owned(), is_passing: true };
     values.failures.lock().unwrap().extend([away.clone(), away]);
     let values = Arc::new(values);
-    let performer = performer(Told::echo(), values.clone());
+    let performer = performer(ScriptedTool::echo(), values.clone());
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     assert_eq!(ended.outcome, Ok(json!({"v": 1})));
     assert_eq!(values.loads.lock().unwrap().len(), 3);
@@ -62,7 +62,7 @@ async fn a_failed_value_load_is_retried() {
 
 #[tokio::test]
 async fn a_missing_value_fails_the_task_that_uses_it() {
-    let performer = performer(Told::echo(), Arc::new(Kept::default()));
+    let performer = performer(ScriptedTool::echo(), Arc::new(StoredValues::default()));
     let ended = performer.execute(&carrying(json!({"tasks": reading("{{ big.x }}")}))).await;
     let failed = failure(ended);
     assert!(failed.message.contains("task 'a': a value it names cannot be read"), "{failed}");
