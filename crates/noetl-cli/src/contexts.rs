@@ -165,8 +165,8 @@ fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, CliError> {
     let name = file.display();
     let hint = "it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`";
     let wrong = |message: String| CliError::new(ErrorKind::Config, message).hint(hint);
-    let data = noetl_playbook::read_data(text).map_err(|found| {
-        let first = found.first();
+    let data = noetl_playbook::read_data(text).map_err(|diagnostics| {
+        let first = diagnostics.first();
         let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
         let why = first.map_or("it is empty", |it| it.message.as_str());
         wrong(format!("{name}{place}: not readable as YAML: {why}"))
@@ -203,12 +203,12 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let kept = written.write_all(bytes).and_then(|()| written.sync_all());
-    let kept = kept.and_then(|()| fs::rename(&draft, file));
-    if kept.is_err() {
+    let result = written.write_all(bytes).and_then(|()| written.sync_all());
+    let result = result.and_then(|()| fs::rename(&draft, file));
+    if result.is_err() {
         let _ = fs::remove_file(&draft);
     }
-    kept
+    result
 }
 
 fn not_written(file: &Path, error: &io::Error) -> CliError {
@@ -312,8 +312,8 @@ mod tests {
             ("contexts: {a: sesame}", "context 'a' is not a map"),
         ] {
             fs::write(&file, text).expect("a file");
-            let said = Contexts::read(file.clone()).expect_err(text).text();
-            assert!(said.contains(expected) && !said.contains("sesame"), "{text}: {said}");
+            let message = Contexts::read(file.clone()).expect_err(text).text();
+            assert!(message.contains(expected) && !message.contains("sesame"), "{text}: {message}");
         }
     }
 }

@@ -24,9 +24,9 @@ pub(crate) fn prepare(data: &Path) -> Result<(), CliError> {
         CliError::from_error(ErrorKind::Config, &error).about(&about)
     };
     DirBuilder::new().recursive(true).mode(OWNER).create(data).map_err(failed)?;
-    let found = fs::metadata(data).map_err(failed)?;
-    let mode = found.permissions().mode();
-    if mode & 0o077 == 0 || found.uid() != rustix::process::geteuid().as_raw() {
+    let metadata = fs::metadata(data).map_err(failed)?;
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 == 0 || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(());
     }
     let is_lived_in = mode & SHARED != 0 || is_somebody_else_s(data);

@@ -387,8 +387,8 @@ mod tests {
             let location = StoreLocation::configured(&settings).ok();
             assert_ne!(location, Some(StoreLocation::One(in_b.clone())), "{variable:?}");
             let url = [("database.url", "database-url", "sqlite://c.db".into())];
-            let found = Database::configured(&settings.with_flags(url)).ok();
-            assert_eq!(found, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
+            let database = Database::configured(&settings.with_flags(url)).ok();
+            assert_eq!(database, Some(Database::Sqlite(PathBuf::from("c.db"))), "{variable:?}");
         }
     }
 

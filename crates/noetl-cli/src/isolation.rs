@@ -124,9 +124,9 @@ fn user(text: &str) -> Result<User, CliError> {
     }
     // Ask the system, because users may come from a network directory.
     let id = |what: &str| {
-        let said = Command::new("id").args([what, "--", text]).output().ok()?;
-        let said = said.status.success().then_some(said.stdout)?;
-        String::from_utf8(said).ok()?.trim().parse().ok()
+        let output = Command::new("id").args([what, "--", text]).output().ok()?;
+        let output = output.status.success().then_some(output.stdout)?;
+        String::from_utf8(output).ok()?.trim().parse().ok()
     };
     match (id("-u"), id("-g")) {
         (Some(uid), Some(gid)) => Ok(User { uid, gid }),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn tools_get_the_configured_isolation() {
         let mut options = Options::default();
-        let flags = Flags::<StepFlags>::given([
+        let flags = Flags::<StepFlags>::with_values([
             ("steps.user", Some("12:34")),
             ("steps.no_network", Some("true")),
             ("steps.memory_mb", Some("64")),

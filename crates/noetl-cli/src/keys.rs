@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(&data).expect("a list").count(), 1, "no draft stays");
         make(&data, &data.join(FILE)).expect("another was faster");
-        let kept = of_directory(&data).expect("the first key");
-        assert_eq!(*made.to_base64(), *kept.to_base64());
+        let stored = of_directory(&data).expect("the first key");
+        assert_eq!(*made.to_base64(), *stored.to_base64());
     }
 
     #[test]

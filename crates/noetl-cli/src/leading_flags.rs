@@ -63,7 +63,7 @@ fn flag(argument: &OsStr) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> String {
+    fn reordered(line: &str) -> String {
         let line = reorder_leading_flags(line.split(' ').map(OsString::from));
         let line: Vec<&str> = line.iter().filter_map(|argument| argument.to_str()).collect();
         line.join(" ")
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn flags_before_the_verb_are_moved_after_it() {
-        assert_eq!(said("noetl --server-url u status 1"), "noetl status 1 --server-url u");
-        assert_eq!(said("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
-        assert_eq!(said("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
+        assert_eq!(reordered("noetl --server-url u status 1"), "noetl status 1 --server-url u");
+        assert_eq!(reordered("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
+        assert_eq!(reordered("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             "noetl --token",
             "noetl --token t",
         ] {
-            assert_eq!(said(line), line);
+            assert_eq!(reordered(line), line);
         }
     }
 }

@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn the_cluster_database_has_its_own_setting() {
-        let found = parse(Some("sqlite://a.db"), Some("host=c;user=u")).expect("settings");
-        let cluster = found.expect("shards").cluster;
+        let parsed = parse(Some("sqlite://a.db"), Some("host=c;user=u")).expect("settings");
+        let cluster = parsed.expect("shards").cluster;
         assert_eq!(cluster, Some(Database::Postgres("postgres://u@c:5432/noetl".into())));
         let why = |shards, cluster| parse(shards, Some(cluster)).expect_err(cluster).text();
         assert_eq!(why(Some("sqlite://a.db"), "x=y"), "NOETL_CLUSTER_DSN: unknown key 'x'");

@@ -21,8 +21,8 @@ pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, CliError> {
         let message = "stdin holds --input or --payload, not both";
         return Err(CliError::new(ErrorKind::User, message).hint("name a file for one of them"));
     }
-    let mut below = given("--input", input.as_deref())?;
-    merge(&mut below, &given("--payload", payload.as_deref())?);
+    let mut below = flag_object("--input", input.as_deref())?;
+    merge(&mut below, &flag_object("--payload", payload.as_deref())?);
     let set: Vec<String> = set.iter().map(|one| without_prefix(one).to_owned()).collect();
     laid(below, &set)
 }
@@ -32,12 +32,12 @@ pub(super) fn reads_stdin(arguments: &WorkloadArguments) -> bool {
     is_stdin(arguments.payload.as_deref()) || is_stdin(arguments.input.as_deref())
 }
 
-fn is_stdin(given: Option<&str>) -> bool {
-    given.is_some_and(|given| document::is_stdin(Path::new(given)))
+fn is_stdin(argument: Option<&str>) -> bool {
+    argument.is_some_and(|argument| document::is_stdin(Path::new(argument)))
 }
 
 /// Parses an inline JSON object, or reads one from a file.
-fn given(name: &str, text: Option<&str>) -> Result<Map, CliError> {
+fn flag_object(name: &str, text: Option<&str>) -> Result<Map, CliError> {
     match text {
         None => Ok(Map::new()),
         Some(text) if text.trim_start().starts_with('{') => parsed(&format!("in {name}"), text),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn invalid_assignments_are_reported() {
-        let said = read(None, None, &["who"]).unwrap_err();
-        assert_eq!(said, "--set takes KEY=VALUE, got 'who'");
+        let error = read(None, None, &["who"]).unwrap_err();
+        assert_eq!(error, "--set takes KEY=VALUE, got 'who'");
     }
 }

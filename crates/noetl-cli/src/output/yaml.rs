@@ -195,7 +195,7 @@ mod tests {
             json!({"all": map, "numbers": [0, -1, 1.5, 1e300, u64::MAX], "b": [true, false]});
         let text = document(&value);
         let read = noetl_playbook::read_data(&text);
-        assert_eq!(read.unwrap_or_else(|found| panic!("{found:?}\n{text}")), value);
+        assert_eq!(read.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}\n{text}")), value);
         for text in texts {
             let read = noetl_playbook::read_data(&document(&json!(text)));
             assert_eq!(read.ok(), Some(json!(text)), "{text:?}");

@@ -26,12 +26,16 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 {scene}
 '{PROGRAM}' run good.yaml --db small/log.db"
     );
-    let said = home.end_of(shell.args(["sh", "-c", &script]));
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "exit 3\nwell\n"), "{said:?}");
-    let errors: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(errors.len(), 1, "{said:?}");
-    assert!(errors[0].starts_with("error: the database has no room left to write to"), "{said:?}");
-    assert!(said.stderr.contains("help: free disk space"), "{said:?}");
+    let output = home.end_of(shell.args(["sh", "-c", &script]));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "exit 3\nwell\n"), "{output:?}");
+    let errors: Vec<&str> =
+        output.stderr.lines().filter(|line| line.starts_with("error")).collect();
+    assert_eq!(errors.len(), 1, "{output:?}");
+    assert!(
+        errors[0].starts_with("error: the database has no room left to write to"),
+        "{output:?}"
+    );
+    assert!(output.stderr.contains("help: free disk space"), "{output:?}");
 }
 
 /// A limit on the size of files does where no disk can be mounted.

@@ -15,9 +15,9 @@ fn a_chain_of_many_steps_completes() {
         writeln!(steps, "  - {{step: s{step}, tool: {{kind: noop}}, {next}}}").unwrap();
     }
     writeln!(steps, "  - {{step: s{STEPS}, tool: {{kind: noop, result: there}}}}").unwrap();
-    let said = Home::with(&playbook("{}", &steps)).noetl(["run", "test.yaml"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "there\n"));
-    assert_eq!(said.stderr.lines().count(), STEPS + 2);
+    let output = Home::with(&playbook("{}", &steps)).noetl(["run", "test.yaml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "there\n"));
+    assert_eq!(output.stderr.lines().count(), STEPS + 2);
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn a_hundred_parallel_branches_meet_in_one_join() {
     let sum = sum.join(" + ");
     writeln!(steps, "  - {{step: end, tool: {{kind: noop, result: {{sum: '{{{{ {sum} }}}}'}}}}}}")
         .unwrap();
-    let said = Home::with(&playbook("{}", &steps)).noetl(["run", "test.yaml"]);
-    assert_eq!((said.code, said.json()), (Some(0), json!({"sum": 100})));
-    assert_eq!(said.stderr.matches("  end  ").count(), 1, "the join ran once: {said:?}");
+    let output = Home::with(&playbook("{}", &steps)).noetl(["run", "test.yaml"]);
+    assert_eq!((output.code, output.json()), (Some(0), json!({"sum": 100})));
+    assert_eq!(output.stderr.matches("  end  ").count(), 1, "the join ran once: {output:?}");
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn step_names_of_any_script_work() {
     let steps = "  - {step: größe, tool: {kind: noop}, next: {arcs: [{step: '日本 ☃'}]}}
   - {step: '日本 ☃', tool: {kind: noop, result: there}}
 ";
-    let said = Home::with(&playbook("{}", steps)).noetl(["run", "test.yaml"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "there\n"), "{said:?}");
+    let output = Home::with(&playbook("{}", steps)).noetl(["run", "test.yaml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "there\n"), "{output:?}");
     assert!(
-        said.stderr.contains("  done    größe  [time]\n  done    日本 ☃  [time]\n"),
-        "{said:?}"
+        output.stderr.contains("  done    größe  [time]\n  done    日本 ☃  [time]\n"),
+        "{output:?}"
     );
 }
 
@@ -61,9 +61,9 @@ fn a_step_named_like_a_template_name_causes_a_warning_and_shadows_nothing() {
         "  - {step: workload, tool: {kind: noop, result: {v: 2}}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: '{{ workload.v }}'}}
 ";
-    let said = Home::with(&playbook("{v: 1}", steps)).noetl(["run", "test.yaml"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "1\n"), "{said:?}");
-    assert!(said.stderr.contains("warning[W109]"), "{said:?}");
+    let output = Home::with(&playbook("{v: 1}", steps)).noetl(["run", "test.yaml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "1\n"), "{output:?}");
+    assert!(output.stderr.contains("warning[W109]"), "{output:?}");
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn an_unbounded_template_fails_at_its_limit() {
         ("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "limit"),
     ] {
         let home = Home::with(&one_step(&format!("{{kind: noop, result: \"{template}\"}}")));
-        let said = home.noetl(["run", "test.yaml"]);
-        assert_eq!(said.code, Some(1), "{said:?}");
-        assert!(said.stderr.contains("template_error: "), "{said:?}");
-        assert!(said.stderr.contains(limit), "{said:?}");
+        let output = home.noetl(["run", "test.yaml"]);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains("template_error: "), "{output:?}");
+        assert!(output.stderr.contains(limit), "{output:?}");
     }
 }
 
@@ -88,10 +88,10 @@ fn documents_and_templates_nested_too_deeply_are_rejected() {
     let (open, close) = ("[".repeat(5000), "]".repeat(5000));
     let document = one_step(&format!("{{kind: noop, result: {open}1{close}}}"));
     for text in [template, document] {
-        let said = Home::with(&text).noetl(["check", "test.yaml"]);
-        assert_eq!(said.code, Some(2));
-        assert!(said.stderr.ends_with("test.yaml: 1 error\n"), "{said:?}");
-        assert!(said.stderr.len() < 2000, "{} bytes", said.stderr.len());
+        let output = Home::with(&text).noetl(["check", "test.yaml"]);
+        assert_eq!(output.code, Some(2));
+        assert!(output.stderr.ends_with("test.yaml: 1 error\n"), "{output:?}");
+        assert!(output.stderr.len() < 2000, "{} bytes", output.stderr.len());
     }
 }
 
@@ -100,8 +100,8 @@ fn a_huge_payload_reaches_its_step_unchanged() {
     let steps = "  - {step: start, tool: {kind: python, input: {x: '{{ workload.x }}'}, code: 'result = len(x)'}}\n";
     let home = Home::with(&playbook("{}", steps));
     home.write("payload.json", json!({"x": "é".repeat(1_000_000)}).to_string());
-    let said = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--db", "log.db"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "1000000\n"), "{said:?}");
+    let output = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--db", "log.db"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "1000000\n"), "{output:?}");
 }
 
 #[test]
@@ -111,15 +111,16 @@ fn inputs_a_shell_step_cannot_accept_are_reported_by_name() {
     let home = Home::with(&playbook("{}", steps));
     for (x, why) in [("a\0b".to_owned(), "holds a NUL"), ("x".repeat(200_000), "larger than")] {
         home.write("payload.json", json!({ "x": x }).to_string());
-        let said = home.noetl(["run", "test.yaml", "--payload", "payload.json", "--db", "log.db"]);
-        assert_eq!(said.code, Some(1), "{said:?}");
-        assert!(said.stderr.contains(why), "{said:?}");
+        let output =
+            home.noetl(["run", "test.yaml", "--payload", "payload.json", "--db", "log.db"]);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains(why), "{output:?}");
     }
 }
 
 #[test]
 fn an_output_file_that_is_not_text_does_not_break_a_step() {
     let home = Home::with(&one_step("{kind: shell, command: \"printf 'a\\\\377b\\\\000c'\"}"));
-    let said = home.noetl(["run", "test.yaml", "--db", "log.db"]);
-    assert_eq!(said.json()["stdout"], "a\u{fffd}b\0c", "{said:?}");
+    let output = home.noetl(["run", "test.yaml", "--db", "log.db"]);
+    assert_eq!(output.json()["stdout"], "a\u{fffd}b\0c", "{output:?}");
 }

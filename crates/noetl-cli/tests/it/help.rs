@@ -1,10 +1,10 @@
 use insta::assert_snapshot;
 
-use crate::noetl::{Home, Said};
+use crate::noetl::{CommandOutput, Home};
 
 fn help(arguments: &[&str]) -> String {
     let home = Home::new();
-    let Said { code, stdout, stderr } = home.end_of(home.command(arguments).arg("--help"));
+    let CommandOutput { code, stdout, stderr } = home.end_of(home.command(arguments).arg("--help"));
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     // Help wraps paragraphs with trailing blanks, which no editor keeps.
     stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -606,8 +606,8 @@ fn the_help_of_worker_is_stable() {
 
 #[test]
 fn the_version_names_the_commit_it_was_built_from() {
-    let said = Home::new().noetl(["--version"]);
-    let version = said.stdout.trim().strip_prefix("noetl ").unwrap();
+    let output = Home::new().noetl(["--version"]);
+    let version = output.stdout.trim().strip_prefix("noetl ").unwrap();
     let (number, commit) = version.split_once(' ').unwrap();
     assert_eq!(number, env!("CARGO_PKG_VERSION"));
     let commit = commit.trim_matches(['(', ')']);
@@ -618,17 +618,17 @@ fn the_version_names_the_commit_it_was_built_from() {
 #[test]
 fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let said = Home::new().noetl(["completions", shell]);
-        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
-        assert!(said.stdout.contains("completions"), "{shell}: {}", said.stdout);
+        let output = Home::new().noetl(["completions", shell]);
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+        assert!(output.stdout.contains("completions"), "{shell}: {}", output.stdout);
     }
 }
 
 #[test]
 fn an_unknown_verb_is_a_usage_error() {
-    let said = Home::new().noetl(["chekc"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    assert!(said.stderr.contains("a similar subcommand exists: 'check'"), "{}", said.stderr);
+    let output = Home::new().noetl(["chekc"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.contains("a similar subcommand exists: 'check'"), "{}", output.stderr);
 }
 
 #[test]

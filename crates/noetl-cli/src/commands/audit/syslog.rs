@@ -80,8 +80,8 @@ fn message(row: &SecretAuditRow, record: &Value, host: &str) -> String {
 /// Returns a field of the header: printable ASCII without spaces, at most `longest` characters, or
 /// `-` if none is left.
 fn header(text: &str, longest: usize) -> String {
-    let kept: String = text.chars().filter(char::is_ascii_graphic).take(longest).collect();
-    if kept.is_empty() { "-".to_owned() } else { kept }
+    let printable: String = text.chars().filter(char::is_ascii_graphic).take(longest).collect();
+    if printable.is_empty() { "-".to_owned() } else { printable }
 }
 
 fn failed(address: &str, error: &io::Error) -> CliError {
@@ -151,7 +151,7 @@ mod tests {
     fn an_unreachable_syslog_is_reported_with_its_address() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("none");
-        let said = Syslog::connect(&SyslogAddress::Unix(path)).err().expect("no socket").text();
-        assert!(said.contains("syslog at"), "{said}");
+        let message = Syslog::connect(&SyslogAddress::Unix(path)).err().expect("no socket").text();
+        assert!(message.contains("syslog at"), "{message}");
     }
 }

@@ -6,7 +6,7 @@ use noetl_model::Fact;
 use noetl_model::event::LoopEvent;
 use serde_json::json;
 
-use super::stage::run;
+use super::plane::run;
 
 /// The events of a chain of this many steps.
 async fn events_of_a_chain(steps: usize) -> usize {
@@ -16,7 +16,7 @@ async fn events_of_a_chain(steps: usize) -> usize {
         writeln!(text, "  - {{step: s{step}, tool: {{kind: noop}}, {next}}}").unwrap();
     }
     writeln!(text, "  - {{step: s{steps}, tool: {{kind: noop}}}}").unwrap();
-    let ended = run(&text).await.well();
+    let ended = run(&text).await.expect_completed();
     assert_eq!(usize::try_from(ended.row.steps_completed).unwrap(), steps + 1);
     ended.log.len()
 }
@@ -37,7 +37,7 @@ async fn c58_results_of_ten_thousand_items_with_64_in_flight_are_in_order() {
   - {step: end, tool: {kind: noop, result: {same: '{{ ctx.same }}', n: '{{ each.stats.success }}'}}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!({"same": true, "n": 10000}));
     let (mut open, mut most) = (0_i64, 0);
     for event in &ended.log {

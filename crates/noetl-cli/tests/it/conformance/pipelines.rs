@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stage::run;
+use super::plane::run;
 
 #[tokio::test]
 async fn c29_a_task_that_succeeds_at_its_third_attempt_runs_three_times() {
@@ -19,7 +19,7 @@ async fn c29_a_task_that_succeeds_at_its_third_attempt_runs_three_times() {
   - {step: end, tool: {kind: noop, result: ['{{ ctx.failed }}', '{{ a.stdout }}']}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!((ended.result(), ended.issued("a")), (&json!([2, "3"]), 1));
 }
 
@@ -52,7 +52,7 @@ async fn c31_a_jump_fetches_ten_pages() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.fetched }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!((1..=10).collect::<Vec<_>>()));
 }
 
@@ -67,7 +67,7 @@ async fn c32_break_skips_later_tasks() {
   - {step: end, tool: {kind: noop, result: '{{ a }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!({"v": 1}));
 }
 
@@ -91,7 +91,7 @@ async fn c34_the_next_task_sees_values_set_by_a_rule() {
       - {name: two, kind: noop, result: {got: '{{ ctx.seen + 1 }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(ended.result()["got"], json!(6));
 }
 
@@ -108,6 +108,6 @@ async fn c35_rules_of_a_single_tool_are_executed() {
   - {step: end, tool: {kind: noop, result: '{{ ctx.code }}'}}
 ")
     .await
-    .well();
+    .expect_completed();
     assert_eq!(*ended.result(), json!(3));
 }

@@ -66,7 +66,7 @@ fn errors_of_a_schedule_are_reported() {
     ] {
         assert_eq!(site.raw(call).code, Some(2), "{call:?}");
     }
-    let said = site.raw(&["schedule", "create", "a/b", "--cron", "0 25 * * *"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("hour: '25' is out of range"), "{}", said.stderr);
+    let output = site.raw(&["schedule", "create", "a/b", "--cron", "0 25 * * *"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("hour: '25' is out of range"), "{}", output.stderr);
 }

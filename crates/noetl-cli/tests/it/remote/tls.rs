@@ -44,8 +44,8 @@ fn a_tls_server_is_called_with_a_ca_and_a_client_certificate() {
         ("NOETL_TLS_CLIENT_CERT", "cert.pem"),
         ("NOETL_TLS_CLIENT_KEY", "key.pem"),
     ];
-    let said = asked(&all);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "no executions\n"), "{said:?}");
+    let output = asked(&all);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "no executions\n"), "{output:?}");
 
     let half = asked(&all[..2]);
     assert_eq!(half.code, Some(3));
