@@ -25,8 +25,7 @@ async fn gone(stream: &NatsStream) {
     tokio::time::timeout(LONG, gone).await.expect("the loss is noticed");
 }
 
-/// Publishes until all are kept, as whoever keeps the order does: again from the first that has no
-/// answer.
+/// Publishes until all messages are stored, in order: resumes at the first message without an ack.
 async fn publish_all(stream: &NatsStream, all: &[StreamMessage], batch: usize) {
     let mut done = 0;
     while done < all.len() {
@@ -68,8 +67,8 @@ async fn a_killed_server_loses_no_messages_and_mismatches_no_acks() {
         }
     };
     tokio::join!(publishing, killing);
-    let kept = nats.messages(&settings().name).await;
-    let ids: Vec<&str> = kept.iter().map(|kept| &*kept.id).collect();
+    let messages = nats.messages(&settings().name).await;
+    let ids: Vec<&str> = messages.iter().map(|message| &*message.id).collect();
     let expected: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
     assert_eq!(ids, expected, "every message once and in order");
 }
@@ -85,7 +84,7 @@ async fn a_stalled_server_is_unavailable_until_it_resumes() {
     gone(&stream).await;
     nats.resume();
     publish_all(&stream, &numbered(0..200), 50).await;
-    let kept = nats.messages(&settings().name).await;
-    let ids: Vec<String> = kept.into_iter().map(|kept| kept.id).collect();
+    let messages = nats.messages(&settings().name).await;
+    let ids: Vec<String> = messages.into_iter().map(|message| message.id).collect();
     assert_eq!(ids, (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>());
 }
