@@ -64,8 +64,8 @@ fn lowered(issued: &CommandSpec) -> CompatCommand {
     lowered_with(issued, &ResolvedValues::default())
 }
 
-fn lowered_with(issued: &CommandSpec, found: &ResolvedValues) -> CompatCommand {
-    encode_command(ExecutionId::new(12), issued, found, Dialect::Worker552).expect("it can run")
+fn lowered_with(issued: &CommandSpec, values: &ResolvedValues) -> CompatCommand {
+    encode_command(ExecutionId::new(12), issued, values, Dialect::Worker552).expect("it can run")
 }
 
 /// The settings as the tool of a published worker sees them.
@@ -84,7 +84,7 @@ fn spec(lowered: &CompatCommand, label: &str) -> Value {
     lowered.tool_config[0][label].clone()
 }
 
-/// What a template of a task comes to there.
+/// Renders a template of a task as the published worker does.
 fn comes_to(value: &Value, lowered: &CompatCommand) -> Value {
     render(value, &lowered.render_context).expect("it renders")
 }
@@ -356,9 +356,9 @@ fn applied(made: &CompatCommand, label: &str, output: &Value, iter: &Value) -> (
     let mut names = made.render_context.clone();
     names.insert("output".to_owned(), output.clone());
     names.insert("iter".to_owned(), iter.clone());
-    let told = |value: &Value| render(value, &names).unwrap_or_else(|e| panic!("{e}: {value}"));
-    let rule = rules.into_iter().find(|rule| told(&rule["when"]) == json!(true)).unwrap();
-    let set = rule["then"].get("set").map(told).unwrap_or_else(|| json!({}));
+    let rendered = |value: &Value| render(value, &names).unwrap_or_else(|e| panic!("{e}: {value}"));
+    let rule = rules.into_iter().find(|rule| rendered(&rule["when"]) == json!(true)).unwrap();
+    let set = rule["then"].get("set").map(rendered).unwrap_or_else(|| json!({}));
     let mut then = map(rule["then"].clone());
     then.remove("set");
     (Value::Object(then), map(set))
@@ -527,11 +527,11 @@ fn resolved_values_are_available_to_templates() {
         scope.blobs = vec![blob(ScopePart::Steps, "big"), blob(ScopePart::Workload, "in")];
         scope.keychain = map(json!({"api": {"kind": "bearer"}}));
     }
-    let found = ResolvedValues {
+    let values = ResolvedValues {
         blobs: vec![json!({"count": 3}), json!("large")],
         keychain: map(json!({"api": {"token": "t0ken"}})),
     };
-    let names = lowered_with(&command, &found).render_context;
+    let names = lowered_with(&command, &values).render_context;
     assert_eq!(names["big"]["count"], 3);
     assert_eq!(names["steps"]["big"]["data"], json!({"count": 3}));
     assert_eq!((&names["in"], &names["workload"]["in"]), (&json!("large"), &json!("large")));

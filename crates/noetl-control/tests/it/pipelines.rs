@@ -7,15 +7,15 @@ use noetl_store::ExecutionStatus;
 use noetl_test_app::FaultyStore;
 use serde_json::json;
 
-use crate::plant::{Gate, Plant, count};
+use crate::plane::{Gate, TestPlane, count};
 
 /// Runs a workflow to its end; how it ended, and what each command answered by step.
 async fn run(workflow: &str) -> (ExecutionStatus, Map, Vec<noetl_model::Event>) {
-    let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
-    let id: ExecutionId = plant.start(workflow).await;
-    let row = plant.finished(id).await;
-    let log = plant.log(id).await;
-    plant.close().await;
+    let plane = TestPlane::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
+    let id: ExecutionId = plane.start(workflow).await;
+    let row = plane.finished(id).await;
+    let log = plane.log(id).await;
+    plane.close().await;
     let answers = log.iter().filter_map(|event| match &event.fact {
         Fact::CallDone { step, data, .. } => Some((step.to_string(), data.clone())),
         _ => None,

@@ -44,10 +44,10 @@ async fn outbox_rows_are_published_in_order() {
         write(&*store, story.then(vec![said(&round.to_string())])).await;
     }
     until("all messages", async || bus.kept().len() == 13).await;
-    let kept = bus.kept();
-    assert_eq!(kept[0].id, story.event_at(1).to_string());
-    assert_eq!(kept[12].id, format!("{}:{}", story.event_at(13), story.id()));
-    assert_eq!(kept[12].subject, "noetl.events.progress");
+    let messages = bus.kept();
+    assert_eq!(messages[0].id, story.event_at(1).to_string());
+    assert_eq!(messages[12].id, format!("{}:{}", story.event_at(13), story.id()));
+    assert_eq!(messages[12].subject, "noetl.events.progress");
     until("their marks", async || {
         store.purge_published(Duration::ZERO).await.expect("a count") > 0
             || store.pending().await.expect("a count") == 0
@@ -98,7 +98,7 @@ async fn a_rejected_row_is_retried_without_delaying_others() {
     let relay = start(&store, &bus);
     until("the others", async || bus.kept().len() == 3).await;
     relay.close().await;
-    // It failed, is kept with what was said of it, and comes back after a second at the earliest.
+    // The row failed, keeps its error, and is retried after one second at the earliest.
     assert_eq!(store.pending().await.expect("a count"), 0);
     until("its time", async || store.pending().await.expect("a count") == 1).await;
     let waiting = store.claim(10).await.expect("rows");
@@ -124,7 +124,7 @@ async fn a_repeatedly_rejected_row_is_skipped_and_counted() {
     })
     .await;
     relay.close().await;
-    // All are over, so nobody who counts what waits is told that something does.
+    // All rows are finished, so the pending count is zero.
     hand.pass(lease);
     assert_eq!(store.pending().await.expect("a count"), 0);
     assert_eq!(bus.kept().len(), 2);

@@ -13,7 +13,7 @@ use noetl_test_app::{FaultyStore, SimClock};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Something that a purge by the default policy removes.
+/// Stores a variable that the default policy purges.
 async fn leave_something_old(store: &FaultyStore) {
     let old = NewVariable {
         name: "old".into(),
@@ -23,8 +23,8 @@ async fn leave_something_old(store: &FaultyStore) {
         scope: None,
         expires_at: Some(Timestamp::from_micros(1)),
     };
-    let kept = store.put_variables(&Tenant::default(), ExecutionId::new(1), vec![old]).await;
-    kept.unwrap();
+    let stored = store.put_variables(&Tenant::default(), ExecutionId::new(1), vec![old]).await;
+    stored.unwrap();
 }
 
 async fn is_there(store: &FaultyStore) -> bool {

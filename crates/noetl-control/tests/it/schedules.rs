@@ -1,4 +1,4 @@
-//! What is started by the clock, with a clock that the test moves.
+//! Scheduled runs, with a clock that the test advances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Place {
         self.store.executions(&self.tenant, &filter).await.unwrap()
     }
 
-    /// When each run was due, oldest first.
+    /// Returns the due times of all runs, oldest first.
     async fn dues(&self, id: ScheduleId) -> Vec<String> {
         let mut dues = Vec::new();
         for run in self.runs(id).await {
@@ -242,7 +242,7 @@ async fn overlapping_runs_follow_the_policy() {
             _ => (3, 0),
         };
         assert_eq!(runs, expected_runs, "{overlap}");
-        // Once the first has ended, what waits goes on.
+        // The queued run starts after the first has ended.
         let first = place.runs(id).await.into_iter().map(|run| run.id).min().unwrap();
         let _ = place.control.journal.executions.cancel(&place.tenant, first, None).await;
         place.settle().await;
@@ -284,10 +284,10 @@ async fn an_abandoned_run_with_a_fixed_id_is_resumed() {
     assert_eq!(runs, [left]);
     // Killed after it started the run: the row is as it was then.
     for overlap in ["allow", "skip", "queue", "cancel_previous"] {
-        let mut said = row.schedule.clone();
-        said.meta = Some(json!({"overlap": overlap}));
+        let mut schedule = row.schedule.clone();
+        schedule.meta = Some(json!({"overlap": overlap}));
         place.store.remove_schedule(&place.tenant, id).await.unwrap();
-        place.store.put_schedule(&place.tenant, said).await.unwrap();
+        place.store.put_schedule(&place.tenant, schedule).await.unwrap();
         place.store.fix_run(&place.tenant, id, due, left).await.unwrap();
         place.settle().await;
         assert_eq!(statuses(&place, id).await, [ExecutionStatus::Running], "{overlap}");
@@ -302,7 +302,7 @@ async fn an_outdated_schedule_row_repeats_no_run() {
     let place = Place::at("2026-01-01T00:00:00Z").await;
     let row = place.make(json!({"every": 60})).await;
     place.pass(MINUTE).await;
-    // Somebody who read the row before that run writes it now.
+    // Another process writes the row that it read before that run.
     place.store.put_schedule(&place.tenant, row.schedule.clone()).await.unwrap();
     place.settle().await;
     assert_eq!(place.runs(row.schedule.id).await.len(), 1);
@@ -369,8 +369,8 @@ async fn a_failed_start_is_reported_and_the_schedule_continues() {
     assert_eq!(row.last_status.as_deref(), Some("failed: Playbook not found: jobs/absent"));
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T00:02:00Z")));
     let row = place.row(ScheduleId::new(7)).await;
-    let said = "failed: a cron expression has 5 fields, or 6 with seconds; this has 1";
-    assert_eq!((row.last_status.as_deref(), row.schedule.next_run_at), (Some(said), None));
+    let expected = "failed: a cron expression has 5 fields, or 6 with seconds; this has 1";
+    assert_eq!((row.last_status.as_deref(), row.schedule.next_run_at), (Some(expected), None));
     place.close().await;
 }
 
@@ -421,7 +421,7 @@ async fn a_document_creates_changes_and_disables_its_schedule() {
     let row = place.row(id).await;
     assert_eq!((row.schedule.cron, row.schedule.interval_seconds), (None, Some(90)));
     assert_eq!(row.schedule.next_run_at, Some(at("2026-01-01T01:01:30Z")));
-    // What a document says is not changed beside it.
+    // A schedule of a document is changed only through the document.
     let wanted = ScheduleSpec::default();
     let changed = place.control.triggers.schedules.change(&place.tenant, id, wanted).await;
     assert!(matches!(changed, Err(ScheduleError::OfDocument { .. })), "{changed:?}");

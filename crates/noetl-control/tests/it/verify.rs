@@ -6,7 +6,7 @@ use noetl_store::{ExecutionStatus, RetentionPolicy, RetentionStore, RetentionWin
 use noetl_test_app::FaultyStore;
 use noetl_views::{VerifyReport, verify};
 
-use crate::plant::{Gate, Plant, chain};
+use crate::plane::{Gate, TestPlane, chain};
 
 async fn all(store: &FaultyStore) -> VerifyReport {
     verify(store, ExecutionId::new(i64::MIN), 100).await.unwrap()
@@ -20,16 +20,16 @@ async fn messages(store: &FaultyStore) -> Vec<String> {
 async fn logs_of_the_journal_pass_verification() {
     let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
-    let plant = Plant::open(&store, 2, &gate).await;
-    let ended = plant.start(&chain(5)).await;
-    plant.finished(ended).await;
-    let running = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    let plane = TestPlane::open(&store, 2, &gate).await;
+    let ended = plane.start(&chain(5)).await;
+    plane.finished(ended).await;
+    let running = plane.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
     gate.begun(1).await;
     let verified = all(&store).await;
     assert_eq!((verified.executions, verified.last), (2, Some(ended.max(running))));
     assert!(verified.events > 5);
     assert_eq!(verified.problems, []);
-    plant.close().await;
+    plane.close().await;
 }
 
 #[tokio::test]
