@@ -64,7 +64,7 @@ async fn a_container_callback_completes_the_waiting_step() {
         "noetl_container_callback_total{state=\"succeeded\"} 2",
         "noetl_container_callback_stale_total{state=\"succeeded\"} 1",
     ] {
-        assert!(page.lines().any(|found| found == line), "{line}");
+        assert!(page.lines().any(|rendered| rendered == line), "{line}");
     }
     app.close().await;
 }

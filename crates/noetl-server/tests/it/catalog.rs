@@ -43,10 +43,10 @@ async fn a_playbook_with_errors_is_refused_with_every_error() {
     let (status, body) = register(&app, &wrong).await;
     assert_eq!(status, 422, "{body}");
     assert_eq!(body["code"], "invalid_document");
-    let found = body["diagnostics"].as_array().expect("findings");
-    assert!(found.len() >= 2, "{body}");
+    let diagnostics = body["diagnostics"].as_array().expect("findings");
+    assert!(diagnostics.len() >= 2, "{body}");
     for field in ["severity", "code", "line", "column", "path", "message", "help"] {
-        assert!(found[0].get(field).is_some(), "{field}: {body}");
+        assert!(diagnostics[0].get(field).is_some(), "{field}: {body}");
     }
     let forced = serde_json::json!({ "content": wrong }).to_string();
     let (status, body) = post(&app, "/api/catalog/register?force=true", forced).answer().await;

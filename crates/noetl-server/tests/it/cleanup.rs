@@ -59,12 +59,12 @@ async fn running_executions_are_not_cleaned_up_but_reported() {
         (status, &answer["dry_run"], &answer["events_purged"]),
         (200, &json!(true), &json!(0))
     );
-    let kept = &answer["kept"][0];
+    let retained = &answer["kept"][0];
     assert!(
-        kept["partition"].as_str().is_some_and(|name| name.starts_with("event_20")),
+        retained["partition"].as_str().is_some_and(|name| name.starts_with("event_20")),
         "{answer}"
     );
-    assert!(kept["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{answer}");
+    assert!(retained["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{answer}");
     assert_eq!(get(&app, &format!("/api/executions/{id}")).answer().await.0, 200);
     app.close().await;
 }

@@ -211,13 +211,13 @@ async fn an_event_sent_a_hundred_times_is_stored_once() {
         "context": {"command_id": command}, "worker_id": "w",
     });
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let said = (0..100).map(|_| {
+    let requests = (0..100).map(|_| {
         http.post(format!("{}/api/events", app.base))
             .header("content-type", "application/json")
             .body(body.to_string())
             .send()
     });
-    for answer in join_all(said).await {
+    for answer in join_all(requests).await {
         let answer: Value = answer.expect("an answer").json().await.expect("JSON");
         assert_eq!(answer["event_id"], json!(event), "{answer}");
     }

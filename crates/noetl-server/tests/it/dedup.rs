@@ -64,7 +64,7 @@ async fn a_failed_start_does_not_consume_its_key() {
 async fn a_dedup_record_without_its_execution_is_repaired() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
-    // Of a second ago: what is asked for now has another id.
+    // One second ago, so that requests made now get another ID.
     let before = Timestamp::from_micros(app.control.now().as_micros() - 1_000_000);
     let lost = ExecutionId::new(noetl_model::Snowflakes::first_at(before));
     let scope = SubscriptionId::new(0);
@@ -117,8 +117,8 @@ async fn a_dedup_key_has_at_most_500_characters() {
     );
     let (status, body) = start(longest + "x").await;
     assert_eq!(status, 422, "{body}");
-    let said = body["error"].as_str().unwrap();
-    assert!(said.contains("dedup.key has at most 500 characters"), "{said}");
+    let message = body["error"].as_str().unwrap();
+    assert!(message.contains("dedup.key has at most 500 characters"), "{message}");
     let filter = ExecutionFilter { limit: 10, ..ExecutionFilter::default() };
     let all = app.control.journal.executions.list(&Tenant::default(), &filter).await;
     assert_eq!(all.unwrap().len(), 1, "what was refused started nothing");

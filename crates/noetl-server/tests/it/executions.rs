@@ -170,11 +170,11 @@ async fn events_have_the_fields_published_clients_read() {
             "trace": {"traceparent": span},
         })
     );
-    let given = json!({
+    let report = json!({
         "tool_config": {"code": "result = message"}, "args": {"message": "Hello, world!"},
         "render_context": {},
     });
-    assert_eq!(issued["context"], given);
+    assert_eq!(issued["context"], report);
 
     let claimed = first("command.claimed");
     let worker = &claimed["worker_id"];
@@ -280,8 +280,8 @@ async fn executions_are_listed_newest_first_and_filtered() {
     assert_eq!(all[0]["execution_id"], second);
     assert_eq!(all[1]["execution_id"], first);
     let count = async |query: &str| {
-        let (_, found) = get(&app, &format!("/api/executions?{query}")).answer().await;
-        found.as_array().map(Vec::len)
+        let (_, listed) = get(&app, &format!("/api/executions?{query}")).answer().await;
+        listed.as_array().map(Vec::len)
     };
     assert_eq!(count("limit=1").await, Some(1));
     assert_eq!(count("offset=1").await, Some(1));

@@ -74,7 +74,7 @@ async fn deeply_nested_json_is_refused_without_a_crash() {
 #[tokio::test]
 async fn a_compressed_body_is_not_decompressed() {
     let app = TestApp::start(0).await;
-    // Whatever it says of itself, it is read as it came.
+    // The body is read as it was sent, regardless of its content encoding.
     for (body, status) in [("\u{1f}\u{8b}\u{8}", 400), (r#"{"path":"nowhere"}"#, 404)] {
         let sent = post(&app, "/api/execute", body).header("content-encoding", "gzip");
         assert_eq!(sent.answer().await.0, status, "{body}");
@@ -144,10 +144,10 @@ async fn an_idle_connection_is_closed() {
     let app = TestApp::builder().slots(0).options(options).start().await;
     let address = app.base.strip_prefix("http://").expect("an address");
     let mut silent = TcpStream::connect(address).await.expect("a connection");
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     // Without a limit this would never end.
-    silent.read_to_end(&mut said).await.expect("an end");
-    assert_eq!(said, b"");
+    silent.read_to_end(&mut received).await.expect("an end");
+    assert_eq!(received, b"");
     app.close().await;
 }
 

@@ -277,9 +277,9 @@ async fn a_large_batch_about_one_execution_is_stored_in_order() {
     let again = post_as_system(&app, PROJECT, body).answer().await;
     assert_eq!(again, (200, json!({"projected": 0, "duplicates": 3000})));
     let log = app.control.journal.executions.events(ExecutionId::new(id), Seq(3), 4000).await;
-    let kept: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
+    let ids: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
     let expected: Vec<i64> = (0..3000).map(|n| id + 10_000_000 + n).collect();
-    assert_eq!(kept, expected);
+    assert_eq!(ids, expected);
     app.close().await;
 }
 
@@ -369,8 +369,8 @@ async fn concurrent_imports_of_one_batch_store_it_once() {
     let body = json!({ "events": rows }).to_string();
     let asked = (0..8).map(|_| post_as_system(&app, PROJECT, body.clone()).answer());
     let answers = futures::future::join_all(asked).await;
-    let kept: i64 = answers.iter().filter_map(|(_, body)| body["projected"].as_i64()).sum();
-    assert_eq!(kept, 50);
+    let imported: i64 = answers.iter().filter_map(|(_, body)| body["projected"].as_i64()).sum();
+    assert_eq!(imported, 50);
     assert_eq!(
         get_as_system(&app, "/api/internal/outbox/pending-count").answer().await.1["pending"],
         50

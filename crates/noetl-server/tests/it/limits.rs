@@ -31,7 +31,7 @@ fn on_file(file: &Path) -> noetl_test_app::TestAppBuilder {
     TestApp::builder().over(Arc::new(store)).encryption_key(key())
 }
 
-/// What is said to who comes too often: the code, and after how many seconds to come again.
+/// Returns the code of a refusal and its `retry-after` in seconds.
 async fn refusal(response: Response) -> (String, u64) {
     assert_eq!(response.status(), 429);
     let after = response.headers().get("retry-after").expect("when to come again");
@@ -66,7 +66,7 @@ async fn starts_over_quota_are_refused_on_every_route_and_store_nothing() {
     assert_eq!((status, &batch["started"], &batch["failed"]), (200, &json!(0), &json!(2)));
     assert_eq!(database.changed(), None, "a batch");
 
-    // The one under way is not touched by any of it, and what ends makes room for what was refused.
+    // The running execution is not affected, and its end frees the quota.
     for step in ["start", "end"] {
         let claim = format!("/api/commands/{}/claim", open_command(&app, id).await);
         assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 200);
@@ -155,13 +155,13 @@ async fn a_message_over_quota_is_rejected_and_may_be_resent() {
         let request = http().post(format!("{}/ingress/orders", app.base)).body("{}");
         request.bearer_auth(webhooks::SECRET).header("webhook-id", id).send()
     };
-    let taken = send("m1").await.expect("an answer");
-    assert_eq!(taken.status(), 202);
-    let taken: Value = taken.json().await.expect("JSON");
+    let accepted = send("m1").await.expect("an answer");
+    assert_eq!(accepted.status(), 202);
+    let accepted: Value = accepted.json().await.expect("JSON");
     database.look();
     is_over_quota(send("m2").await.expect("an answer")).await;
     assert_eq!(database.changed(), None, "a message that is refused");
-    let id = taken["execution_id"].as_str().expect("an id");
+    let id = accepted["execution_id"].as_str().expect("an id");
     let cancel = format!("/api/executions/{id}/cancel");
     assert_eq!(post(&app, &cancel, "{}").answer().await.0, 200);
     let again: Value = send("m1").await.expect("an answer").json().await.expect("JSON");
@@ -181,8 +181,8 @@ async fn a_quota_of_a_tenant_replaces_the_default() {
     for (tenant, may) in [("acme", 2), ("other", 1)] {
         let bearer = token(&app, tenant, Role::Admin).await;
         let body = json!({ "content": GREET }).to_string();
-        let kept = post(&app, "/api/catalog/register", body).header("authorization", &bearer);
-        assert_eq!(kept.answer().await.0, 200);
+        let registered = post(&app, "/api/catalog/register", body).header("authorization", &bearer);
+        assert_eq!(registered.answer().await.0, 200);
         let start = || {
             let body = r#"{"path":"tests/greet"}"#;
             post(&app, "/api/execute", body).header("authorization", &bearer)
@@ -227,8 +227,9 @@ async fn a_caller_over_its_rate_gets_retry_after_without_delaying_others() {
     let asked = post(&app, "/api/catalog/register", body).header("authorization", &author);
     assert_eq!(refusal(asked.send().await).await.0, "rate_limited");
     clock.advance(Duration::from_secs(1));
-    let kept = post(&app, "/api/catalog/list", "{}").header("authorization", &acme).answer().await;
-    assert_eq!(kept.1["entries"], json!([]), "{kept:?}");
+    let response =
+        post(&app, "/api/catalog/list", "{}").header("authorization", &acme).answer().await;
+    assert_eq!(response.1["entries"], json!([]), "{response:?}");
     app.close().await;
 }
 
@@ -257,14 +258,14 @@ async fn worker_requests_are_not_rate_limited() {
     let send = |bearer: &str, path: &str, body: Value| {
         post(&app, path, body.to_string()).header("authorization", bearer).answer()
     };
-    let kept = send(&admin, "/api/catalog/register", json!({ "content": GREET })).await;
-    assert_eq!(kept.0, 200, "{kept:?}");
+    let registered = send(&admin, "/api/catalog/register", json!({ "content": GREET })).await;
+    assert_eq!(registered.0, 200, "{registered:?}");
     clock.advance(Duration::from_secs(1));
     let begun = send(&admin, "/api/execute", json!({"path": "tests/greet"})).await;
     assert_eq!(begun.0, 200, "{begun:?}");
     let id = begun.1["execution_id"].clone();
     let leased = json!({"worker_id": "w", "max": 1, "wait_seconds": 0});
-    // The tenant has used up what it may ask; its worker goes on.
+    // The tenant has used up its request rate; its worker continues.
     for _ in ["start", "end"] {
         let (status, leased) = send(&worker, "/api/worker/lease", leased.clone()).await;
         assert_eq!(status, 200, "{leased}");

@@ -24,7 +24,7 @@ async fn lease(app: &TestApp) -> Vec<Value> {
     answer["commands"].as_array().expect("a list").clone()
 }
 
-/// Says that a command of an execution is done, and takes something next.
+/// Reports the completion of a command, and requests a handoff.
 async fn done(app: &TestApp, id: i64, command: &Value, next: Value) -> Value {
     let end = json!({"execution_id": id, "event_id": command, "data": {"message": "hi"}});
     let body = json!({"worker_id": "w", "ends": [end], "next": next}).to_string();
@@ -56,9 +56,9 @@ async fn the_next_command_is_returned_with_the_completion_and_repeated_if_lost()
     assert_eq!((&last["status"], &last["next"]), (&json!("taken"), &Value::Null));
     let repeated = done(&app, id, &first, json!({})).await;
     assert_eq!(repeated["next"], Value::Null, "it is over");
-    let told = kinds(&app, id).await;
-    assert_eq!(told.iter().filter(|kind| *kind == "command.claimed").count(), 2);
-    assert_eq!(told.last().map(String::as_str), Some("playbook.completed"));
+    let event_types = kinds(&app, id).await;
+    assert_eq!(event_types.iter().filter(|kind| *kind == "command.claimed").count(), 2);
+    assert_eq!(event_types.last().map(String::as_str), Some("playbook.completed"));
     app.close().await;
 }
 

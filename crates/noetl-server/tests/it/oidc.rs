@@ -62,11 +62,14 @@ impl Provider {
         let client = client.replace('@', "%40");
         let asked = http.post(format!("{}/token", self.address));
         let asked = asked.basic_auth(client, Some("secret")).form(&form).send().await;
-        let said: Value = asked.expect("an answer").json().await.expect("JSON");
-        said["access_token"].as_str().unwrap_or_else(|| panic!("no token: {said}")).to_owned()
+        let response: Value = asked.expect("an answer").json().await.expect("JSON");
+        response["access_token"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no token: {response}"))
+            .to_owned()
     }
 
-    /// What a browser has after its person signed in: the code the provider sends it back with.
+    /// Returns the code that the provider gives the browser after sign-in.
     async fn code(&self, redirect: &str, challenge: &str) -> String {
         let policy = reqwest::redirect::Policy::none();
         let http = reqwest::Client::builder().no_proxy().redirect(policy).build();
@@ -80,15 +83,15 @@ impl Provider {
         // There and back again: to the interaction, which signs in by itself, and to the page.
         for _ in 0..5 {
             let asked = http.get(&address).header("cookie", cookies.join("; "));
-            let said = asked.send().await.expect("an answer");
-            for cookie in said.headers().get_all("set-cookie") {
+            let response = asked.send().await.expect("an answer");
+            for cookie in response.headers().get_all("set-cookie") {
                 let cookie = cookie.to_str().expect("text").split(';').next().unwrap_or_default();
                 let name = format!("{}=", cookie.split('=').next().unwrap_or_default());
                 cookies.retain(|known| !known.starts_with(&name));
                 cookies.push(cookie.to_owned());
             }
-            let next = said.headers().get("location").map(|next| next.to_str().expect("text"));
-            let next = next.unwrap_or_else(|| panic!("{address}: {}", said.status()));
+            let next = response.headers().get("location").map(|next| next.to_str().expect("text"));
+            let next = next.unwrap_or_else(|| panic!("{address}: {}", response.status()));
             if let Some((_, code)) = next.split_once("/sign-in?code=") {
                 return code.split('&').next().unwrap_or_default().to_owned();
             }
@@ -176,8 +179,8 @@ async fn an_unavailable_provider_and_changed_keys_are_tolerated() {
     assert_eq!(asked(&app, &before).await.0, 200);
     provider.rotate().await;
     let after = provider.token("admin", "urn:noetl").await;
-    // Keys that were just read are not read again for whoever makes key names up; a process that
-    // has not asked yet finds the new one.
+    // Keys that were just read are not read again for unknown key names; a process that has not
+    // read them yet gets the new one.
     let other = provider.app().await;
     assert_eq!(asked(&other, &after).await.0, 200);
     let third = provider.app().await;
@@ -249,20 +252,23 @@ async fn a_page_exchanges_a_code_for_a_valid_token() {
         post(&app, "/api/auth/oidc/token", body.to_string()).answer().await
     };
     let code = provider.code(redirect, CHALLENGE).await;
-    let (status, said) = trade(&code, VERIFIER).await;
-    assert_eq!(status, 200, "{said}");
-    let token = said["token"].as_str().expect("a token");
+    let (status, response) = trade(&code, VERIFIER).await;
+    assert_eq!(status, 200, "{response}");
+    let token = response["token"].as_str().expect("a token");
     let (status, who) = asked(&app, token).await;
     assert_eq!((status, &who["roles"]), (200, &json!(["operator"])), "{who}");
 
     let code = provider.code(redirect, CHALLENGE).await;
-    let (status, said) = trade(&code, &VERIFIER.replace('d', "e")).await;
-    assert_eq!((status, &said["code"]), (401, &json!("not_authenticated")), "another's proof");
-    let (status, said) = trade("nothing", VERIFIER).await;
-    assert_eq!(status, 401, "{said}");
-    assert!(said["message"].as_str().is_some_and(|why| why.contains("invalid_grant")), "{said}");
-    let (status, said) = trade("", VERIFIER).await;
-    assert_eq!((status, &said["code"]), (422, &json!("invalid_code_request")));
+    let (status, response) = trade(&code, &VERIFIER.replace('d', "e")).await;
+    assert_eq!((status, &response["code"]), (401, &json!("not_authenticated")), "another's proof");
+    let (status, response) = trade("nothing", VERIFIER).await;
+    assert_eq!(status, 401, "{response}");
+    assert!(
+        response["message"].as_str().is_some_and(|why| why.contains("invalid_grant")),
+        "{response}"
+    );
+    let (status, response) = trade("", VERIFIER).await;
+    assert_eq!((status, &response["code"]), (422, &json!("invalid_code_request")));
     app.close().await;
     early.close().await;
 }
@@ -294,8 +300,8 @@ async fn the_auth_mode_reports_that_no_sign_in_is_required() {
         (without, "oidc", Value::Null, "sign_in_not_configured"),
         (away, "oidc", trouble, "identity_provider_unavailable"),
     ] {
-        let said = get(&app, "/api/auth/mode").answer().await;
-        assert_eq!(said, (200, json!({"mode": mode, "sign_in": null, "trouble": why})));
+        let response = get(&app, "/api/auth/mode").answer().await;
+        assert_eq!(response, (200, json!({"mode": mode, "sign_in": null, "trouble": why})));
         let (_, refused) = post(&app, "/api/auth/oidc/token", body.clone()).answer().await;
         assert_eq!(refused["code"], code, "{mode}");
         app.close().await;

@@ -121,7 +121,7 @@ async fn runtimes_are_filtered_by_kind_status_and_part_of_the_name() {
 #[tokio::test]
 async fn a_runtime_requires_a_valid_kind_and_name() {
     let app = TestApp::start(0).await;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for body in [
         json!({"name": "w", "kind": "toaster"}),
         json!({"name": "  "}),
@@ -133,10 +133,10 @@ async fn a_runtime_requires_a_valid_kind_and_name() {
         for path in ["register", "heartbeat"] {
             let path = format!("/api/worker/pool/{path}");
             let (status, answer) = post(&app, &path, body.to_string()).answer().await;
-            said.push(format!("{status} {}", answer["code"]));
+            messages.push(format!("{status} {}", answer["code"]));
         }
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(messages.join("\n"), @r#"
     422 "invalid_kind"
     422 "invalid_kind"
     422 "invalid_worker"

@@ -1,4 +1,4 @@
-//! The calls of the published gateway: what it asks itself, and what it passes on for a page.
+//! Requests of the published gateway: its own, and those it forwards for a page.
 
 use noetl_model::Tenant;
 use noetl_secrets::{Role, TokenRequest};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::api::{GREET, ask, get, post, register};
 use crate::published::{As, begun, open_app, reads};
 
-/// What it reads of an execution that it started: the id, and what else is there as text.
+/// Checks the fields that it reads of a started execution: the ID, and other fields as text.
 fn started(body: &serde_json::Value) {
     reads(body, &[("execution_id", As::TextId), ("status", As::Text)]);
     for name in ["name", "path", "resource_kind"] {

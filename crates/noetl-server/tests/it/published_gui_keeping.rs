@@ -1,4 +1,4 @@
-//! The calls of the published web page about what is kept besides playbooks and executions.
+//! Requests of the published web page about credentials and test suites.
 
 use noetl_model::Tenant;
 use noetl_secrets::{Role, TokenRequest};
@@ -56,8 +56,8 @@ async fn test_suites_are_stored_and_listed() {
     assert_eq!(page(&app, Method::GET, path).answer().await.0, 404);
     let suite =
         json!({"playbook_path": "tests/greet", "tests": [{"name": "a"}], "metadata": {"by": "me"}});
-    let (status, kept) = send(&app, Method::PUT, path, suite).await;
-    assert_eq!(status, 200, "{kept}");
+    let (status, stored) = send(&app, Method::PUT, path, suite).await;
+    assert_eq!(status, 200, "{stored}");
     let fields = [
         ("suite_id", As::Text),
         ("file_path", As::Text),
@@ -66,8 +66,8 @@ async fn test_suites_are_stored_and_listed() {
         ("metadata", As::Map),
         ("updated_at", As::Time),
     ];
-    reads(&kept, &fields);
-    assert_eq!(read(&app, path).await, kept);
+    reads(&stored, &fields);
+    assert_eq!(read(&app, path).await, stored);
     assert_eq!(page(&app, Method::DELETE, path).answer().await.0, 200);
     app.close().await;
 }

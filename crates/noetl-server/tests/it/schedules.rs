@@ -181,7 +181,7 @@ async fn due_schedules_start_without_requests() {
     .await;
 }
 
-/// When each run of a schedule was due.
+/// Returns the execution IDs of a schedule's runs.
 async fn runs(store: &dyn Store, id: ScheduleId) -> Vec<ExecutionId> {
     let parent = Some(ExecutionId::new(id.get()));
     let filter = ExecutionFilter { parent, limit: 10_000, ..ExecutionFilter::default() };
@@ -210,12 +210,12 @@ async fn killed_control_planes_start_every_scheduled_run_once_on_one_postgres() 
     let row =
         controls[0].triggers.schedules.create(&tenant, ScheduleSpec { name: None, spec }).await;
     // A stop of 40 s: its first run was due then.
-    let mut said = row.expect("a schedule").schedule;
+    let mut schedule = row.expect("a schedule").schedule;
     let now = controls[0].now();
     let from = Timestamp::from_millis(now.as_millis() / 1000 * 1000).minus(Duration::from_secs(40));
-    said.next_run_at = Some(from);
-    let id = said.id;
-    stores[0].put_schedule(&tenant, said).await.expect("a row");
+    schedule.next_run_at = Some(from);
+    let id = schedule.id;
+    stores[0].put_schedule(&tenant, schedule).await.expect("a row");
     for round in 0..60_u64 {
         let tasks: Vec<_> = controls
             .iter()

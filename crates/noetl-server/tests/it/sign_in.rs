@@ -26,8 +26,8 @@ async fn a_code_is_exchanged_for_a_session_once() {
     let (_, who) = get(&app, "/api/whoami").header("x-session-token", shown).answer().await;
     assert_eq!(who["roles"], json!(["admin"]), "{who}");
     for body in [body, json!({"code": ""}).to_string(), json!({"code": "guessed"}).to_string()] {
-        let (status, said) = post(&app, "/api/auth/code", body).answer().await;
-        assert_eq!((status, &said["code"]), (401, &json!("code_unknown")));
+        let (status, response) = post(&app, "/api/auth/code", body).answer().await;
+        assert_eq!((status, &response["code"]), (401, &json!("code_unknown")));
     }
     app.close().await;
 }

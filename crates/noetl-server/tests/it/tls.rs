@@ -30,7 +30,7 @@ impl Authority {
     }
 }
 
-/// Asks for the health of what listens there.
+/// Requests the health from a port.
 async fn asked(port: u16, authority: &Authority, own: Option<&(String, String)>) -> Option<u16> {
     let trusted = reqwest::Certificate::from_pem(authority.pem().as_bytes()).expect("PEM");
     let mut client = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
@@ -44,7 +44,7 @@ async fn asked(port: u16, authority: &Authority, own: Option<&(String, String)>)
     Some(answer.status().as_u16())
 }
 
-/// Serves with this until the sender is dropped, and says where.
+/// Serves TLS until the sender is dropped, and returns the port.
 async fn served(app: &TestApp, tls: Tls) -> (u16, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();

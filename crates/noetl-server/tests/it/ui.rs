@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use crate::api::{Ask, ask, get};
 
-/// The text `gzipped`, which the client that asks unpacks by itself.
+/// The text `gzipped`, which the client decompresses itself.
 const GZIPPED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xaf\xca\x2c\x28\x48\x4d\x01\x00\xe1\x64\x7d\x80\x07\x00\x00\x00";
 
 const FILES: &[SiteFile] = &[

@@ -33,8 +33,8 @@ pub(crate) const SECRET: &str = "s3cret";
 
 /// Registers the playbook, the secret and one subscription.
 pub(crate) async fn set_up(app: &TestApp, document: &str) {
-    let kept = json!({"name": "hook", "type": "t", "data": {"secret": SECRET}}).to_string();
-    assert_eq!(post(app, "/api/credentials", kept).answer().await.0, 200);
+    let credential = json!({"name": "hook", "type": "t", "data": {"secret": SECRET}}).to_string();
+    assert_eq!(post(app, "/api/credentials", credential).answer().await.0, 200);
     for text in [GREET, document] {
         let (status, body) = register(app, text).await;
         assert_eq!(status, 200, "{body}");
@@ -198,7 +198,7 @@ async fn a_signature_that_is_wrong_absent_or_malformed_starts_nothing() {
             "#);
         }
         assert_eq!(executions(app).await, 0);
-        // Nobody who is not known makes a subscription known.
+        // Unauthenticated senders can't register a subscription.
         let (_, listed) = get(app, "/api/subscriptions").answer().await;
         assert_eq!(listed["subscriptions"], json!([]));
         assert_eq!(signed(app, "orders", body).await.0, 202);
@@ -276,7 +276,7 @@ async fn a_signature_with_a_time_counts_once_and_within_its_window() {
         let (status, again) = send(app, "orders", &changed, "{}").await;
         assert_eq!((status, &again["status"]), (200, &json!("duplicate")));
         assert_eq!(again["execution_id"], first["execution_id"]);
-        // Another time is another message, as nothing was said of repeats.
+        // A different time is a different message, because deduplication is not configured.
         let (_, other) = send_timed(app, now - 1, "{}").await;
         assert_eq!(other["status"], "accepted");
         assert_eq!(executions(app).await, 2);
@@ -431,7 +431,7 @@ async fn repeated_messages_within_the_window_return_the_first_execution() {
         let token = ("authorization", "Bearer s3cret");
         let first = send(app, "orders", &[token, ("webhook-id", "m1")], "{}").await.1;
         assert_eq!(first["status"], "accepted");
-        // All at once, as a sender does that hears nothing.
+        // Concurrent requests, like those of a sender that gets no response.
         let sends = (0..8).map(|_| send(app, "orders", &[("authorization", "Bearer s3cret"), ("webhook-id", "m1")], "{}"));
         for (status, again) in futures::future::join_all(sends).await {
             assert_eq!((status, &again["status"]), (202, &json!("duplicate")), "{again}");
@@ -452,7 +452,7 @@ async fn repeated_messages_within_the_window_return_the_first_execution() {
             let line = format!(
                 "noetl_subscription_messages_total{{outcome=\"{outcome}\",subscription=\"sub/orders\"}} {count}"
             );
-            assert!(page.lines().any(|found| found == line), "{line}");
+            assert!(page.lines().any(|rendered| rendered == line), "{line}");
         }
     })
     .await;
@@ -485,7 +485,7 @@ async fn an_inactive_subscription_accepts_no_messages() {
             }
             "#);
         }
-        // Whoever is not known does not hear how it stands.
+        // Unauthenticated senders don't learn the state.
         assert_eq!(send(app, "orders", &[], "{}").await.0, 401);
         act("resume").await;
         assert_eq!(signed(app, "orders", "{}").await.0, 202);
@@ -496,7 +496,7 @@ async fn an_inactive_subscription_accepts_no_messages() {
         }
         let (_, listed) = get(app, "/api/subscriptions").answer().await;
         assert_eq!(listed["subscriptions"].as_array().map(Vec::len), Some(1), "it stays over");
-        // Registered anew, it is another.
+        // A new registration creates another subscription.
         post(app, "/api/subscriptions", r#"{"path":"sub/orders"}"#).answer().await;
         let (status, answer) = signed(app, "orders", "{}").await;
         assert_eq!(status, 202, "{answer}");
@@ -576,7 +576,7 @@ async fn hostile_bodies_get_an_error_and_start_nothing() {
             "#);
         }
         assert_eq!(executions(app).await, 0);
-        // What is no JSON and does not say so is taken as it is.
+        // A body that is not JSON and has no content type is stored unchanged.
         let (_, answer) = send(app, "orders", &[token], b"\xff\x00\x01".to_vec()).await;
         let seen = workload(app, &answer).await;
         assert_eq!(
@@ -601,13 +601,13 @@ async fn missing_settings_of_a_listener_are_not_revealed_to_senders() {
         assert!(!answer.to_string().contains("nobody_has_this"), "{answer}");
         let (status, answer) = send(app, "nobody", &[], "{}").await;
         assert_eq!((status, &answer["code"]), (404, &json!("listener_not_found")));
-        // One that fetches has no listener here, whatever its document says besides.
+        // A subscription that fetches messages has no listener, regardless of its other settings.
         let pull = document("pulled", BEARER, "")
             .replace("mode: push", "mode: pull")
             .replace("source: webhook", "source: nats");
         assert_eq!(register(app, &pull).await.0, 200);
         assert_eq!(send(app, "pulled", &[("authorization", "Bearer s3cret")], "{}").await.0, 404);
-        // A playbook that is not there yet: the message is to come again.
+        // The playbook doesn't exist yet: the sender must retry the message.
         let early = document("early", BEARER, "").replace("tests/greet", "tests/later");
         assert_eq!(register(app, &early).await.0, 200);
         let token = [("authorization", "Bearer s3cret")];
@@ -640,9 +640,9 @@ async fn messages_over_the_rate_limit_are_refused() {
     let id =
         answers[0].1["subscription_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let log = app.read_log(noetl_model::ExecutionId::new(id)).await;
-    let told =
+    let retry_after =
         log.iter().filter(|row| row.event_type.as_deref() == Some("subscription.rate_limited"));
-    assert_eq!(told.count(), 1, "it is said once");
+    assert_eq!(retry_after.count(), 1, "it is said once");
     app.close().await;
 }
 

@@ -76,8 +76,8 @@ async fn every_pending_wait_is_explained() {
     let (_, body) = get(&app, &format!("/api/executions/{id}/why")).answer().await;
     let waits = body["waits"].as_array().expect("waits");
     let of = |kind: &str| {
-        let found = waits.iter().find(|wait| wait["kind"] == kind);
-        found.unwrap_or_else(|| panic!("no {kind} in {body}"))
+        let matching = waits.iter().find(|wait| wait["kind"] == kind);
+        matching.unwrap_or_else(|| panic!("no {kind} in {body}"))
     };
     assert!(of("time")["until"].is_string() && of("time")["since"].is_string());
     let how = of("answer")["would_move_it"].as_str().expect("text");

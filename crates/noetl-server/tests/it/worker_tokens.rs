@@ -36,9 +36,10 @@ impl World {
             let body = json!({"name": name, "type": "bearer", "data": {"token": SECRET}});
             assert_eq!(world.send(&world.admin, "/api/credentials", body).await.0, 200);
         }
-        let kept = world.send(&world.admin, "/api/catalog/register", json!({"content": DOCUMENT}));
-        let kept = kept.await;
-        assert_eq!(kept.0, 200, "{kept:?}");
+        let registered =
+            world.send(&world.admin, "/api/catalog/register", json!({"content": DOCUMENT}));
+        let registered = registered.await;
+        assert_eq!(registered.0, 200, "{registered:?}");
         world
     }
 
