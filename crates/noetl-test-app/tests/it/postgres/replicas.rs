@@ -71,8 +71,9 @@ pub(crate) async fn work(control: &ControlPlane, execution: ExecutionId, command
     control.remote.reports.claim(&None, command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {
-        let taken = control.remote.reports.record(&tenant, report(execution, command, event_type));
-        taken.await.expect("a report");
+        let recorded =
+            control.remote.reports.record(&tenant, report(execution, command, event_type));
+        recorded.await.expect("a report");
     }
 }
 

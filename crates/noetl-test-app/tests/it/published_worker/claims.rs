@@ -12,7 +12,7 @@ use noetl_test_services::nats::TestNats;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::published_worker::stage::{
+use crate::published_worker::fixture::{
     app, bus, counted, ended, execute, options, playbook, register, start, until,
 };
 
@@ -85,14 +85,14 @@ async fn commands_that_cannot_run_are_dropped_after_one_claim() {
     let (bus, mut messages) = (bus(&nats), Vec::new());
     bus.connected().await;
     for event in [unable.get(), 7] {
-        let said = json!({
+        let announcement = json!({
             "command_id": format!("1:s:{event}"), "event_id": event,
             "execution_id": foreign.get(), "step": "s", "server_url": app.base,
         });
         messages.push(StreamMessage {
             subject: "noetl.commands.shared.1".to_owned(),
             id: format!("by hand {event}"),
-            payload: said.to_string().into_bytes(),
+            payload: announcement.to_string().into_bytes(),
         });
     }
     assert_eq!(bus.publish(messages).await, vec![Ok(PublishAck::New); 2]);

@@ -8,7 +8,7 @@ use noetl_test_app::TestApp;
 use noetl_test_app::published_worker::PublishedWorker;
 use noetl_test_services::nats::TestNats;
 
-use crate::published_worker::stage::{
+use crate::published_worker::fixture::{
     Supervised, app, bus, counted, early_app, ended, execute, options, playbook, ready, register,
     until,
 };
@@ -123,10 +123,10 @@ async fn duplicate_and_late_announcements_change_nothing() {
     let again = async |mark: &str| {
         let bus = bus(&nats);
         bus.connected().await;
-        let copies = announced.iter().map(|kept| StreamMessage {
-            subject: kept.subject.clone(),
-            id: format!("{} {mark}", kept.id),
-            payload: kept.payload.clone(),
+        let copies = announced.iter().map(|message| StreamMessage {
+            subject: message.subject.clone(),
+            id: format!("{} {mark}", message.id),
+            payload: message.payload.clone(),
         });
         let copies: Vec<StreamMessage> = copies.collect();
         assert!(bus.publish(copies).await.iter().all(Result::is_ok));

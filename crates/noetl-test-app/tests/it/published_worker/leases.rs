@@ -10,7 +10,7 @@ use noetl_test_services::nats::TestNats;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::published_worker::stage::{app, counted, ended, options, playbook, start, until};
+use crate::published_worker::fixture::{app, counted, ended, options, playbook, start, until};
 
 fn one_step() -> String {
     playbook("{}", "  - {step: s, tool: {kind: python, code: 'result = {\"ok\": True}'}}\n")

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::sqlite::temporary;
 
 /// Writes a finished and a running execution, runs this SQL, and returns the problems found.
-async fn found_after(sql: &str) -> Vec<(i64, String)> {
+async fn problems_after(sql: &str) -> Vec<(i64, String)> {
     let (store, directory) = temporary();
     let path = directory.path().join("noetl.db");
     let (mut ended, mut runs) = (Story::new(10), Story::new(11));
@@ -29,32 +29,32 @@ async fn found_after(sql: &str) -> Vec<(i64, String)> {
 
 #[tokio::test]
 async fn an_intact_database_has_no_problems() {
-    assert_eq!(found_after("").await, []);
+    assert_eq!(problems_after("").await, []);
 }
 
 #[tokio::test]
 async fn a_gap_in_a_log_is_reported() {
-    let found = found_after("delete from event where execution_id = 11 and seq = 5").await;
-    assert_eq!(found, [(11, "the log goes from place 4 to 6".to_owned())]);
+    let problems = problems_after("delete from event where execution_id = 11 and seq = 5").await;
+    assert_eq!(problems, [(11, "the log goes from place 4 to 6".to_owned())]);
     // Without its first row, a whole append is unreadable.
-    let found = found_after("delete from event where execution_id = 11 and seq = 4").await;
+    let problems = problems_after("delete from event where execution_id = 11 and seq = 4").await;
     let short = "its row is at version 6, and its log ends at 3";
-    assert!(found.contains(&(11, short.to_owned())), "{found:?}");
+    assert!(problems.contains(&(11, short.to_owned())), "{problems:?}");
 }
 
 #[tokio::test]
 async fn a_log_without_its_last_event_is_reported() {
-    let found = found_after("delete from event where execution_id = 10 and seq = 5").await;
+    let problems = problems_after("delete from event where execution_id = 10 and seq = 5").await;
     let wrong = [
         "its row is at version 5, and its log ends at 4",
         "its row says COMPLETED, and its log RUNNING",
     ];
-    assert_eq!(found, wrong.map(|text| (10, text.to_owned())));
+    assert_eq!(problems, wrong.map(|text| (10, text.to_owned())));
 }
 
 #[tokio::test]
 async fn a_second_terminal_event_is_reported() {
-    let found = found_after(
+    let problems = problems_after(
         "drop index event_end;
          update event set (event_type, node_type, status, context, result, meta, origin) = (
              select event_type, node_type, status, context, result, meta, origin from event
@@ -62,31 +62,34 @@ async fn a_second_terminal_event_is_reported() {
          ) where execution_id = 10 and seq = 4;
          delete from command where execution_id = 10",
     );
-    let found = found.await;
-    assert!(found.contains(&(10, "it ended 2 times".to_owned())), "{found:?}");
+    let problems = problems.await;
+    assert!(problems.contains(&(10, "it ended 2 times".to_owned())), "{problems:?}");
 }
 
 #[tokio::test]
 async fn an_open_row_of_a_completed_command_is_reported() {
     let sql = "update command set state = 'PENDING', worker_id = null, ended_at = null
         where execution_id = 10";
-    let found = found_after(sql).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].1.ends_with("is PENDING and differs from the log, COMPLETED"), "{found:?}");
+    let problems = problems_after(sql).await;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].1.ends_with("is PENDING and differs from the log, COMPLETED"),
+        "{problems:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_missing_command_row_of_a_running_execution_is_reported() {
-    let found = found_after("delete from command where execution_id = 11").await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].1.ends_with("has no row"), "{found:?}");
+    let problems = problems_after("delete from command where execution_id = 11").await;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].1.ends_with("has no row"), "{problems:?}");
 }
 
 #[tokio::test]
 async fn a_store_opened_for_inspection_rejects_changes() {
     let (store, directory) = temporary();
     write(&store, Story::new(10).start()).await;
-    // Beside the process that owns the file.
+    // Opens the file while another process owns it.
     let look = SqliteStore::look_at(directory.path().join("noetl.db")).expect("a look");
     let verified = verify(&look, ExecutionId::new(i64::MIN), 10).await.expect("a look at all");
     assert_eq!((verified.executions, verified.problems), (1, vec![]));
