@@ -65,7 +65,7 @@ mod tests {
         for wanted in 3..=5 {
             assert!(drawn.contains(&wanted));
         }
-        assert!(drawn.iter().all(|found| (3..=5).contains(found)));
+        assert!(drawn.iter().all(|number| (3..=5).contains(number)));
         assert_eq!(chance.below(0), 0);
     }
 }
