@@ -34,7 +34,7 @@ pub fn missing(part: &str, install: &str) {
 /// Records that this machine cannot offer `part`, such as a kernel feature or a root user. The
 /// calling test returns early, under CI too.
 ///
-/// `remedy` says what the machine would need.
+/// `remedy` names what the machine needs.
 #[track_caller]
 pub fn unsupported(part: &str, remedy: &str) {
     record(part, remedy, Location::caller());
