@@ -130,7 +130,7 @@ fn a_template_lists_the_names_in_its_text() {
     assert_eq!(render_in(&scope(json!({})), "{{ ctx['a'] }}"), json!(null));
 }
 
-/// A write of a value, large or small, at a path.
+/// Generates writes of large and small values at paths.
 fn writes() -> impl Strategy<Value = Vec<(Vec<&'static str>, Value, bool)>> {
     let path = prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 0..4);
     let value = prop_oneof![
@@ -142,23 +142,22 @@ fn writes() -> impl Strategy<Value = Vec<(Vec<&'static str>, Value, bool)>> {
 }
 
 proptest! {
-    /// Whichever writes are away, their sum is the value that writing them in memory gives, with
-    /// its keys in the same order.
+    /// Deferred and inline writes give the same value, with its keys in the same order.
     #[test]
     fn deferred_and_inline_writes_lead_to_the_same_value(writes in writes()) {
-        let (mut held, mut mixed) = (ValueSlot::default(), ValueSlot::default());
+        let (mut inline, mut mixed) = (ValueSlot::default(), ValueSlot::default());
         let mut loaded = LoadedValues::default();
         for (index, (path, value, away)) in writes.iter().enumerate() {
             let seq = Seq(u64::try_from(index).unwrap());
             let data = from_json(value);
             loaded.insert_event(seq, [(None, data.clone())]);
-            held = held.written(path, ValueSource::Held(data.clone()));
+            inline = inline.written(path, ValueSource::Held(data.clone()));
             let source = ValueSource::Event { seq, key: None, bytes: 1 };
             mixed = mixed.written(path, if *away { source } else { ValueSource::Held(data) });
         }
-        let ValueSlot::Held(expected) = &held else { panic!("nothing was away") };
-        let found = ValueLoader::new(Arc::new(loaded)).data(&mixed);
-        prop_assert_eq!(exact_json(&found).to_string(), exact_json(expected).to_string());
+        let ValueSlot::Held(expected) = &inline else { panic!("nothing was away") };
+        let actual = ValueLoader::new(Arc::new(loaded)).data(&mixed);
+        prop_assert_eq!(exact_json(&actual).to_string(), exact_json(expected).to_string());
         if let ValueSlot::Away(away) = &mixed {
             // One per path that can be written, and the value that was there before.
             prop_assert!(away.parts.len() <= 1 + 3 + 9 + 27);

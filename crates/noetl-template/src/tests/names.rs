@@ -207,6 +207,6 @@ fn referenced_names_are_listed_without_rendering() {
     let template = "{% for x in rows %}{{ x.a }}{{ loop.index }}{{ ctx[key] }}{% endfor %}\
                     {% set y = start.id %}{{ y | default(workload.z) }}{{ now() }}{{ token() }}";
     let template = Template::parse(template).unwrap();
-    let found: Vec<_> = template.names().into_iter().collect();
-    assert_eq!(found, ["ctx", "key", "rows", "start", "token", "workload"]);
+    let names: Vec<_> = template.names().into_iter().collect();
+    assert_eq!(names, ["ctx", "key", "rows", "start", "token", "workload"]);
 }

@@ -1,4 +1,4 @@
-//! What results answer to beyond their own keys.
+//! Tests of the keys that results have in addition to their own.
 
 use noetl_model::event::BlobRef;
 use noetl_model::{ExecutionId, Failure, FailureKind};
