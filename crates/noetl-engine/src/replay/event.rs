@@ -152,15 +152,15 @@ impl<'de> Deserialize<'de> for ReferenceSearch {
                 self,
                 mut fields: A,
             ) -> Result<ReferenceSearch, A::Error> {
-                let mut found = None;
+                let mut value_of_key = None;
                 while let Some(key) = fields.next_key::<std::borrow::Cow<'de, str>>()? {
                     if key == "reference" {
-                        found = Some(fields.next_value()?);
+                        value_of_key = Some(fields.next_value()?);
                     } else {
                         fields.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(ReferenceSearch(found))
+                Ok(ReferenceSearch(value_of_key))
             }
         }
 

@@ -4,7 +4,7 @@ const ONE: &str = "- {step: a, tool: {kind: noop}}";
 const TWO: &str = "\
 - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
 - {step: b, tool: {kind: noop}}";
-/// What `start` decides for both.
+/// Decision of `start` in both playbooks.
 const BEGUN: &str = "\
 start
   playbook_started

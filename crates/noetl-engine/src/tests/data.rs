@@ -21,7 +21,7 @@ fn step_set_is_visible_to_the_arcs_and_to_later_steps() {
     assert_eq!(input(&run, "gone"), json!(null));
 }
 
-/// Whatever is held of it, and over a snapshot.
+/// With inline and stored values, and with a restored snapshot.
 #[test]
 fn step_values_set_by_a_command_are_visible_to_the_arcs_only() {
     let text = "\
@@ -178,7 +178,7 @@ fn initial_variables_are_rendered_with_the_workload_or_prevent_the_start() {
     run.input(start()).unwrap_err();
 }
 
-/// What the open command's code may read of its execution.
+/// Returns the execution data that the open command's code can read.
 fn read(run: &Run) -> serde_json::Value {
     let (_, open) = run.state.open_commands().next().unwrap();
     let Some(scope) = open.issued.scope.as_deref() else { return json!(null) };

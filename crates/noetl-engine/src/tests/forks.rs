@@ -13,7 +13,7 @@ const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n
      - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
      - {step: c, tool: {kind: noop, seen: '{{ b.v }}-{{ workload.n }}'}}\n";
 
-/// An execution of the same playbook that begins with the past of `of`.
+/// Forks `of` at `cut` with the same playbook.
 pub(super) fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
     fork.state = Execution::new(ExecutionId::new(2));
@@ -76,7 +76,7 @@ fn a_cut_within_a_decision_moves_back_to_a_quiescent_event() {
     let done = run.log.iter().find(|event| matches!(event.fact, Fact::CallDone { .. })).unwrap();
     let fork = forked(LINE, &run, done.seq.0, json!({}));
     assert_eq!(fork.open(), ["b"], "an answer that was given decides the step");
-    assert_eq!(fork.visits("a"), 1);
+    assert_eq!(fork.step_runs("a"), 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_fork_can_cut_a_cycle_at_any_event() {
         while fork.open() == ["a"] {
             fork.complete("a", json!(null));
         }
-        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        assert_eq!(fork.step_runs("a"), 3, "cut at {cut}");
         fork.complete("b", json!(null));
         assert_eq!(fork.state.status(), Status::Completed);
     }
@@ -195,7 +195,7 @@ fn a_fork_takes_a_back_arc_parallel_to_another_branch() {
         while fork.open().contains(&"a".to_owned()) {
             fork.complete("a", json!(null));
         }
-        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        assert_eq!(fork.step_runs("a"), 3, "cut at {cut}");
         assert_eq!(fork.open(), ["p"], "cut at {cut}");
     }
 }
@@ -320,7 +320,7 @@ fn a_second_start_of_a_fork_is_rejected() {
     assert_eq!(fork.input(start()), Err(crate::Rejection::AlreadyStarted));
 }
 
-/// An execution of another version that begins with the past of `of`, or why it does not fit.
+/// Forks `of` at `cut` with another version of the playbook, or returns why it is incompatible.
 fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
     let mut fork = Run::new(playbook(workflow));
     if let Some(misfit) = first_incompatibility(&fork.playbook, &of.log, Seq(cut)) {

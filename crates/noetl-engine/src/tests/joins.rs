@@ -3,7 +3,8 @@ use serde_json::json;
 use super::harness::Run;
 use crate::Status;
 
-/// `a=>b,c` takes all arcs, `a->b|c` the one that the completed step's data names, `a->b` the one.
+/// Returns the document of a graph. `a=>b,c` takes all arcs, `a->b|c` takes the one that the
+/// completed step's data names, and `a->b` always takes its arc.
 fn graph(text: &str) -> String {
     let mut steps = Vec::new();
     for line in text.split(';').map(str::trim) {
@@ -45,7 +46,7 @@ fn a_join_runs_once_after_both_branches() {
         assert_eq!(run.open(), ["j"]);
         go(&mut run, "j", "");
         assert_eq!(run.state.status(), Status::Completed);
-        assert_eq!(run.visits("j"), 1);
+        assert_eq!(run.step_runs("j"), 1);
     }
 }
 
@@ -55,7 +56,7 @@ fn a_join_after_a_choice_runs_once() {
     go(&mut run, "start", "b");
     go(&mut run, "b", "");
     assert_eq!(run.open(), ["j"]);
-    assert_eq!(run.visits("a"), 0);
+    assert_eq!(run.step_runs("a"), 0);
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn a_poll_loop_parallel_to_an_audit_branch_joins_once_per_page() {
                 go(&mut run, "d", "");
             }
             assert_eq!(run.open(), ["j"]);
-            assert_eq!(run.visits("j"), page);
+            assert_eq!(run.step_runs("j"), page);
             go(&mut run, "j", if page == 3 { "done" } else { "a" });
         }
         go(&mut run, "done", "");
@@ -135,7 +136,7 @@ fn parallel_retry_loops_do_not_wait_for_each_other() {
         go(&mut run, "c", "");
         go(&mut run, "n", "j");
         assert_eq!(run.open(), ["j"]);
-        assert_eq!(run.visits("j"), round);
+        assert_eq!(run.step_runs("j"), round);
         go(&mut run, "j", if round == 2 { "done" } else { "a" });
     }
 }
@@ -153,7 +154,7 @@ fn join_each_runs_once_per_token() {
     assert_eq!(run.open(), ["b", "j"]);
     go(&mut run, "b", "");
     assert_eq!(run.open(), ["j", "j"]);
-    assert_eq!(run.visits("j"), 2);
+    assert_eq!(run.step_runs("j"), 2);
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn join_any_runs_with_the_first_token_of_each_round() {
         assert_eq!(run.open(), ["a", "j"]);
         go(&mut run, "a", "");
         assert_eq!(run.open(), ["j"], "the second token of the round is dropped");
-        assert_eq!(run.visits("j"), round);
+        assert_eq!(run.step_runs("j"), round);
         go(&mut run, "j", if round == 2 { "done" } else { "s" });
     }
     go(&mut run, "done", "");
@@ -182,7 +183,7 @@ fn join_any_at_the_head_of_a_loop_drops_the_rounds_other_tokens() {
     assert_eq!(run.open(), ["j"]);
     go(&mut run, "j", "");
     go(&mut run, "b", "j");
-    assert_eq!(run.visits("j"), 2, "a back arc starts it again");
+    assert_eq!(run.step_runs("j"), 2, "a back arc starts it again");
     go(&mut run, "j", "");
     go(&mut run, "b", "done");
     go(&mut run, "done", "");

@@ -16,7 +16,7 @@ fn run(workflow: &str, payload: serde_json::Value) -> Run {
     started(workflow, payload, ValueLimits::default())
 }
 
-/// What is due of a run: kinds with their seconds after its first event.
+/// Returns the timers of a run: their kinds, and their seconds after its first event.
 fn due(run: &Run) -> Vec<(String, i64)> {
     let since = run.log[0].at.as_micros();
     let due = timers_of(&run.state, &run.log).into_iter();
@@ -142,8 +142,8 @@ fn frame_sizes_can_be_templates() {
     // Kept over a snapshot: they are not rendered again.
     let bytes = run.state.to_snapshot();
     let restored = crate::Execution::from_snapshot_within(run.state.id(), &bytes, run.state.limits);
-    let visit = ("a".into(), 1);
-    assert_eq!(restored.unwrap().loops[&visit].frame, run.state.loops[&visit].frame);
+    let step_run_key = ("a".into(), 1);
+    assert_eq!(restored.unwrap().loops[&step_run_key].frame, run.state.loops[&step_run_key].frame);
     run.claim("a:1", "w");
     run.fail("a:0");
     assert_eq!(run.open().len(), 2, "a row is tried twice");
@@ -198,7 +198,7 @@ fn an_execution_with_too_many_events_fails_and_rejects_reports() {
     assert!(error.contains("may have 60 (NOETL_EVENTS_MAX)"), "{error}");
     assert!(run.log.len() < 80, "{}", run.log.len());
     assert_eq!(run.state.open_commands().count(), 0, "nothing runs on");
-    let said = ReportedEvent {
+    let report = ReportedEvent {
         event_type: "note".to_owned(),
         step: "a".into(),
         status: "OK".to_owned(),
@@ -208,6 +208,7 @@ fn an_execution_with_too_many_events_fails_and_rejects_reports() {
         key: None,
         columns: None,
     };
-    let refused = run.input(Input::Keep(Box::new(RecordReport { said, id: None, key: None })));
+    let refused =
+        run.input(Input::Keep(Box::new(RecordReport { said: report, id: None, key: None })));
     assert_eq!(refused.unwrap_err(), Rejection::AlreadyFinished(Status::Failed));
 }

@@ -235,7 +235,7 @@ fn a_loop_entered_again_repeats_its_items() {
         items += 1;
     }
     assert_eq!(items, 6);
-    assert_eq!(run.visits("a"), 2);
+    assert_eq!(run.step_runs("a"), 2);
     assert_eq!(run.state.status(), Status::Completed);
 }
 
@@ -303,7 +303,7 @@ fn a_step_timeout_stops_its_items() {
     assert!(run.state.summary().error.unwrap().starts_with("timeout: "));
 }
 
-/// Items and results are the same wherever they are kept.
+/// Items and results don't depend on where they are stored.
 #[test]
 fn a_loop_behaves_the_same_without_inline_values() {
     let items: Vec<String> = (0..600).map(|n| format!("item {n} {}", "x".repeat(100))).collect();
@@ -387,7 +387,7 @@ fn a_claim_that_fails_fails_the_loop() {
     assert_eq!(run.state.status(), Status::Failed);
 }
 
-/// What the wire's read model makes of a log of ours.
+/// Folds the log of a run into the published read model.
 fn replayed(run: &Run) -> Value {
     use crate::replay::{Projection, ReplayEvent, ReplayScope, ReplayState};
     let mut state = ReplayState::new(ReplayScope {

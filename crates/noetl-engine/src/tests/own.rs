@@ -1,4 +1,4 @@
-//! What the control plane does itself: time, other playbooks, answers, admission, deadlines.
+//! Tests of control-plane tools, admission, and deadlines.
 
 use noetl_model::{Fact, Failure, FailureKind};
 use serde_json::json;
@@ -162,7 +162,7 @@ fn an_approval_waits_for_its_answer() {
     assert!(run.script("guess a {\"approved\": true}").is_err(), "a guessed token is refused");
     run.script("approve a {\"approved\": true}").unwrap();
     assert_eq!(run.open(), ["b"]);
-    // Nobody answered.
+    // No answer arrived.
     let mut run = Run::started(text);
     run.script("wake a").unwrap();
     assert_eq!(run.state.status(), Status::Failed);
@@ -253,7 +253,7 @@ fn a_denied_token_ends_and_a_waiting_one_is_admitted_later() {
     run.complete("a", json!(1));
     assert_eq!(run.open(), ["c"]);
     run.complete("c", json!(1));
-    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+    assert_eq!((run.state.status(), run.step_runs("b")), (Status::Completed, 0));
 
     let mut run = Run::started(&admit("mode: wait, deadline_s: 60, "));
     run.complete("a", json!(1));
@@ -278,7 +278,7 @@ fn a_token_past_its_admission_timeout_is_denied() {
     assert_eq!(run.state.status(), Status::Running);
     assert!(matches!(&due(&run)[..], [TimerKind::AdmissionTimeout { .. }]));
     run.script("refuse b").unwrap();
-    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+    assert_eq!((run.state.status(), run.step_runs("b")), (Status::Completed, 0));
 }
 
 #[test]

@@ -279,10 +279,10 @@ fn a_large_failure_is_loaded_when_it_ends_the_execution() {
         let events = run.input(Input::Abandon(Abandon)).unwrap();
         assert_eq!(run.asked.len(), 1);
         let last = &events.last().unwrap().fact;
-        let noetl_model::Fact::PlaybookFailed { failure: found, .. } = last else {
+        let noetl_model::Fact::PlaybookFailed { failure: recorded, .. } = last else {
             panic!("{last:?}");
         };
-        assert_eq!(*found, failure);
+        assert_eq!(*recorded, failure);
     }
 }
 
@@ -300,11 +300,11 @@ fn a_large_failure_that_ends_the_execution_at_once_is_not_loaded() {
         step: noetl_model::Map::new(),
     }))
     .unwrap();
-    let noetl_model::Fact::PlaybookFailed { failure: found, .. } = &run.log.last().unwrap().fact
+    let noetl_model::Fact::PlaybookFailed { failure: recorded, .. } = &run.log.last().unwrap().fact
     else {
         panic!("{:?}", run.log.last());
     };
-    assert_eq!((found, run.asked.len()), (&failure, 0));
+    assert_eq!((recorded, run.asked.len()), (&failure, 0));
 }
 
 #[test]
@@ -414,8 +414,8 @@ fn the_total_size_of_values_is_bounded() {
         .events;
         run.log.extend(events.iter().map(|event| Event::clone(event)));
     }
-    assert!(run.state.held_bytes() < VALUES_BYTES_MAX + 100 * count);
-    assert!(run.state.held_bytes() > VALUES_BYTES_MAX);
+    assert!(run.state.inline_bytes() < VALUES_BYTES_MAX + 100 * count);
+    assert!(run.state.inline_bytes() > VALUES_BYTES_MAX);
     for event in &run.log {
         state.apply(event);
     }
@@ -439,7 +439,7 @@ fn an_imported_row_changes_only_the_version() {
 #[test]
 fn a_replaced_id_is_stored_with_the_reported_one() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
-    let said = noetl_model::event::ReportedEvent {
+    let report = noetl_model::event::ReportedEvent {
         event_type: "note".into(),
         step: Arc::from("a"),
         status: "x".into(),
@@ -449,8 +449,8 @@ fn a_replaced_id_is_stored_with_the_reported_one() {
         key: None,
         columns: None,
     };
-    let keep = crate::RecordReport { said, id: None, key: Some(77) };
+    let keep = crate::RecordReport { said: report, id: None, key: Some(77) };
     let events = run.input(Input::Keep(Box::new(keep))).unwrap();
-    let noetl_model::Fact::Reported(kept) = &events[0].fact else { panic!("{events:?}") };
-    assert_eq!(kept.key, Some(77));
+    let noetl_model::Fact::Reported(recorded) = &events[0].fact else { panic!("{events:?}") };
+    assert_eq!(recorded.key, Some(77));
 }

@@ -41,7 +41,7 @@ fn a_branch_without_a_matching_arc_ends() {
     );
     run.complete("start", json!(1));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("a"), 0);
+    assert_eq!(run.step_runs("a"), 0);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn the_same_target_named_twice_is_entered_once() {
     assert_eq!(run.open(), ["a"]);
     run.complete("a", json!(1));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("a"), 1);
+    assert_eq!(run.step_runs("a"), 1);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn an_implicit_end_runs_once_after_all_other_steps() {
     assert_eq!(run.open(), ["end"]);
     run.complete("end", json!("the end"));
     assert_eq!(run.state.status(), Status::Completed);
-    assert_eq!(run.visits("end"), 1);
+    assert_eq!(run.step_runs("end"), 1);
 }
 
 #[test]

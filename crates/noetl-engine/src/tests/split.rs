@@ -21,7 +21,7 @@ const AROUND: &str = "- step: a\n  tool:\n  \
      next: {arcs: [{step: b}]}\n\
      - {step: b, tool: {kind: noop, result: '{{ a.pull.n }} {{ a.run.v }} {{ ctx.seen }}'}}\n";
 
-/// The answer of a worker to a segment of one task.
+/// Returns a worker's result of a segment with one task.
 fn answer(name: &str, data: Value) -> Value {
     json!({"break": false, "tasks": [{"name": name, "data": data}]})
 }
@@ -424,7 +424,7 @@ fn a_result_without_tasks_fails_the_step() {
     }
 }
 
-/// A run whose call has ended.
+/// Returns a run whose call has ended.
 fn after_call() -> Run {
     let mut run = Run::started(AROUND);
     run.complete("a", answer("pull", json!({"n": 1})));

@@ -1,4 +1,4 @@
-//! What holds for every log.
+//! Properties of the fold of any log.
 
 use noetl_engine::replay::{ReplayBase, ReplayEvent, ReplayState, canonical};
 use noetl_model::{Map, Value};
@@ -113,7 +113,7 @@ fn columns() -> impl Strategy<Value = Value> {
         })
 }
 
-/// A log with distinct ids, in any order.
+/// Generates logs with distinct IDs, in any order.
 fn log() -> impl Strategy<Value = Vec<ReplayEvent>> {
     let ids = proptest::collection::hash_set(any::<i64>(), 0..30);
     ids.prop_flat_map(|ids| {
@@ -139,8 +139,8 @@ proptest! {
         log.sort_by_key(|event| event.event_id);
         let (before, after) = log.split_at(cut.index(log.len() + 1));
         let text = serde_json::to_string(&fold(scope(), before)).expect("JSON");
-        let kept: ReplayState = serde_json::from_str(&text).expect("a state");
-        let base = ReplayBase { state: Some(kept), ..ReplayBase::default() };
+        let stored: ReplayState = serde_json::from_str(&text).expect("a state");
+        let base = ReplayBase { state: Some(stored), ..ReplayBase::default() };
         let mut state = ReplayState::begin(scope(), base);
         after.iter().for_each(|event| state.apply(event));
         state.seal();
@@ -151,9 +151,9 @@ proptest! {
     fn the_input_order_of_events_does_not_matter(log in log()) {
         let mut other = log.clone();
         other.reverse();
-        let found = fold(scope(), &log);
-        prop_assert_eq!(&fold(scope(), &other), &found);
-        prop_assert_eq!(found.event_count, u64::try_from(log.len()).expect("few"));
+        let folded = fold(scope(), &log);
+        prop_assert_eq!(&fold(scope(), &other), &folded);
+        prop_assert_eq!(folded.event_count, u64::try_from(log.len()).expect("few"));
     }
 
     #[test]
