@@ -105,7 +105,7 @@ fn malformed_list_entries_are_rejected() {
     }
 }
 
-/// A client under `policy` that keeps no connection, with names resolved by `look_up`.
+/// Returns a client under `policy` without a connection pool that resolves names with `look_up`.
 fn client(policy: &EgressPolicy, look_up: LookUp) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let resolver = Arc::new(Guarded { policy: policy.clone(), look_up });
@@ -113,7 +113,7 @@ fn client(policy: &EgressPolicy, look_up: LookUp) -> Client {
     client.redirect(policy.redirects(3)).build().expect("a client")
 }
 
-/// A server on this address that answers `/` and redirects from `/to?<address>`.
+/// Starts a server on this address that serves `/` and redirects from `/to?<address>`.
 async fn server(address: &str) -> u16 {
     let redirect = |query: axum::extract::RawQuery| async move {
         (StatusCode::FOUND, [(LOCATION, query.0.unwrap_or_default())])
@@ -126,11 +126,11 @@ async fn server(address: &str) -> u16 {
 }
 
 fn answer(addresses: &[&str]) -> Resolving {
-    let found: Vec<SocketAddr> = addresses
+    let socket_addrs: Vec<SocketAddr> = addresses
         .iter()
         .map(|text| SocketAddr::new(text.parse().expect("an address"), 0))
         .collect();
-    Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
+    Box::pin(async move { Ok(Box::new(socket_addrs.into_iter()) as Addrs) })
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn content_removed_during_a_read_is_missing() {
     assert!(matches!(error, BlobError::Missing { .. }), "{error:?}");
 }
 
-/// A touch says that content is there only if it stays there for a grace from then on.
+/// A touch succeeds only if the content then exists for another grace period.
 #[tokio::test]
 async fn a_touch_detects_concurrent_changes() {
     for (what, is_there) in [(What::Put, true), (What::Touch, true), (What::Remove, false)] {
@@ -58,7 +58,7 @@ async fn a_touch_detects_concurrent_changes() {
     }
 }
 
-/// Two writers of one content: the one that ends first removes what it knew of, and not the other.
+/// With two concurrent writers of one blob, the first to finish removes only objects it has listed.
 #[tokio::test]
 async fn content_removed_during_a_put_exists_after_it() {
     for what in [What::Put, What::Touch, What::Remove] {
@@ -78,7 +78,7 @@ enum When {
     Delete,
 }
 
-/// What another writer does there.
+/// Concurrent change by another writer.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Put,

@@ -38,7 +38,7 @@ async fn damaged_content_is_detected_and_repaired_by_a_put() {
     }
 }
 
-/// A writer that is killed between its own copy and the removal of the older one leaves two.
+/// A writer that is killed between writing its copy and removing the older one leaves two copies.
 #[tokio::test]
 async fn a_copy_left_by_a_crash_is_not_listed_and_is_removed() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -113,15 +113,15 @@ fn place(path: &Path) -> ObjectBlobs {
     opened.expect("a place").expect("a directory is a place of its own")
 }
 
-/// Every file below a directory.
+/// Returns every file below a directory.
 fn files(path: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(path).expect("a directory") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
+            true => paths.extend(files(&path)),
+            false => paths.push(path),
         }
     }
-    found
+    paths
 }

@@ -14,9 +14,10 @@ pub async fn messages_of_a_filter_are_purged_up_to_a_sequence_number(subject: &S
     subject.stream.discard(&name, "cases.x", before.last).await.expect("an answer");
     assert_eq!(ids(subject).await, ["b", "d"]);
     until_waiting(subject, (2, 0)).await;
-    let given = async || subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
-    assert_eq!(given().await.as_deref(), Some("b"));
-    assert_eq!(given().await.as_deref(), Some("d"));
+    let delivered =
+        async || subject.inspect.give("reader", Answer::Done).await.map(|message| message.id);
+    assert_eq!(delivered().await.as_deref(), Some("b"));
+    assert_eq!(delivered().await.as_deref(), Some("d"));
 }
 
 pub async fn the_subjects_of_a_consumer_can_be_changed(subject: &Subject) {
@@ -26,8 +27,8 @@ pub async fn the_subjects_of_a_consumer_can_be_changed(subject: &Subject) {
     subject.stream.redirect(name, &consumer("cases.>")).await.expect("another filter");
     assert!(states(subject).await[0].reads("cases.z.1"));
     assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(PublishAck::New)]);
-    let given = subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
-    assert_eq!(given.as_deref(), Some("a"));
+    let delivered = subject.inspect.give("reader", Answer::Done).await.map(|message| message.id);
+    assert_eq!(delivered.as_deref(), Some("a"));
     let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };
     assert!(subject.stream.redirect(name, &missing).await.is_err());
     assert_eq!(states(subject).await.len(), 1, "none is made");
