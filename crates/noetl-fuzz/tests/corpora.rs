@@ -1,4 +1,4 @@
-//! Replays the inputs kept in `fuzz/corpus`: seeds, and what once broke something.
+//! Replays the inputs in `fuzz/corpus`: seeds, and inputs that once failed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -10,7 +10,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The files in a directory, by name.
+/// Returns the files of a directory, sorted by name.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -18,7 +18,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a target on everything that is kept for it. A panic names the input by the file printed last.
+/// Runs a target on every input of its corpus. Panics with the name of an input that fails.
 fn replay(target: &str) {
     let (_, run) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
     let inputs = files(&fuzz().join("corpus").join(target));
