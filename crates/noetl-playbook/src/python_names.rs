@@ -116,8 +116,8 @@ impl<'a> Scanner<'a> {
         let inside = &self.rest[mark.len()..];
         let mut from = 0;
         let end = loop {
-            let Some(found) = inside[from..].find([quote, '\\']) else { break inside.len() };
-            let at = from + found;
+            let Some(offset) = inside[from..].find([quote, '\\']) else { break inside.len() };
+            let at = from + offset;
             if inside[at..].starts_with('\\') {
                 let escaped = inside[at + 1..].chars().next().map_or(0, char::len_utf8);
                 from = at + 1 + escaped;

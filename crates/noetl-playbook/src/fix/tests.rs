@@ -392,7 +392,7 @@ fn a_document_with_errors_is_unchanged() {
     let text = format!("{HEAD}  - step: a\n    args: {{a: 1}}\n    tool: {{kind: nop}}\n");
     let fixed = fix(&text);
     assert_eq!((fixed.text == text, fixed.changes.len()), (true, 0));
-    assert_eq!(fixed.left.iter().map(|found| found.code).collect::<Vec<_>>(), ["E011"]);
+    assert_eq!(fixed.left.iter().map(|diagnostic| diagnostic.code).collect::<Vec<_>>(), ["E011"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::{Graph, GraphError};
 use crate::StepIx;
 
-/// `a>b,c; b>j` : steps in the order they are first named, entry first.
+/// Builds a graph from text such as `a>b,c; b>j`. The first step is the entry.
 fn graph(text: &str) -> (Graph, impl Fn(&str) -> StepIx) {
     let mut names: Vec<String> = Vec::new();
     let mut place = |name: &str| {

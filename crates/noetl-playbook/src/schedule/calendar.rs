@@ -50,8 +50,8 @@ pub fn zone_names() -> Vec<String> {
 
 /// Returns the first run time after `after`, or `None` if there is none within a few years.
 pub(super) fn after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
-    let found = first_after(cron, &zone.rules, after.to_jiff()?)?;
-    Some(Timestamp::from_micros(found.as_microsecond()))
+    let first = first_after(cron, &zone.rules, after.to_jiff()?)?;
+    Some(Timestamp::from_micros(first.as_microsecond()))
 }
 
 fn first_after(cron: &Cron, rules: &TimeZone, after: Instant) -> Option<Instant> {
@@ -109,17 +109,17 @@ fn instants(cron: &Cron, rules: &TimeZone, shown: DateTime) -> Option<Option<Sho
 mod tests {
     use super::*;
 
-    /// The first times after an instant, in UTC.
+    /// Returns the first times after an instant, in UTC.
     fn times(expression: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
         let cron = Cron::read(expression).expect("an expression");
         let zone = Zone::named(zone).expect("a zone");
         let mut at: Timestamp = from.parse().expect("a time");
-        let mut found = Vec::new();
+        let mut times = Vec::new();
         for _ in 0..count {
             at = after(&cron, &zone, at).expect("a time");
-            found.push(at.to_string());
+            times.push(at.to_string());
         }
-        found
+        times
     }
 
     #[test]

@@ -163,18 +163,18 @@ mod tests {
 
     #[test]
     fn the_last_value_of_a_header_applies_regardless_of_case() {
-        let found = evaluated(ROUTED, &[("X-KEY", "one"), ("x-key", " two ")]);
-        assert_eq!(found.idempotency_key.as_deref(), Some("two"));
+        let directives = evaluated(ROUTED, &[("X-KEY", "one"), ("x-key", " two ")]);
+        assert_eq!(directives.idempotency_key.as_deref(), Some("two"));
         let applied = AppliedDirective {
             header: "x-key".to_owned(),
             controls: "idempotency_key".to_owned(),
             value: "two".to_owned(),
             setting: "two".to_owned(),
         };
-        assert_eq!(found.applied, [applied]);
+        assert_eq!(directives.applied, [applied]);
         let long = "k".repeat(5000);
-        let found = evaluated(ROUTED, &[("x-key", &long)]);
-        assert_eq!(found.idempotency_key, Some(long));
+        let directives = evaluated(ROUTED, &[("x-key", &long)]);
+        assert_eq!(directives.idempotency_key, Some(long));
     }
 
     #[test]

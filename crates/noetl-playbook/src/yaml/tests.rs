@@ -7,18 +7,18 @@ use super::{Node, NodeKind, SourceText, locate, read};
 use crate::diagnostic::SourcePos;
 use crate::diagnostics::Diagnostics;
 
-/// The tree with places as text, or what is wrong.
+/// Returns the tree with positions as text, or the diagnostics.
 fn tree(text: &str) -> String {
     let source = SourceText::new(text);
     let mut findings = Diagnostics::default();
     let node = read(&source, &mut findings);
-    let found = findings.into_sorted();
-    if found.is_empty() {
+    let diagnostics = findings.into_sorted();
+    if diagnostics.is_empty() {
         return show(&node.expect("a node when nothing is wrong"));
     }
-    let lines = found.iter().map(|found| {
-        let help = found.help.as_deref().unwrap_or("none");
-        format!("{found}\n  help: {help}\n")
+    let lines = diagnostics.iter().map(|diagnostic| {
+        let help = diagnostic.help.as_deref().unwrap_or("none");
+        format!("{diagnostic}\n  help: {help}\n")
     });
     lines.collect()
 }
@@ -240,7 +240,7 @@ fn columns_count_characters_from_one() {
     assert_eq!(list.items().expect("a list")[1].at, SourcePos { line: 1, column: 18 });
 }
 
-/// The character that `locate` finds for every mark `@` of the value under `a`.
+/// Returns the position that `locate` reports for every `@` in the value of `a`.
 fn located(text: &str) -> String {
     let source = SourceText::new(text);
     let node = read(&source, &mut Diagnostics::default()).expect("valid");
@@ -248,16 +248,16 @@ fn located(text: &str) -> String {
     let NodeKind::Text(content, style) = &value.kind else {
         panic!("not text");
     };
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     for (line, content_line) in content.split('\n').enumerate() {
         for (column, _) in content_line.chars().enumerate().filter(|(_, c)| *c == '@') {
             let place = locate(&source, value.at, (content, *style), (line + 1, column + 1));
             let there = source.rest(place).chars().next();
             assert_eq!(there, Some('@'), "{}:{} in {text:?}", place.line, place.column);
-            found.push(format!("{}:{}", place.line, place.column));
+            positions.push(format!("{}:{}", place.line, place.column));
         }
     }
-    found.join(" ")
+    positions.join(" ")
 }
 
 #[test]

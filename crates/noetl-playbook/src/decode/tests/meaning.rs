@@ -1,4 +1,4 @@
-//! What a correct document means.
+//! Tests of the meaning of valid documents.
 
 use std::time::Duration;
 

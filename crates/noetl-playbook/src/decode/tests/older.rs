@@ -1,19 +1,20 @@
-//! Older shapes: what they mean, and the rewrite their authors are told.
+//! Older forms: their meaning, and the suggested rewrites.
 
 use insta::assert_snapshot;
 
 use super::{HEAD, arcs, playbook, report, report_steps};
 
-/// Arcs of the first of three steps whose `next` is given, with what was found.
+/// Returns the arcs of the first of three steps with this `next`, and the diagnostics.
 fn next(next: &str) -> String {
     let steps = format!(
         "  - step: start\n    tool: {{kind: noop}}\n    {next}\n  - {{step: a, tool: {{kind: noop}}}}\n  - {{step: b, tool: {{kind: noop}}}}\n  - {{step: c, tool: {{kind: noop}}}}\n"
     );
     let playbook = playbook(&steps);
-    let found = report_steps(&steps);
-    let told = found.lines().filter(|line| !line.contains("W103") && !line.contains("lead an arc"));
-    let told: Vec<_> = told.collect();
-    format!("{}\n{}", arcs(&playbook, &playbook.steps[0]), told.join("\n"))
+    let diagnostics = report_steps(&steps);
+    let relevant =
+        diagnostics.lines().filter(|line| !line.contains("W103") && !line.contains("lead an arc"));
+    let relevant: Vec<_> = relevant.collect();
+    format!("{}\n{}", arcs(&playbook, &playbook.steps[0]), relevant.join("\n"))
 }
 
 #[test]

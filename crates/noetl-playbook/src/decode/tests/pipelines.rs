@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{playbook, report_steps};
 use crate::document::{ControlToolKind, Playbook, Segment, StepWork};
 
-/// The source of a step's pipeline.
+/// Returns the source of a step's pipeline.
 fn source(playbook: &Playbook, step: usize) -> Value {
     match &playbook.steps[step].work {
         StepWork::Pipeline(pipeline) => (*pipeline.source).clone(),
@@ -378,8 +378,8 @@ fn storage_settings_of_published_playbooks_have_no_effect() {
   - step: a
     tool: {kind: noop, output_select: {strategy: reference, threshold_kb: 64}}
 ";
-    let found = report_steps(steps);
-    assert_eq!(found.matches("warning[W114]").count(), 2, "{found}");
-    assert!(!found.contains("error"), "{found}");
+    let diagnostics = report_steps(steps);
+    assert_eq!(diagnostics.matches("warning[W114]").count(), 2, "{diagnostics}");
+    assert!(!diagnostics.contains("error"), "{diagnostics}");
     assert!(report_steps(&steps.replace(", threshold_kb: 64", "")).is_empty(), "a field's path");
 }

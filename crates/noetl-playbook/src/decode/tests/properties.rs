@@ -112,14 +112,11 @@ const PIECES: &[&str] = &[
 fn checks(text: &str) {
     let checked = check(text);
     let lines = text.split(['\n', '\r']).count() + 1;
-    assert!(
-        checked
-            .diagnostics
-            .iter()
-            .all(|found| found.line >= 1 && found.line <= lines && found.column >= 1)
-    );
+    assert!(checked.diagnostics.iter().all(|diagnostic| diagnostic.line >= 1
+        && diagnostic.line <= lines
+        && diagnostic.column >= 1));
     let places: Vec<_> =
-        checked.diagnostics.iter().map(|found| (found.line, found.column)).collect();
+        checked.diagnostics.iter().map(|diagnostic| (diagnostic.line, diagnostic.column)).collect();
     assert!(places.is_sorted());
     let _ = describe(text);
     let fixed = fix(text);

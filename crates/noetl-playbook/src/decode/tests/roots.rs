@@ -9,12 +9,12 @@ use super::{HEAD, check, report};
 
 const STEPS: &str = "  - {step: start, tool: {kind: noop}}\n  - {step: last, tool: {kind: noop}}\n";
 
-/// A playbook of one step.
+/// Returns a playbook with one step.
 fn with(head: &str) -> String {
     format!("{head}{HEAD}  - {{step: start, tool: {{kind: noop}}}}\n")
 }
 
-/// A playbook of two steps that nothing joins.
+/// Returns a playbook with two unconnected steps.
 fn with_last(head: &str) -> String {
     format!("{head}{HEAD}{STEPS}")
 }

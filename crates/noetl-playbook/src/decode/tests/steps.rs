@@ -1,4 +1,4 @@
-//! What a step says beside its tool and its arcs.
+//! Tests of the settings of a step apart from its tool and arcs.
 
 use std::time::Duration;
 

@@ -57,8 +57,8 @@ fn older_forms_of_a_workbook_are_decoded() {
         "  - {name: score, kind: noop}\n",
     ];
     let steps = "  - {step: a, tool: {kind: workbook, task: score}}\n";
-    let found: String = older.iter().map(|older| report(&with(older, steps))).collect();
-    assert_snapshot!(found, @r"
+    let diagnostics: String = older.iter().map(|older| report(&with(older, steps))).collect();
+    assert_snapshot!(diagnostics, @r"
     warning[W101] at 2:3, workbook: the workbook is a mapping
       help: write a list: 'workbook: [{name: score, tool: {kind: …}}]'
     warning[W101] at 7:38, workflow[0].tool.task: 'task' is the older name of a workbook reference
@@ -143,9 +143,12 @@ fn a_long_chain_of_references_is_rejected() {
             writeln!(workbook, "  - {{name: t{n}, tool: {{kind: workbook, name: t{}}}}}", n + 1);
     }
     workbook.push_str("  - {name: t5000, tool: {kind: noop}}\n");
-    let found = report(&with(&workbook, "  - {step: a, tool: {kind: workbook, name: t0}}\n"));
-    assert!(found.contains("error[E014]"), "{found}");
-    assert!(found.contains("more than 16 workbook tasks refer to each other in a row"), "{found}");
+    let diagnostics = report(&with(&workbook, "  - {step: a, tool: {kind: workbook, name: t0}}\n"));
+    assert!(diagnostics.contains("error[E014]"), "{diagnostics}");
+    assert!(
+        diagnostics.contains("more than 16 workbook tasks refer to each other in a row"),
+        "{diagnostics}"
+    );
 }
 
 #[test]
@@ -155,7 +158,10 @@ fn expansion_of_references_is_bounded() {
     let steps: String = (0..100)
         .map(|n| format!("  - {{step: s{n}, tool: {{kind: workbook, name: big}}}}\n"))
         .collect();
-    let found = report(&with(&workbook, &steps));
-    assert_eq!(found.matches("error[").count(), 1, "{found}");
-    assert!(found.contains("error[E007]") && found.contains("unfold to more than"), "{found}");
+    let diagnostics = report(&with(&workbook, &steps));
+    assert_eq!(diagnostics.matches("error[").count(), 1, "{diagnostics}");
+    assert!(
+        diagnostics.contains("error[E007]") && diagnostics.contains("unfold to more than"),
+        "{diagnostics}"
+    );
 }

@@ -28,7 +28,7 @@ const TOOLS: &[&str] = &[
     "    tool:\n    - kind: noop\n      name: x\n      policy:\n          - do: continue\n            when: |-\n              output.ok\n    - {name: y, kind: noop, policy: {rules: [{when: yes, do: jump, to: x}]}}\n",
 ];
 
-/// Ways to write where it goes on.
+/// Forms of `next`.
 const NEXTS: &[&str] = &[
     "",
     "    next: a   # there\n",

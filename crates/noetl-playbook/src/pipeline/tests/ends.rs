@@ -1,4 +1,4 @@
-//! What a pipeline comes to.
+//! Tests of the outcome of a pipeline.
 
 use super::*;
 use crate::pipeline::{failed_value, loop_result, select};

@@ -1,10 +1,10 @@
-//! Trying again.
+//! Tests of retries.
 
 use noetl_template::Entropy;
 
 use super::*;
 
-/// One task that is tried again after every failure.
+/// Returns a task that is retried after every failure.
 fn task(retry: Value) -> Value {
     let mut rule = json!({"when": "output.status == 'error'", "do": "retry"});
     rule.as_object_mut().unwrap().extend(retry.as_object().unwrap().clone());
@@ -17,8 +17,8 @@ fn failing(times: usize) -> Vec<Result<Value, Failure>> {
 
 #[track_caller]
 fn pauses(retry: Value, times: usize, expected: &[&str]) {
-    let (said, end) = transcript(task(retry), Scope::default(), failing(times));
-    let pauses: Vec<_> = said.iter().filter(|line| line.starts_with("pause")).collect();
+    let (lines, end) = transcript(task(retry), Scope::default(), failing(times));
+    let pauses: Vec<_> = lines.iter().filter(|line| line.starts_with("pause")).collect();
     assert_eq!(pauses, expected);
     assert_eq!(failure(end).details.unwrap()["attempts"], json!(times));
 }
@@ -26,8 +26,8 @@ fn pauses(retry: Value, times: usize, expected: &[&str]) {
 #[test]
 fn a_second_attempt_can_succeed() {
     let answers = vec![refused(FailureKind::Connection), Ok(json!({"n": 1}))];
-    let (said, end) = transcript(task(json!({})), Scope::default(), answers);
-    assert_eq!(said, ["a#1", "pause 1", "a#2"]);
+    let (lines, end) = transcript(task(json!({})), Scope::default(), answers);
+    assert_eq!(lines, ["a#1", "pause 1", "a#2"]);
     assert_eq!(end.outcome, Ok(json!({"n": 1})));
 }
 
@@ -77,8 +77,8 @@ fn retry_after_of_a_response_is_the_minimum_delay() {
         Ok(json!(1)),
     ];
     let retry = json!({"attempts": 9, "delay": 1, "max_delay": 2});
-    let (said, _) = transcript(task(retry), Scope::default(), answers);
-    let pauses: Vec<_> = said.iter().filter(|line| line.starts_with("pause")).collect();
+    let (lines, _) = transcript(task(retry), Scope::default(), answers);
+    let pauses: Vec<_> = lines.iter().filter(|line| line.starts_with("pause")).collect();
     assert_eq!(pauses, ["pause 7", "pause 9", "pause 1", "pause 1", "pause 1"]);
 }
 
@@ -104,8 +104,8 @@ fn jitter_shortens_a_delay_and_comes_from_the_scope() {
     let drawn = |seed| {
         let scope = Scope { entropy: Entropy::new(seed), ..Scope::default() };
         let retry = json!({"attempts": 20, "delay": 10, "jitter": 0.5});
-        let (said, _) = transcript(task(retry), scope, failing(20));
-        let seconds = said.iter().filter_map(|line| line.strip_prefix("pause "));
+        let (lines, _) = transcript(task(retry), scope, failing(20));
+        let seconds = lines.iter().filter_map(|line| line.strip_prefix("pause "));
         seconds.map(|text| text.parse().unwrap()).collect::<Vec<f64>>()
     };
     let pauses = drawn(1);
@@ -120,9 +120,9 @@ fn retries_of_a_success_are_limited() {
     let rule = json!({"when": "not output.data.ready", "do": "retry", "attempts": 2, "delay": 0});
     let tasks = json!([{"name": "poll", "kind": "x", "rules": [rule]}]);
     let waits = || Ok(json!({"ready": false}));
-    let (said, end) = transcript(tasks.clone(), Scope::default(), vec![waits(), waits()]);
+    let (lines, end) = transcript(tasks.clone(), Scope::default(), vec![waits(), waits()]);
     let failure = failure(end);
-    assert_eq!(said, ["poll#1", "poll#2"]);
+    assert_eq!(lines, ["poll#1", "poll#2"]);
     assert_eq!(failure.kind.as_str(), "attempts_exhausted");
     assert_eq!(failure.details.unwrap()["attempts"], json!(2));
     let answers = vec![waits(), Ok(json!({"ready": true}))];
@@ -139,9 +139,9 @@ fn attempts_restart_at_one_each_time_a_task_is_entered() {
     let flaky = || refused(FailureKind::Connection);
     let answers =
         vec![flaky(), Ok(json!(1)), Ok(json!(true)), flaky(), Ok(json!(1)), Ok(json!(false))];
-    let (said, _) = transcript(tasks, Scope::default(), answers);
+    let (lines, _) = transcript(tasks, Scope::default(), answers);
     let tries = [r#"pull#1 {"try":1}"#, r#"pull#2 {"try":2}"#];
-    assert_eq!(said, [tries[0], tries[1], "more#1", tries[0], tries[1], "more#1"]);
+    assert_eq!(lines, [tries[0], tries[1], "more#1", tries[0], tries[1], "more#1"]);
 }
 
 #[test]
