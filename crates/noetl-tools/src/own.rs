@@ -41,12 +41,12 @@ impl OwnFiles {
 
     /// Returns the existing files by canonical path, each with its identity.
     pub(crate) fn existing(&self) -> Vec<(PathBuf, FileId)> {
-        let found = self.0.iter().filter_map(|path| {
+        let paths = self.0.iter().filter_map(|path| {
             let path = path.canonicalize().ok()?;
             let id = FileId::new(&fs::metadata(&path).ok()?);
             Some((path, id))
         });
-        found.collect()
+        paths.collect()
     }
 }
 
@@ -146,8 +146,8 @@ fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Resolves all symbolic links of a path, even if the file doesn't exist.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
-    if let Ok(found) = path.canonicalize() {
-        return Ok(found);
+    if let Ok(canonical) = path.canonicalize() {
+        return Ok(canonical);
     }
     let absolute = std::path::absolute(path)?;
     let mut pending: VecDeque<PathBuf> =

@@ -13,11 +13,11 @@ fn check(tool: &str, own: Value, kind: &str, data: Value, expected: Result<Value
     let mut config = map(own);
     let credential = ToolCredential { name: "c".into(), kind: kind.into(), data: map(data) };
     let done = inject(tool, &mut config, &credential);
-    let found = match &done {
+    let actual = match &done {
         Ok(()) => Ok(Value::Object(config)),
         Err(failure) => Err(failure.message.as_str()),
     };
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
@@ -145,6 +145,6 @@ fn errors_name_fields_of_the_wrong_type() {
 fn a_credential_prints_no_secret() {
     let data = map(json!({"password": "hunter2"}));
     let credential = ToolCredential { name: "c".into(), kind: "postgres".into(), data };
-    let said = format!("{credential:?}");
-    assert!(said.contains("password") && !said.contains("hunter2"), "{said}");
+    let debug = format!("{credential:?}");
+    assert!(debug.contains("password") && !debug.contains("hunter2"), "{debug}");
 }

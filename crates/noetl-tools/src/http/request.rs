@@ -146,8 +146,8 @@ fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     if let Ok(value) = HeaderValue::try_from(trace.parent()) {
         headers.insert(parent, value);
         // A `tracestate` has no meaning without its `traceparent`.
-        let given = trace.trace.state.as_deref().map(HeaderValue::try_from);
-        match given {
+        let trace_state = trace.trace.state.as_deref().map(HeaderValue::try_from);
+        match trace_state {
             Some(Ok(value)) => headers.insert(state, value),
             _ => headers.remove(state),
         };

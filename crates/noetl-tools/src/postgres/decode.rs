@@ -149,9 +149,9 @@ struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
+        let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -228,8 +228,8 @@ fn numeric(reader: &mut ByteReader<'_>) -> Option<SqlCell> {
         digits.push(reader.i16()?);
     }
     let group = |place: i32| {
-        let found = usize::try_from(place).ok().and_then(|place| digits.get(place));
-        found.copied().unwrap_or(0)
+        let digit = usize::try_from(place).ok().and_then(|place| digits.get(place));
+        digit.copied().unwrap_or(0)
     };
     let mut text = String::new();
     if sign == NEGATIVE {

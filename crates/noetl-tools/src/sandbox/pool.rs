@@ -23,12 +23,12 @@ impl<T> Pool<T> {
     /// usable.
     pub(crate) fn take(&self, tenant: &Tenant, is_usable: impl Fn(&T) -> bool) -> Option<T> {
         loop {
-            let found = {
+            let connection = {
                 let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = idle.iter().rposition(|(owner, _)| owner == tenant)?;
                 idle.remove(at)
             };
-            match found {
+            match connection {
                 Some((_, one)) if is_usable(&one) => return Some(one),
                 Some(_) => {}
                 None => return None,

@@ -28,13 +28,14 @@ pub(super) fn reap(mut ended: impl FnMut(ExitedProcess)) -> bool {
 }
 
 /// Kills and reaps all descendants except `kept`, until none is left.
-pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(ExitedProcess)) {
+pub(super) fn sweep(excluded: Option<Pid>, mut ended: impl FnMut(ExitedProcess)) {
     loop {
         let has_children = reap(&mut ended);
         if !has_children {
             return;
         }
-        let left: Vec<Pid> = descendants().into_iter().filter(|pid| Some(*pid) != kept).collect();
+        let left: Vec<Pid> =
+            descendants().into_iter().filter(|pid| Some(*pid) != excluded).collect();
         if left.is_empty() {
             return;
         }
@@ -62,15 +63,15 @@ fn descendants() -> Vec<Pid> {
         }
     }
     let own = getpid().as_raw_nonzero().get();
-    let mut found = Vec::new();
+    let mut processes = Vec::new();
     let mut pending = vec![own];
     while let Some(parent) = pending.pop() {
         for Process { pid, is_zombie } in children.remove(&parent).into_iter().flatten() {
             pending.push(pid);
-            found.extend(Pid::from_raw(pid).filter(|_| !is_zombie || parent == own));
+            processes.extend(Pid::from_raw(pid).filter(|_| !is_zombie || parent == own));
         }
     }
-    found
+    processes
 }
 
 struct Process {
@@ -118,9 +119,9 @@ mod tests {
         while !has_zombie() {
             std::thread::yield_now();
         }
-        let found = descendants();
+        let processes = descendants();
         parent.kill().expect("killed");
         parent.wait().expect("reaped");
-        assert_eq!(found, [Pid::from_raw(id).expect("a process")]);
+        assert_eq!(processes, [Pid::from_raw(id).expect("a process")]);
     }
 }

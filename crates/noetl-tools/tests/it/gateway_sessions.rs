@@ -43,8 +43,8 @@ async fn only_active_sessions_of_active_users_are_valid() {
     let bob = sessions.find(&credential, "bob").await.expect("a lookup").expect("a session");
     assert_eq!((bob.display_name.as_str(), bob.roles.len()), ("bob@example.com", 0));
     for invalid in ["expired", "ended", "eve", "endless", "nobody", "", "' or true --"] {
-        let found = sessions.find(&credential, invalid).await.expect("a lookup");
-        assert_eq!(found, None, "{invalid}");
+        let session = sessions.find(&credential, invalid).await.expect("a lookup");
+        assert_eq!(session, None, "{invalid}");
     }
 }
 

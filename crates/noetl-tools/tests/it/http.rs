@@ -56,7 +56,7 @@ async fn to(axum::extract::Path(code): axum::extract::Path<u16>, uri: Uri) -> im
     (StatusCode::from_u16(code).unwrap(), [(header::LOCATION, address)])
 }
 
-/// A few kilobytes that unpack to 64 mebibytes.
+/// Returns a few kilobytes that decompress to 64 MiB.
 async fn packed() -> impl IntoResponse {
     let command = "head -c 67108864 /dev/zero | gzip -9";
     let made = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
@@ -67,7 +67,7 @@ async fn status(axum::extract::Path(code): axum::extract::Path<u16>) -> impl Int
     (StatusCode::from_u16(code).unwrap(), axum::Json(json!({"why": "because"})))
 }
 
-/// What the server got from a call with these settings on top of its address.
+/// Returns the request that the server received from a call with these settings.
 async fn echoed(config: Value) -> Value {
     echoed_with(config, json!({})).await
 }

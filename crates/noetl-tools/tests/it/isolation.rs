@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::harness::{call, detail, host, isolated};
 
-/// Nobody's numbers on every Linux.
+/// User and group `nobody` of Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
 
 /// Remedy for tests that only root can run.
 const ROOT: &str = "run the tests as root";
 
-/// What is asked for besides: root has to give its steps another user.
+/// Adds the user that root has to set for its steps.
 fn asked(isolation: Isolation) -> Isolation {
     let is_root = rustix::process::geteuid().is_root();
     let level = if is_root { Level::User } else { Level::Namespaces };
@@ -36,13 +36,13 @@ async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, noet
     tools.run(kind, call(config)).await
 }
 
-/// What a shell step prints.
+/// Returns the output of a shell step.
 async fn printed(options: &Options, command: &str) -> String {
     let answer = run(options, "shell", json!({ "command": command })).await.unwrap();
     answer["stdout"].as_str().unwrap().trim().to_owned()
 }
 
-/// What a Python step answers, where there is a Python that every user can run.
+/// Returns the result of a Python step, or `None` without a Python that every user can run.
 async fn answered(options: &Options, code: &str) -> Option<Value> {
     if !options.python.exists() {
         missing("/usr/bin/python3", "apt-get install python3");

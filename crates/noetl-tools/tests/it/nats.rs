@@ -45,9 +45,12 @@ async fn a_published_message_is_acked_by_its_stream() {
         })
     );
     assert_eq!(fixture.run("publish", message).await.unwrap()["duplicate"], true);
-    let kept = fixture.nats.messages("ORDERS").await;
-    assert_eq!(kept.len(), 1);
-    assert_eq!((kept[0].id.as_str(), kept[0].payload.as_slice()), ("m1", b"{\"id\":1}".as_slice()));
+    let messages = fixture.nats.messages("ORDERS").await;
+    assert_eq!(messages.len(), 1);
+    assert_eq!(
+        (messages[0].id.as_str(), messages[0].payload.as_slice()),
+        ("m1", b"{\"id\":1}".as_slice())
+    );
 }
 
 /// Waits until the server knows of the client's subscriptions.
@@ -60,12 +63,12 @@ async fn settled(client: &async_nats::Client) {
 async fn a_core_nats_message_reaches_its_subscribers() {
     let fixture = Fixture::new();
     let client = fixture.nats.context().await.client();
-    let mut heard = client.subscribe("news.*").await.unwrap();
+    let mut captured = client.subscribe("news.*").await.unwrap();
     settled(&client).await;
     let message = json!({"subject": "news.a", "payload": "00501", "headers": {"A": "b"}});
     let answer = fixture.run("publish", message).await.unwrap();
     assert_eq!(answer["acknowledged"], false);
-    let message = heard.next().await.unwrap();
+    let message = captured.next().await.unwrap();
     assert_eq!(message.payload.as_ref(), b"00501");
     assert_eq!(message.headers.unwrap().get("A").unwrap().as_str(), "b");
     let wanted = json!({"subject": "news.a", "jetstream": true});

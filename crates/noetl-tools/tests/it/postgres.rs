@@ -27,7 +27,7 @@ impl Fixture {
         self.run(json!({"query": text})).await
     }
 
-    /// The only value of the only row.
+    /// Returns the only value of the only row.
     async fn value(&self, expression: &str) -> Value {
         let answer = self.query(&format!("select {expression} as v")).await;
         answer.unwrap_or_else(|failure| panic!("{expression}: {failure}"))["rows"][0]["v"].clone()
@@ -250,7 +250,7 @@ async fn calls_share_connections_but_no_session_state() {
     let left = "create temporary table scrap (a int); set search_path = nowhere; \
                 select pg_advisory_lock(7)";
     fixture.query(left).await.unwrap();
-    // The cleaning goes on after the answer, so a second connection may be needed once.
+    // A session is reset after the response, so a second connection may be opened once.
     let mut pids = std::collections::HashSet::new();
     for _ in 0..50 {
         pids.insert(fixture.value("pg_backend_pid()").await.to_string());
@@ -314,7 +314,7 @@ async fn timeout_and_cancel_stop_the_statement_on_the_server() {
     assert_eq!(failure.kind, FailureKind::Cancelled);
     assert_eq!(fixture.database.psql(SLEEPING), "0");
 
-    // A call that nobody waits for any more.
+    // A cancelled call.
     let step = call(json!({
         "connection": fixture.database.url(), "query": "select pg_sleep(600)",
     }));

@@ -4,7 +4,7 @@ use noetl_model::FailureKind;
 use noetl_tools::{Environment, Options, ToolRegistry};
 use serde_json::json;
 
-use crate::harness::{Heard, assert_gone, call, detail, map, registry, run};
+use crate::harness::{CapturedLog, assert_gone, call, detail, map, registry, run};
 
 #[tokio::test]
 async fn a_command_returns_its_streams() {
@@ -98,25 +98,25 @@ const STUBBORN: &str =
 
 #[tokio::test]
 async fn a_timeout_kills_the_whole_group() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN, "timeout": 0.7}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let failure = registry().run("shell", step).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
     assert_eq!(failure.message, "step 'load' took longer than its limit of 700ms");
     assert!(failure.retryable);
-    assert_gone(&heard.line("child").await).await;
-    assert_gone(&heard.line("shell").await).await;
+    assert_gone(&captured.line("child").await).await;
+    assert_gone(&captured.line("shell").await).await;
 }
 
 #[tokio::test]
 async fn a_cancel_kills_the_whole_group() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let cancel = step.cancel.clone();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    let pids = (heard.line("child").await, heard.line("shell").await);
+    let pids = (captured.line("child").await, captured.line("shell").await);
     cancel.cancel();
     let failure = running.await.unwrap().unwrap_err();
     assert_eq!(failure.kind, FailureKind::Cancelled);
@@ -126,13 +126,13 @@ async fn a_cancel_kills_the_whole_group() {
 
 #[tokio::test]
 async fn a_program_can_clean_up_on_sigterm() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let command = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let mut step = call(json!({"command": command}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let cancel = step.cancel.clone();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    heard.line("ready").await;
+    captured.line("ready").await;
     cancel.cancel();
     let failure = running.await.unwrap().unwrap_err();
     assert_eq!(detail(&failure, "stdout"), "ready\ncleaned\n");
@@ -140,11 +140,11 @@ async fn a_program_can_clean_up_on_sigterm() {
 
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing_running() {
-    let heard = Heard::default();
+    let captured = CapturedLog::default();
     let mut step = call(json!({"command": STUBBORN}));
-    step.logs = heard.sink();
+    step.logs = captured.sink();
     let running = tokio::spawn(async move { registry().run("shell", step).await });
-    let pids = (heard.line("child").await, heard.line("shell").await);
+    let pids = (captured.line("child").await, captured.line("shell").await);
     running.abort();
     assert_gone(&pids.0).await;
     assert_gone(&pids.1).await;

@@ -42,8 +42,8 @@ fn bodies_of_routines_and_triggers_are_not_split() {
 #[test]
 fn verbs_and_transaction_control_are_recognized() {
     let read = |text| {
-        let found = split(text, Dialect::Postgres).remove(0);
-        (found.verb, found.control)
+        let statement = split(text, Dialect::Postgres).remove(0);
+        (statement.verb, statement.control)
     };
     assert_eq!(read("with a as (delete from b returning c) insert into d").0, "insert");
     assert_eq!(read("WITH RECURSIVE a AS (values (1)) Select 1").0, "select");
