@@ -86,11 +86,11 @@ pub(crate) fn merge_into(
         }
         _ => return auth::inject(kind, settings, credential).map_err(|failure| failure.message),
     };
-    let found = credential.kind.to_ascii_lowercase().replace('-', "_");
-    if !types.contains(&found.as_str()) {
-        let taken = types[0];
+    let actual = credential.kind.to_ascii_lowercase().replace('-', "_");
+    if !types.contains(&actual.as_str()) {
+        let expected = types[0];
         return Err(format!(
-            "credential '{}' is of type '{found}', which a {kind} source cannot use; it takes '{taken}'",
+            "credential '{}' is of type '{actual}', which a {kind} source cannot use; it takes '{expected}'",
             credential.name
         ));
     }

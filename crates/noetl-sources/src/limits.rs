@@ -29,11 +29,11 @@ impl Bucket {
             reason = "whole tokens of a bucket that never holds less than none"
         )]
         let there = self.tokens as usize;
-        let taken = there.min(wanted);
+        let granted = there.min(wanted);
         #[allow(clippy::cast_precision_loss, reason = "far fewer than a float can count")]
-        let spent = taken as f64;
+        let spent = granted as f64;
         self.tokens -= spent;
-        taken
+        granted
     }
 
     /// Returns unused tokens to the bucket.

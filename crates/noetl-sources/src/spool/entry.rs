@@ -73,15 +73,15 @@ pub(crate) fn key_of_order(spool: &Spool, message: &Message) -> Option<String> {
             let name = name.rsplit('.').next().unwrap_or_default();
             let headers = headers_by_name(&message.headers);
             let header = headers.into_iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
-            let told = |map: &Map| map.get(name).map(ToString::to_string);
-            let said = header.map(|(_, value)| value.to_string());
-            let said = said.or_else(|| told(&message.attributes));
-            let said = said.or_else(|| told(&message.metadata)).or_else(|| {
+            let value_in = |map: &Map| map.get(name).map(ToString::to_string);
+            let key = header.map(|(_, value)| value.to_string());
+            let key = key.or_else(|| value_in(&message.attributes));
+            let key = key.or_else(|| value_in(&message.metadata)).or_else(|| {
                 let body: Value = serde_json::from_slice(&message.body).ok()?;
                 body.get(name).map(ToString::to_string)
             });
             // Messages without a key share one.
-            Some(said.unwrap_or_default())
+            Some(key.unwrap_or_default())
         }
     }
 }
